@@ -1,0 +1,70 @@
+"""What a constraint is: hyperparameters, and a way to bind them to data."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Real
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator, clone
+
+from fairconstrained.groups import Groups
+from fairconstrained.scalar import Array
+from fairconstrained.terms import Term
+
+
+class Constraint(BaseEstimator, ABC):
+    """A notion of fairness with its tolerance.
+
+    Instances hold hyperparameters only; `bind` makes a new term of them and the data.
+
+    Parameters
+    ----------
+    kappa : float or None
+        The tolerance in [0, 1]; None takes the estimator's.
+    surrogate : Surrogate, str or None
+        What stands for the decision; None takes the estimator's.
+    """
+
+    kappa: float | None
+    surrogate: Any
+
+    @abstractmethod
+    def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> Term:
+        """Return the term whose outputs are <= 0 where the constraint holds.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            The labels, -1 or +1.
+        groups : Groups or array-like of shape (n_rows,)
+            The groups.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+
+        Warns
+        -----
+        VacuousConstraintWarning
+            If a cell of the constraint has no rows; the message names it.
+        """
+
+    def with_defaults(self, **defaults: Any) -> Self:
+        """Return a copy in which every hyperparameter that is None has the value given here."""
+        own = self.get_params(deep=False)
+        missing = {k: v for k, v in defaults.items() if k in own and own[k] is None}
+        return clone(self).set_params(**missing)
+
+
+def check_kappa(kappa: Any) -> float:
+    """Return kappa as a float.
+
+    Raises
+    ------
+    ValueError
+        If it is not a number between 0 and 1.
+    """
+    if not isinstance(kappa, Real) or isinstance(kappa, bool) or not 0.0 <= float(kappa) <= 1.0:
+        raise ValueError(
+            f"kappa must be a number between 0 and 1 (the largest gap allowed); got {kappa!r}."
+        )
+    return float(kappa)

@@ -1,0 +1,224 @@
+"""Simple closed convex sets W on which the weights may lie, with exact projections."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.optimize import brentq
+from sklearn.base import BaseEstimator
+
+from fairconstrained.scalar import Array
+
+_ON_THE_BOUNDARY = 1e-9
+
+
+class Domain(BaseEstimator, ABC):
+    """A closed convex set with an exact projection.
+
+    Attributes
+    ----------
+    whole_space : bool
+        Whether the set is all of R^n, so that units of the variables may be changed freely.
+    """
+
+    whole_space: bool = False
+
+    @abstractmethod
+    def project(self, w: Array) -> Array:
+        """Return the point of the set nearest to `w`."""
+
+    @abstractmethod
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return gradient + v for the v in the normal cone N_W(w) that makes it smallest.
+
+        Its norm is the distance of -gradient from the normal cone: zero when `w` is stationary.
+        """
+
+    def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
+        """Return lower and upper bounds when the set is a box, else None."""
+        return None
+
+
+class WholeSpace(Domain):
+    """All of R^n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import WholeSpace
+    >>> WholeSpace().project(np.array([3.0, -4.0]))
+    array([ 3., -4.])
+    """
+
+    whole_space = True
+
+    def project(self, w: Array) -> Array:
+        """Return `w`."""
+        return w
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return the gradient: the normal cone is {0}."""
+        return gradient
+
+    def bounds(self, n_variables: int) -> tuple[Array, Array]:
+        """Return infinite bounds."""
+        return np.full(n_variables, -np.inf), np.full(n_variables, np.inf)
+
+
+class Box(Domain):
+    """The box lower <= w_j <= upper.
+
+    Parameters
+    ----------
+    lower : float, default=-1.0
+        The lower bound of every coordinate.
+    upper : float, default=1.0
+        The upper bound of every coordinate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import Box
+    >>> Box(-1.0, 1.0).project(np.array([3.0, -0.5]))
+    array([ 1. , -0.5])
+    """
+
+    def __init__(self, lower: float = -1.0, upper: float = 1.0):
+        self.lower = lower
+        self.upper = upper
+
+    def project(self, w: Array) -> Array:
+        """Return `w` clipped to the bounds."""
+        return np.clip(w, self.lower, self.upper)
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return the gradient without what pushes against a bound that is met."""
+        slack = _ON_THE_BOUNDARY * max(1.0, abs(self.lower), abs(self.upper))
+        residual = np.array(gradient, dtype=float)
+        low, high = w <= self.lower + slack, w >= self.upper - slack
+        residual[low] = np.minimum(residual[low], 0.0)
+        residual[high] = np.maximum(residual[high], 0.0)
+        return residual
+
+    def bounds(self, n_variables: int) -> tuple[Array, Array]:
+        """Return the bounds, repeated."""
+        return np.full(n_variables, float(self.lower)), np.full(n_variables, float(self.upper))
+
+
+class L2Ball(Domain):
+    """The Euclidean ball |w|_2 <= radius.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+        The radius, > 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import L2Ball
+    >>> L2Ball(1.0).project(np.array([3.0, -4.0]))
+    array([ 0.6, -0.8])
+    """
+
+    def __init__(self, radius: float = 1.0):
+        self.radius = radius
+
+    def project(self, w: Array) -> Array:
+        """Return `w`, scaled down to the radius if it is longer."""
+        norm = np.linalg.norm(w)
+        return w if norm <= self.radius else w * (self.radius / norm)
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return gradient + t w with the best t >= 0 on the sphere, the gradient inside."""
+        norm_squared = w @ w
+        if np.sqrt(norm_squared) < self.radius * (1.0 - _ON_THE_BOUNDARY):
+            return gradient
+        return gradient + max(-(gradient @ w) / norm_squared, 0.0) * w
+
+
+class L1Ball(Domain):
+    """The ball |w|_1 <= radius.
+
+    Parameters
+    ----------
+    radius : float, default=1.0
+        The radius, > 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import L1Ball
+    >>> L1Ball(2.0).project(np.array([3.0, -2.0, 0.5]))
+    array([ 1.5, -0.5,  0. ])
+    """
+
+    def __init__(self, radius: float = 1.0):
+        self.radius = radius
+
+    def project(self, w: Array) -> Array:
+        """Return the projection: soft thresholding at the level that sorting finds."""
+        size = np.abs(w)
+        if size.sum() <= self.radius:
+            return w
+        descending = np.sort(size)[::-1]
+        levels = (np.cumsum(descending) - self.radius) / np.arange(1, size.size + 1)
+        level = levels[np.flatnonzero(descending > levels)[-1]]
+        return np.sign(w) * np.maximum(size - level, 0.0)
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return gradient + t s, s a subgradient of |w|_1, with the best t >= 0 and s."""
+        if np.abs(w).sum() < self.radius * (1.0 - _ON_THE_BOUNDARY):
+            return gradient
+        support, sign = w != 0, np.sign(w)
+
+        def residual(t: float) -> Array:
+            shrunk = np.sign(gradient) * np.maximum(np.abs(gradient) - t, 0.0)
+            return np.where(support, gradient + t * sign, shrunk)
+
+        def slope(t: float) -> float:
+            rest = residual(t)
+            return float(np.where(support, rest * sign, -np.abs(rest)).sum())
+
+        if slope(0.0) >= 0.0:
+            return gradient
+        return residual(brentq(slope, 0.0, 2.0 * np.abs(gradient).max()))
+
+
+class Leading(Domain):
+    """The first `size` variables lie in `domain`, the others (intercept, auxiliary) are free.
+
+    Parameters
+    ----------
+    domain : Domain
+        The set of the leading variables.
+    size : int
+        How many there are.
+    """
+
+    def __init__(self, domain: Domain, size: int):
+        self.domain = domain
+        self.size = size
+
+    @property
+    def whole_space(self) -> bool:  # type: ignore[override]
+        """Whether the set of the leading variables is."""
+        return self.domain.whole_space
+
+    def project(self, w: Array) -> Array:
+        """Project the leading variables."""
+        return np.concatenate([self.domain.project(w[: self.size]), w[self.size :]])
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return the residual of the leading variables, then the gradient of the free ones."""
+        lead = self.domain.normal_cone_residual(w[: self.size], gradient[: self.size])
+        return np.concatenate([lead, gradient[self.size :]])
+
+    def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
+        """Return the leading bounds followed by infinite ones, or None."""
+        lead = self.domain.bounds(self.size)
+        if lead is None:
+            return None
+        free = np.full(n_variables - self.size, np.inf)
+        return np.concatenate([lead[0], -free]), np.concatenate([lead[1], free])

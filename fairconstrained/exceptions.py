@@ -1,0 +1,24 @@
+"""Warnings and errors, each with the figures that led to it."""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = [
+    "ConvergenceWarning",
+    "IncompatibleSolverError",
+    "InfeasibleConstraintWarning",
+    "VacuousConstraintWarning",
+]
+
+
+class VacuousConstraintWarning(UserWarning):
+    """A cell of a constraint holds no rows, so that nothing is asked of it."""
+
+
+class InfeasibleConstraintWarning(ConvergenceWarning):
+    """No model was found that meets the constraints; the least unfair one is kept."""
+
+
+class IncompatibleSolverError(ValueError):
+    """A solver lacks what a problem needs, for instance smoothness."""

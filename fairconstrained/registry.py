@@ -1,0 +1,60 @@
+"""Names for objects: how a string in a constructor becomes an instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def resolve(
+    argument: str, value: Any, table: Mapping[str, Any], base: type[T], **defaults: Any
+) -> T:
+    """Return `value` if it is an instance of `base`, else what `table` makes of the name.
+
+    Parameters
+    ----------
+    argument : str
+        The argument's name, for the message.
+    value : str or instance of `base`
+        What the user gave.
+    table : mapping from str to callable
+        The valid names and what makes an instance.
+    base : type
+        The class instances must have.
+    **defaults
+        Passed to what makes the instance.
+
+    Raises
+    ------
+    ValueError
+        If a name is not in the table; the message lists those that are.
+    TypeError
+        If the value is neither a string nor an instance, for instance a class.
+    """
+    if isinstance(value, base):
+        return value
+    names = ", ".join(repr(name) for name in table)
+    if isinstance(value, str):
+        if value in table:
+            return table[value](**defaults)
+        raise ValueError(f"{argument}={value!r} is unknown. Valid names: {names}.")
+    raise TypeError(
+        f"{argument} must be one of {names} or an instance of {base.__name__}; got {value!r}"
+        + (" (a class: add parentheses)." if isinstance(value, type) else ".")
+    )
+
+
+def check_option(argument: str, value: Any, options: Mapping[str, T]) -> T:
+    """Return ``options[value]``.
+
+    Raises
+    ------
+    ValueError
+        If the value is not among the options; the message lists them.
+    """
+    if isinstance(value, str) and value in options:
+        return options[value]
+    names = ", ".join(repr(name) for name in options)
+    raise ValueError(f"{argument}={value!r} is unknown. Valid values: {names}.")

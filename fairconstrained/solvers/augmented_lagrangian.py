@@ -1,0 +1,120 @@
+"""The augmented Lagrangian method: the fast oracle for smooth problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.scalar import Array
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.result import Status
+from fairconstrained.solvers.smooth import minimize_smooth
+
+
+class AugmentedLagrangian(Solver):
+    r"""Augmented Lagrangian method with L-BFGS inside, for smooth problems.
+
+    Minimises, to a tolerance that tightens from one round to the next,
+
+    .. math::
+        f(w) + \frac{1}{2\sigma} \sum_j \big(\max\{\lambda_j + \sigma g_j(w), 0\}^2
+        - \lambda_j^2\big)
+
+    and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`; sigma grows where
+    the violation does not fall fast enough. Every evaluation is one forward and one backward pass
+    whatever the number of constraints.
+
+    Parameters
+    ----------
+    sigma : float, default=10.0
+        The first penalty parameter, > 0.
+    growth : float, default=4.0
+        The factor by which sigma grows, > 1.
+    max_iter : int, default=100
+        The largest number of rounds.
+    max_inner : int, default=1000
+        The largest number of L-BFGS iterations in a round.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    IPC, Remark 2; D. Bertsekas, "Constrained Optimization and Lagrange Multiplier Methods", 1982.
+
+    Examples
+    --------
+    >>> from fairconstrained.solvers import AugmentedLagrangian
+    >>> AugmentedLagrangian(sigma=1.0)
+    AugmentedLagrangian(sigma=1.0)
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("smooth",)
+
+    def __init__(
+        self,
+        sigma: float = 10.0,
+        *,
+        growth: float = 4.0,
+        max_iter: int = 100,
+        max_inner: int = 1000,
+        tol: float = 1e-4,
+    ):
+        self.sigma = sigma
+        self.growth = growth
+        self.max_iter = max_iter
+        self.max_inner = max_inner
+        self.tol = tol
+
+    def proximity(self, problem: Problem) -> float:
+        """Return a small rho^: the method needs smoothness, not convexity."""
+        return 1e-5
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the outcome of every round."""
+        w, multipliers = start.w, np.zeros(problem.n_constraints)
+        if start.multipliers is not None:
+            multipliers = start.multipliers
+        sigma = start.state.get("sigma", self.sigma)
+        inner_tol = start.state.get("inner_tol", max(1e-2, 0.9 * start.tol))
+        before = np.inf
+        for k in range(1, self.max_iter + 1):
+            inner_tol = max(inner_tol, 0.5 * start.tol)
+            at = self._minimize_round(problem, w, multipliers, sigma, inner_tol)
+            moved = not np.array_equal(at.w, w)
+            shift = np.maximum(at.constraints, -multipliers / sigma)
+            multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
+            w, error = at.w, float(np.abs(shift).max(initial=0.0))
+            inner_tol *= 0.1
+            state = {"sigma": sigma, "inner_tol": inner_tol}
+            status = None if moved else self._stalled(at, start.tol, sigma)
+            yield Iterate(at, multipliers, k, state, status)
+            if error > 0.5 * before and error > 0.5 * start.tol:
+                sigma *= self.growth
+            before = error
+
+    def _minimize_round(
+        self, problem: Problem, w: Array, multipliers: Array, sigma: float, tol: float
+    ) -> Evaluation:
+        """Return the problem at the minimiser of the augmented Lagrangian."""
+        latest: list[Evaluation] = []
+
+        def function(x: Array) -> tuple[float, Array]:
+            at = problem.at(x.copy())
+            latest[:] = [at]
+            updated = np.maximum(multipliers + sigma * at.constraints, 0.0)
+            excess = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
+            return at.objective + excess, at.gradient(updated)
+
+        found = minimize_smooth(function, w, problem.domain, tol=tol, max_iter=self.max_inner)
+        at = latest[0]
+        return at if np.array_equal(at.w, found) else problem.at(found)
+
+    @staticmethod
+    def _stalled(at: Evaluation, tol: float, sigma: float) -> Status | None:
+        """Say why a round could not move: no better feasibility, or no better precision."""
+        if at.violation <= tol or sigma < 1e8:
+            return None
+        return Status.INFEASIBLE

@@ -1,0 +1,251 @@
+"""The base of all solvers: one loop that measures, stops and reports."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import check_random_state
+
+from fairconstrained.certificate import estimate_multipliers, kkt_residual
+from fairconstrained.exceptions import IncompatibleSolverError
+from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.scalar import Array
+from fairconstrained.solvers.result import Result, Status, Trace, describe
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a run starts from.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_variables,)
+        The first point.
+    multipliers : ndarray of shape (n_constraints,) or None
+        The first multipliers, if known.
+    state : mapping
+        What an earlier run of the same kind of solver left.
+    tol : float
+        The tolerance of this run.
+    random_state : numpy.random.RandomState
+        The source of randomness.
+    """
+
+    w: Array
+    multipliers: Array | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+    tol: float = 1e-4
+    random_state: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A point that a solver offers for measurement.
+
+    Attributes
+    ----------
+    at : Evaluation
+        The problem at the point.
+    multipliers : ndarray or None
+        The solver's multipliers; None has them estimated.
+    iteration : int
+        Iterations made so far.
+    state : mapping
+        What a warm start wants to know.
+    status : Status or None
+        Set when the solver cannot go on.
+    """
+
+    at: Evaluation
+    multipliers: Array | None
+    iteration: int
+    state: Mapping[str, Any] = field(default_factory=dict)
+    status: Status | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """An iterate with its measures: what callbacks receive and the loop compares."""
+
+    iterate: Iterate
+    multipliers: Array
+    objective: float
+    violation: float
+    kkt_residual: float
+
+    @classmethod
+    def of(cls, iterate: Iterate) -> Measured:
+        """Measure an iterate."""
+        at = iterate.at
+        given = iterate.multipliers
+        multipliers = estimate_multipliers(at) if given is None else given
+        residual = kkt_residual(at, multipliers)
+        return cls(iterate, multipliers, at.objective, at.violation, residual)
+
+    def better_than(self, other: Measured | None, tol: float) -> bool:
+        """Return whether this one is to be kept: feasible first, then by objective."""
+        if other is None:
+            return True
+        if min(self.violation, other.violation) > tol:
+            return self.violation < other.violation
+        if max(self.violation, other.violation) > tol:
+            return self.violation <= tol
+        return self.objective <= other.objective
+
+
+Callback = Callable[[Measured], bool | None]
+
+
+class Solver(BaseEstimator, ABC):
+    """A method for problems. Instances hold hyperparameters only; solving never changes them.
+
+    Attributes
+    ----------
+    requires : tuple of str
+        The properties a problem must have ("smooth", "weakly_convex", ...).
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ()
+    tol: float
+    max_iter: int
+
+    def missing(self, problem: Problem) -> list[str]:
+        """Return the properties that the problem lacks for this solver."""
+        return [name for name in self.requires if not getattr(problem, name)]
+
+    def check(self, problem: Problem) -> None:
+        """Raise if the problem lacks what the solver needs.
+
+        Raises
+        ------
+        IncompatibleSolverError
+            Names what is missing and which solvers can do without.
+        """
+        missing = self.missing(problem)
+        if missing:
+            from fairconstrained.solvers import able  # the registry is above this module
+
+            needs = " and ".join(name.replace("_", " ") for name in missing)
+            raise IncompatibleSolverError(
+                f"{self!r} needs a {needs} problem, and this one is not (look at the surrogate, "
+                f"the loss and the penalty). Solvers that can: {', '.join(able(problem))}."
+            )
+
+    def proximity(self, problem: Problem) -> float:
+        """Return IPC's rho^ for this solver as an oracle: twice what makes the problem convex."""
+        return 2.0 * max(-problem.modulus, 5e-3)
+
+    def with_options(self, **options: Any) -> Self:
+        """Return a copy with the options that are not None."""
+        return clone(self).set_params(**{k: v for k, v in options.items() if v is not None})
+
+    @abstractmethod
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the iterates that are worth measuring; end when the iterations are used up."""
+
+    def minimize(
+        self,
+        problem: Problem,
+        w0: Array | None = None,
+        *,
+        warm: Result | Start | None = None,
+        tol: float | None = None,
+        callback: Callback | None = None,
+        random_state: Any = None,
+    ) -> Result:
+        """Minimise the problem.
+
+        Parameters
+        ----------
+        problem : Problem
+            What to minimise.
+        w0 : ndarray of shape (n_variables,) or None, default=None
+            The first point; None takes the warm start's, else the problem's.
+        warm : Result, Start or None, default=None
+            What its point, multipliers and state are taken over from.
+        tol : float or None, default=None
+            Overrides the solver's tolerance on violation and KKT residual.
+        callback : callable or None, default=None
+            Called with every measured iterate; a true answer stops the run.
+        random_state : int, RandomState or None, default=None
+            The source of randomness.
+
+        Returns
+        -------
+        Result
+            With a certificate computed from the point and its multipliers alone.
+
+        Raises
+        ------
+        IncompatibleSolverError
+            If the problem lacks what the solver needs.
+        """
+        self.check(problem)
+        first = w0 if w0 is not None else (problem.start() if warm is None else warm.w)
+        start = Start(
+            w=problem.domain.project(np.asarray(first, dtype=float)),
+            multipliers=None if warm is None else warm.multipliers,
+            state={} if warm is None else warm.state,
+            tol=self.tol if tol is None else tol,
+            random_state=check_random_state(random_state),
+        )
+        return self._run(problem, start, callback)
+
+    def _run(self, problem: Problem, start: Start, callback: Callback | None) -> Result:
+        """Drive the iterates: measure with the clock stopped, keep the best, decide to stop."""
+        trace, kept, last, status = Trace(), None, None, Status.ITERATION_LIMIT
+        passes, seconds, clock = problem.passes, 0.0, time.perf_counter()
+        for iterate in self.iterate(problem, start):
+            seconds += time.perf_counter() - clock
+            last = Measured.of(iterate)
+            trace.append(
+                iteration=iterate.iteration,
+                data_passes=problem.passes - passes,
+                seconds=seconds,
+                objective=last.objective,
+                violation=last.violation,
+                kkt_residual=last.kkt_residual,
+            )
+            ended = self._status(last, start.tol, callback)
+            if ended is not Status.DIVERGED and last.better_than(kept, start.tol):
+                kept = last
+            if ended is not None:
+                status = ended
+                break
+            clock = time.perf_counter()
+        assert last is not None
+        kept = last if kept is None or status is Status.CONVERGED else kept
+        return self._result(kept, last, status, trace)
+
+    @staticmethod
+    def _status(last: Measured, tol: float, callback: Callback | None) -> Status | None:
+        stop = callback is not None and callback(last)
+        if not np.all(np.isfinite([last.objective, last.violation, last.kkt_residual])):
+            return Status.DIVERGED
+        if last.violation <= tol and last.kkt_residual <= tol:
+            return Status.CONVERGED
+        return Status.STOPPED if stop else last.iterate.status
+
+    def _result(self, kept: Measured, last: Measured, status: Status, trace: Trace) -> Result:
+        n_iter = last.iterate.iteration
+        return Result(
+            w=kept.iterate.at.w,
+            multipliers=kept.multipliers,
+            objective=kept.objective,
+            violation=kept.violation,
+            strict_violation=kept.iterate.at.strict_violation,
+            kkt_residual=kept.kkt_residual,
+            status=status,
+            message=describe(status, kept.objective, kept.violation, kept.kkt_residual, n_iter),
+            n_iter=n_iter,
+            data_passes=trace.data_passes[-1],
+            trace=trace,
+            solver=self,
+            state=kept.iterate.state,
+        )

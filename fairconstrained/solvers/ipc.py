@@ -1,0 +1,148 @@
+"""IPC: a sequence of convex subproblems, solved by an oracle of the user's choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
+from fairconstrained.solvers.base import Iterate, Measured, Solver, Start
+from fairconstrained.solvers.result import Result, Status
+from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+
+_FIRST_TOL = 0.1  # subproblems are solved to a tenth of this at first, then ever more closely
+_MOST_REFUSALS = 6
+
+
+class IPC(Solver):
+    r"""Inexact proximally constrained method.
+
+    .. math::
+        w_{t+1} \approx \arg\min_{y \in W} f(y) + \tfrac{\hat\rho}{2} \|y - w_t\|^2
+        \quad \text{s.t.} \quad g_j(y) + \tfrac{\hat\rho}{2} \|y - w_t\|^2 \le 0.
+
+    Each subproblem is handed to the oracle, a solver of its own, warm-started with the multipliers
+    found so far, to a tolerance that tightens to `tol`. A start that violates the constraints is
+    first led to a feasible point by the same method applied to :math:`\max_j g_j` (phase one); if
+    that ends at a positive value, the run reports an infeasible stationary point.
+
+    Parameters
+    ----------
+    oracle : Solver or None, default=None
+        Solves the subproblems; None takes the augmented Lagrangian.
+    rho : float or None, default=None
+        rho^ > 0. None asks the oracle: twice the weak convexity constant where it needs convex
+        subproblems, a small number where smoothness is enough. Where an oracle fails on a
+        subproblem, rho^ grows tenfold for the rest of the run.
+    max_iter : int, default=100
+        The largest number of subproblems.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    IPC, algorithm 1, equation (9); Remark 1 for phase one.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers import IPC, SwitchingSubgradient
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=IPC()).fit(X, y, sensitive_features=groups)
+    >>> clf.result_.status.value
+    'converged'
+    >>> IPC.paper().oracle
+    SwitchingSubgradient(check_every=1000, max_iter=10000)
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("weakly_convex",)
+
+    def __init__(
+        self,
+        oracle: Solver | None = None,
+        *,
+        rho: float | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+    ):
+        self.oracle = oracle
+        self.rho = rho
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @classmethod
+    def paper(cls, **options: Any) -> IPC:
+        """Return the paper's setting: switching subgradient, K = 1 / eps^2 steps with eps = 1e-2.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters of :class:`IPC`.
+        """
+        oracle = SwitchingSubgradient(max_iter=10_000, check_every=1000)
+        return cls(**{"oracle": oracle, "rho": 2.0 * 10**-2.5, **options})
+
+    @property
+    def _oracle(self) -> Solver:
+        return AugmentedLagrangian() if self.oracle is None else self.oracle
+
+    def missing(self, problem: Problem) -> list[str]:
+        """Return what the problem lacks for this method or its oracle."""
+        return list(dict.fromkeys(super().missing(problem) + self._oracle.missing(problem)))
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the accepted answers of the oracle."""
+        oracle = self._oracle
+        at = problem.at(start.w)
+        if at.violation > start.tol:
+            at = self._phase_one(problem, at, start)
+            if at.violation > start.tol:
+                yield Iterate(at, None, 1, status=Status.INFEASIBLE)
+                return
+        warm: Start | Result = start
+        rho = start.state.get("rho", self.rho) or oracle.proximity(problem)
+        tol = start.tol if start.state else max(_FIRST_TOL, start.tol)
+        refusals = 0
+        for t in range(1, self.max_iter + 1):
+            tol = max(0.5 * start.tol, 0.1 * tol)
+            subproblem = problem.proximal(at.w, rho)
+            answer = oracle.minimize(
+                subproblem, at.w, warm=warm, tol=tol, random_state=start.random_state
+            )
+            found = problem.at(answer.w)
+            if self._accepts(answer, at, found, start.tol):
+                at, warm, refusals = found, answer, 0
+                yield Iterate(at, answer.multipliers, t, {**answer.state, "rho": rho})
+                continue
+            rho, refusals = 10.0 * rho, refusals + 1
+            if refusals > _MOST_REFUSALS:
+                yield Iterate(at, None, t, status=Status.STALLED)
+                return
+
+    @staticmethod
+    def _accepts(answer: Result, before: Evaluation, after: Evaluation, tol: float) -> bool:
+        """Return whether the oracle solved its subproblem, or at least found a better point."""
+        if answer.converged:
+            return True
+        feasible = after.violation <= max(tol, before.violation)
+        return feasible and after.objective < before.objective
+
+    def _phase_one(self, problem: Problem, at: Evaluation, start: Start) -> Evaluation:
+        """Return a feasible point, or one at which the violation is stationary."""
+        first = np.append(at.w, at.constraints.max())
+        least = [at]
+
+        def feasible(measured: Measured) -> bool:
+            here = problem.unmetered().at(measured.iterate.at.w[:-1])
+            if here.violation <= least[0].violation:
+                least[0] = here
+            return here.violation <= 0.5 * start.tol
+
+        self.minimize(
+            problem.swap(), first, tol=0.5 * start.tol, callback=feasible,
+            random_state=start.random_state,
+        )  # fmt: skip
+        return least[0]

@@ -1,0 +1,151 @@
+"""What a solver returns: the point, its certificate, its history."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairconstrained.scalar import Array
+
+
+class Status(Enum):
+    """How a run ended; `advice` says what to do about it."""
+
+    CONVERGED = "converged"
+    ITERATION_LIMIT = "iteration limit"
+    STALLED = "stalled"
+    INFEASIBLE = "infeasible stationary point"
+    DIVERGED = "diverged"
+    STOPPED = "stopped by a callback"
+
+    @property
+    def advice(self) -> str:
+        """What the user can do."""
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Status.CONVERGED: "",
+    Status.ITERATION_LIMIT: "Raise max_iter or tol, or use solver='auto'.",
+    Status.STALLED: "No further progress is possible in floating point or with this method; "
+    "raise tol or alpha, or use solver='auto'.",
+    Status.INFEASIBLE: "The violation cannot be made smaller near this point: raise kappa, or "
+    "start elsewhere.",
+    Status.DIVERGED: "The iterates left all bounds: raise alpha, or lower the step size.",
+    Status.STOPPED: "",
+}
+
+
+@dataclass
+class Trace:
+    """The measured iterates of a run, one entry each.
+
+    Attributes
+    ----------
+    iteration : list of int
+        Iterations made.
+    data_passes : list of float
+        Passes over all rows that forward evaluations made.
+    seconds : list of float
+        Seconds spent in the solver; measuring the iterates for the trace does not count.
+    objective, violation, kkt_residual : list of float
+        The measures of METHODS.md section 5.
+    """
+
+    iteration: list[int] = field(default_factory=list)
+    data_passes: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    objective: list[float] = field(default_factory=list)
+    violation: list[float] = field(default_factory=list)
+    kkt_residual: list[float] = field(default_factory=list)
+
+    def append(self, **entry: float) -> None:
+        """Add one entry to every column."""
+        for name, value in entry.items():
+            getattr(self, name).append(value)
+
+    def __len__(self) -> int:
+        """Return the number of entries."""
+        return len(self.iteration)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the trace as a DataFrame with a row per measured iterate."""
+        return pd.DataFrame(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """The outcome of :meth:`Solver.minimize`.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_variables,)
+        The last iterate if the run converged, else the best feasible one, else the one of least
+        violation.
+    multipliers : ndarray of shape (n_constraints,)
+        lambda >= 0; estimated by non-negative least squares where the method has none.
+    objective : float
+        f(w).
+    violation, strict_violation : float
+        max(0, max_j g_j(w)) with the surrogate and with the indicator.
+    kkt_residual : float
+        See :func:`~fairconstrained.certificate.kkt_residual`.
+    status : Status
+        How the run ended.
+    message : str
+        The same in a sentence, with the figures and what to do.
+    n_iter : int
+        Iterations made.
+    data_passes : float
+        Passes over all rows that forward evaluations made.
+    trace : Trace
+        The measured iterates.
+    solver : Solver
+        What was run.
+    state : mapping
+        What the solver wants to know in a warm start.
+    """
+
+    w: Array
+    multipliers: Array
+    objective: float
+    violation: float
+    strict_violation: float
+    kkt_residual: float
+    status: Status
+    message: str
+    n_iter: int
+    data_passes: float
+    trace: Trace = field(repr=False)
+    solver: Any
+    state: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the run met its tolerance."""
+        return self.status is Status.CONVERGED
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return self.message
+
+
+def describe(
+    status: Status, objective: float, violation: float, kkt_residual: float, n_iter: int
+) -> str:
+    """Return the sentence that says how a run ended."""
+    figures = (
+        f"{status.value} after {n_iter} iterations: objective {objective:.6g}, "
+        f"violation {violation:.2e}, KKT residual {kkt_residual:.2e}."
+    )
+    return f"{figures} {status.advice}".strip()
+
+
+def is_finite(*values: float) -> bool:
+    """Return whether all values are finite."""
+    return bool(np.all(np.isfinite(values)))

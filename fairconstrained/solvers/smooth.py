@@ -1,0 +1,108 @@
+"""Minimisation of one smooth function over a domain: what the augmented Lagrangian calls."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import OptimizeResult, minimize
+
+from fairconstrained.domains import Domain
+from fairconstrained.scalar import Array
+
+Function = Callable[[Array], tuple[float, Array]]
+
+
+def minimize_smooth(
+    function: Function, w: Array, domain: Domain, *, tol: float, max_iter: int, memory: int = 10
+) -> Array:
+    """Return a point of the domain whose projected gradient has a norm of at most `tol`.
+
+    Boxes (the whole space is one) are left to scipy's L-BFGS-B, other domains to the spectral
+    projected gradient method.
+
+    Parameters
+    ----------
+    function : callable
+        w -> (value, gradient).
+    w : ndarray of shape (n_variables,)
+        The first point, in the domain.
+    domain : Domain
+        Where to minimise.
+    tol : float
+        The norm at which to stop. It may not be reached within `max_iter` or in floating point:
+        the caller measures the outcome.
+    max_iter : int
+        The largest number of iterations.
+    memory : int, default=10
+        The pairs that L-BFGS keeps.
+    """
+    bounds = domain.bounds(w.size)
+    if bounds is None:
+        return spectral_projected_gradient(function, w, domain, tol=tol, max_iter=max_iter)
+    seen: dict[bytes, float] = {}
+
+    def recorded(x: Array) -> tuple[float, Array]:
+        value, gradient = function(x)
+        seen.clear()
+        seen[x.tobytes()] = float(np.linalg.norm(domain.normal_cone_residual(x, gradient)))
+        return value, gradient
+
+    def stop_when_small(intermediate_result: OptimizeResult) -> None:
+        if seen.get(intermediate_result.x.tobytes(), np.inf) <= tol:
+            raise StopIteration
+
+    options = {
+        "maxcor": memory,
+        "maxiter": max_iter,
+        "maxfun": 2 * max_iter,
+        "gtol": 0.1 * tol / np.sqrt(w.size),
+        "ftol": 0.0,
+        "maxls": 30,
+    }
+    found = minimize(  # type: ignore[call-overload]  # the stubs do not know jac=True with bounds
+        recorded,
+        w,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=np.column_stack(bounds),
+        callback=stop_when_small,
+        options=options,
+    )
+    return np.asarray(found.x)
+
+
+def spectral_projected_gradient(
+    function: Function, w: Array, domain: Domain, *, tol: float, max_iter: int
+) -> Array:
+    """Minimise over a domain by projected gradient steps of Barzilai and Borwein's length.
+
+    References
+    ----------
+    E. Birgin, J. Martinez, M. Raydan, "Nonmonotone spectral projected gradient methods on convex
+    sets", SIAM Journal on Optimization 10 (2000).
+    """
+    value, gradient = function(w)
+    recent = deque([value], maxlen=10)
+    best, best_value = w, value
+    step = 1.0 / max(float(np.linalg.norm(gradient)), 1e-12)
+    for _ in range(max_iter):
+        if np.linalg.norm(domain.normal_cone_residual(w, gradient)) <= tol:
+            return w
+        direction = domain.project(w - step * gradient) - w
+        slope, fraction = float(gradient @ direction), 1.0
+        while True:
+            trial = w + fraction * direction
+            trial_value, trial_gradient = function(trial)
+            if trial_value <= max(recent) + 1e-4 * fraction * slope or fraction < 1e-10:
+                break
+            fraction *= 0.5
+        moved, turned = trial - w, trial_gradient - gradient
+        bend = float(moved @ turned)
+        step = float(np.clip(moved @ moved / bend, 1e-10, 1e10)) if bend > 0 else 1e10
+        w, value, gradient = trial, trial_value, trial_gradient
+        recent.append(value)
+        if value < best_value:
+            best, best_value = w, value
+    return best

@@ -1,0 +1,108 @@
+"""Surrogates of the decision 1{score > 0}."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairconstrained.scalar import Array, Indicator, PositivePart, ScalarFunction
+
+
+class Surrogate(ScalarFunction):
+    """A function of the score that stands for the indicator 1{t > 0} in a constraint.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        The temperature tau > 0 of phi(t / tau): smaller values follow the indicator more closely
+        and are harder to optimise.
+    """
+
+    def __init__(self, scale: float = 1.0):
+        self.scale = scale
+
+    def strict(self) -> ScalarFunction:
+        """Return the indicator of t > 0."""
+        return Indicator()
+
+
+class Sigmoid(Surrogate):
+    r"""The sigmoid :math:`\phi(t) = 1 / (1 + \exp(-t / \tau))`.
+
+    Smooth and weakly convex with constant :math:`1 / (6 \sqrt{3} \tau^2)`.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        The temperature tau > 0.
+
+    References
+    ----------
+    METHODS.md section 2; PLADA, appendix D; IPC, section 1.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.surrogates import Sigmoid
+    >>> Sigmoid(scale=0.5).value(np.array([-800.0, 0.0, 0.5]))
+    array([0.        , 0.5       , 0.73105858])
+    """
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Plus and minus 1 / (6 sqrt(3) tau^2)."""
+        bound = 1.0 / (6.0 * np.sqrt(3.0) * self.scale**2)
+        return -bound, bound
+
+    def value(self, t: Array) -> Array:
+        """Return the sigmoid, computed by tanh, which cannot overflow."""
+        return 0.5 + 0.5 * np.tanh((0.5 / self.scale) * t)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return phi (1 - phi) / tau."""
+        return value * (1.0 - value) / self.scale
+
+
+class Ramp(Surrogate):
+    r"""The ramp :math:`\phi(t) = \min\{\max\{t / \tau + 1/2, 0\}, 1\}`.
+
+    Neither smooth nor weakly convex: a difference of two convex functions,
+    :math:`\max\{t / \tau + 1/2, 0\} - \max\{t / \tau - 1/2, 0\}`.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        The width tau > 0 of the ramp.
+
+    References
+    ----------
+    IDCA, section 5; METHODS.md section 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.surrogates import Ramp
+    >>> Ramp().value(np.array([-1.0, 0.0, 0.25, 1.0]))
+    array([0.  , 0.5 , 0.75, 1.  ])
+    """
+
+    smooth = False
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Unbounded: a kink of either sign."""
+        return -np.inf, np.inf
+
+    def value(self, t: Array) -> Array:
+        """Return the ramp."""
+        return np.clip(t / self.scale + 0.5, 0.0, 1.0)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return 1 / tau on the slope, 0 elsewhere."""
+        return ((value > 0.0) & (value < 1.0)) / self.scale
+
+    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
+        """Return the two positive parts whose difference is the ramp."""
+        return PositivePart(0.5, self.scale), PositivePart(-0.5, self.scale)
+
+
+SURROGATES = {"sigmoid": Sigmoid, "ramp": Ramp}
