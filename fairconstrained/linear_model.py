@@ -30,7 +30,6 @@ from fairconstrained.training import (
     SensitiveColumns,
     TrainingData,
     build_problem,
-    check_features,
 )
 
 _ENFORCE = {"score": "the surrogate of the decision"}
@@ -363,8 +362,7 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         """
         check_is_fitted(self)
         columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
-        features = check_features(self, X, columns)
-        model = LinearModel(features)
+        model = LinearModel(columns.features(self, X, reset=False))
         return model.scores(np.append(self.coef_[0, columns.kept(self)], self.intercept_))
 
     def predict(self, X: Any) -> Array:

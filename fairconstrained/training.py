@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing, check_array, check_X_y
+from sklearn.utils import _safe_indexing, check_array, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -76,16 +76,17 @@ class SensitiveColumns:
         left_out = [] if self.use_sensitive else self.positions(estimator)
         return np.setdiff1d(np.arange(estimator.n_features_in_), left_out)
 
-    def features(self, estimator: Any, X: Any) -> Any:
-        """Return X without the columns that the model may not see."""
-        kept = self.kept(estimator)
-        return X if len(kept) == estimator.n_features_in_ else _safe_indexing(X, kept, axis=1)
+    def features(self, estimator: Any, X: Any, *, reset: bool) -> Any:
+        """Return what the model sees of X as a float ndarray or CSR.
 
-
-def check_features(estimator: Any, X: Any, columns: SensitiveColumns) -> Any:
-    """Return the features of new rows as the model wants them: float ndarray or CSR."""
-    validate_data(estimator, X, reset=False, skip_check_array=True)
-    return check_array(columns.features(estimator, X), estimator=estimator, **_NUMERIC)
+        Columns that it may not see need not be numeric. With `reset` the estimator's
+        n_features_in_ and feature_names_in_ are set, else X is compared with them.
+        """
+        if self.columns is None or callable(self.columns) or self.use_sensitive:
+            return validate_data(estimator, X, reset=reset, **_NUMERIC)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        visible = _safe_indexing(X, self.kept(estimator), axis=1)
+        return check_array(visible, estimator=estimator, **_NUMERIC)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,17 +130,21 @@ class TrainingData:
         ValueError
             With the argument's name, what was found and what to do.
         """
-        validate_data(estimator, X, y, skip_check_array=True)
+        if y is None:
+            raise ValueError(
+                f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+            )
         if sensitive_features is not None and columns.columns is not None:
             raise ValueError(
                 "Groups are given twice: by sensitive_features in fit and by sensitive_columns in "
                 "the constructor. Give one of them."
             )
+        features = columns.features(estimator, X, reset=True)
+        y = column_or_1d(y, warn=True)
+        check_consistent_length(features, y)
         values = sensitive_features
         if values is None:
             values = columns.groups(estimator, X)
-        features = columns.features(estimator, X)
-        features, y = check_X_y(features, y, estimator=estimator, **_NUMERIC)
         groups = None if values is None else check_groups(values, features.shape[0])
         classes, labels = _binary_labels(y)
         weight = _check_sample_weight(

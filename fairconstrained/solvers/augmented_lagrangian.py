@@ -29,9 +29,9 @@ class AugmentedLagrangian(Solver):
 
     Parameters
     ----------
-    sigma : float, default=10.0
+    sigma : float, default=3.0
         The first penalty parameter, > 0.
-    growth : float, default=4.0
+    growth : float, default=2.0
         The factor by which sigma grows, > 1.
     max_iter : int, default=100
         The largest number of rounds.
@@ -55,9 +55,9 @@ class AugmentedLagrangian(Solver):
 
     def __init__(
         self,
-        sigma: float = 10.0,
+        sigma: float = 3.0,
         *,
-        growth: float = 4.0,
+        growth: float = 2.0,
         max_iter: int = 100,
         max_inner: int = 1000,
         tol: float = 1e-4,

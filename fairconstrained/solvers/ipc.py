@@ -13,7 +13,7 @@ from fairconstrained.solvers.base import Iterate, Measured, Solver, Start
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 
-_FIRST_TOL = 0.1  # subproblems are solved to a tenth of this at first, then ever more closely
+_FIRST_TOL = 1e-2  # subproblems are solved to a tenth of this at first, then ever more closely
 _MOST_REFUSALS = 6
 
 

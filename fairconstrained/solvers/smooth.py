@@ -41,23 +41,19 @@ def minimize_smooth(
     bounds = domain.bounds(w.size)
     if bounds is None:
         return spectral_projected_gradient(function, w, domain, tol=tol, max_iter=max_iter)
-    seen: dict[bytes, float] = {}
-
-    def recorded(x: Array) -> tuple[float, Array]:
-        value, gradient = function(x)
-        seen.clear()
-        seen[x.tobytes()] = float(np.linalg.norm(domain.normal_cone_residual(x, gradient)))
-        return value, gradient
+    recorded = _Recorded(function, domain)
+    if recorded.residual_at(w) <= tol:
+        return w
 
     def stop_when_small(intermediate_result: OptimizeResult) -> None:
-        if seen.get(intermediate_result.x.tobytes(), np.inf) <= tol:
+        if recorded.residual_at(intermediate_result.x) <= tol:
             raise StopIteration
 
     options = {
         "maxcor": memory,
         "maxiter": max_iter,
         "maxfun": 2 * max_iter,
-        "gtol": 0.1 * tol / np.sqrt(w.size),
+        "gtol": 0.0,
         "ftol": 0.0,
         "maxls": 30,
     }
@@ -71,6 +67,26 @@ def minimize_smooth(
         options=options,
     )
     return np.asarray(found.x)
+
+
+class _Recorded:
+    """A function that keeps its latest evaluation."""
+
+    def __init__(self, function: Function, domain: Domain):
+        self.function = function
+        self.domain = domain
+        self.w: Array | None = None
+
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        if self.w is None or not np.array_equal(w, self.w):
+            self.value, self.gradient = self.function(w)
+            self.w = np.array(w)
+        return self.value, self.gradient
+
+    def residual_at(self, w: Array) -> float:
+        """Return the norm of the projected gradient."""
+        gradient = self(w)[1]
+        return float(np.linalg.norm(self.domain.normal_cone_residual(w, gradient)))
 
 
 def spectral_projected_gradient(
