@@ -2,11 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.optimize import nnls
 
 from fairconstrained.problem import Evaluation
 from fairconstrained.scalar import Array
+
+
+@dataclass(frozen=True)
+class KKT:
+    r"""The optimality conditions of Karush, Kuhn and Tucker at a point with its multipliers.
+
+    Attributes
+    ----------
+    stationarity : float
+        :math:`\operatorname{dist}(-\nabla f(w) - \sum_j \lambda_j \nabla g_j(w), N_W(w))`.
+    complementarity : float
+        :math:`\sum_j \lambda_j |g_j(w)|`, which bounds what the objective owes to constraints
+        that are met too well or not well enough.
+    violation : float
+        :math:`\max\{0, \max_j g_j(w)\}`.
+    """
+
+    stationarity: float
+    complementarity: float
+    violation: float
+
+    @classmethod
+    def of(cls, at: Evaluation, multipliers: Array) -> KKT:
+        """Return the conditions at an evaluation."""
+        gradient = at.gradient(multipliers)
+        residual = at.problem.domain.normal_cone_residual(at.w, gradient)
+        complementarity = float(multipliers @ np.abs(at.constraints))
+        return cls(float(np.linalg.norm(residual)), complementarity, at.violation)
+
+    @property
+    def residual(self) -> float:
+        """The larger one of stationarity and complementarity."""
+        return max(self.stationarity, self.complementarity)
+
+    def holds(self, tol: float) -> bool:
+        """Return whether the point is optimal to a tolerance.
+
+        Violation and complementarity are held to a third of it: multipliers are of the order of
+        one and losses of a third, so the objective is then right to the tolerance, relatively.
+        """
+        return self.stationarity <= tol and max(self.complementarity, self.violation) <= tol / 3.0
 
 
 def kkt_residual(at: Evaluation, multipliers: Array) -> float:
@@ -30,10 +73,7 @@ def kkt_residual(at: Evaluation, multipliers: Array) -> float:
     ----------
     METHODS.md section 5, "Measures of a solution".
     """
-    gradient = at.gradient(multipliers)
-    residual = at.problem.domain.normal_cone_residual(at.w, gradient)
-    complementarity = float(multipliers @ np.abs(at.constraints))
-    return max(float(np.linalg.norm(residual)), complementarity)
+    return KKT.of(at, multipliers).residual
 
 
 def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:

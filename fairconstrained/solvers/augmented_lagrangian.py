@@ -81,7 +81,7 @@ class AugmentedLagrangian(Solver):
         inner_tol = start.state.get("inner_tol", max(1e-2, 0.9 * start.tol))
         before = np.inf
         for k in range(1, self.max_iter + 1):
-            inner_tol = max(inner_tol, 0.5 * start.tol)
+            inner_tol = max(inner_tol, 0.9 * start.tol)
             at = self._minimize_round(problem, w, multipliers, sigma, inner_tol)
             moved = not np.array_equal(at.w, w)
             shift = np.maximum(at.constraints, -multipliers / sigma)

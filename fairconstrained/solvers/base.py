@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
-from fairconstrained.certificate import estimate_multipliers, kkt_residual
+from fairconstrained.certificate import KKT, estimate_multipliers
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.scalar import Array
@@ -76,8 +76,7 @@ class Measured:
     iterate: Iterate
     multipliers: Array
     objective: float
-    violation: float
-    kkt_residual: float
+    kkt: KKT
 
     @classmethod
     def of(cls, iterate: Iterate) -> Measured:
@@ -85,8 +84,17 @@ class Measured:
         at = iterate.at
         given = iterate.multipliers
         multipliers = estimate_multipliers(at) if given is None else given
-        residual = kkt_residual(at, multipliers)
-        return cls(iterate, multipliers, at.objective, at.violation, residual)
+        return cls(iterate, multipliers, at.objective, KKT.of(at, multipliers))
+
+    @property
+    def violation(self) -> float:
+        """The violation of the constraints."""
+        return self.kkt.violation
+
+    @property
+    def kkt_residual(self) -> float:
+        """The KKT residual."""
+        return self.kkt.residual
 
     def better_than(self, other: Measured | None, tol: float) -> bool:
         """Return whether this one is to be kept: feasible first, then by objective."""
@@ -228,7 +236,7 @@ class Solver(BaseEstimator, ABC):
         stop = callback is not None and callback(last)
         if not np.all(np.isfinite([last.objective, last.violation, last.kkt_residual])):
             return Status.DIVERGED
-        if last.violation <= tol and last.kkt_residual <= tol:
+        if last.kkt.holds(tol):
             return Status.CONVERGED
         return Status.STOPPED if stop else last.iterate.status
 
