@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
+from scipy.optimize import minimize, nnls
 
 from fairconstrained.problem import Evaluation
 from fairconstrained.scalar import Array
@@ -79,8 +79,9 @@ def kkt_residual(at: Evaluation, multipliers: Array) -> float:
 def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
     r"""Return the multipliers that make the KKT residual at a point smallest.
 
-    Non-negative least squares of :math:`\nabla f + \sum_j \lambda_j \nabla g_j` over the
-    constraints with :math:`g_j \ge -` `active`; the others get zero.
+    They minimise :math:`\operatorname{dist}(-\nabla f(w) - \sum_j \lambda_j \nabla g_j(w),
+    N_W(w))` over the constraints with :math:`g_j \ge -` `active`; the others get zero. Away from
+    the boundary of W this is non-negative least squares; on it, it is where the search starts.
 
     Parameters
     ----------
@@ -93,9 +94,49 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
     near = np.flatnonzero(at.constraints >= -active)
     if near.size == 0:
         return multipliers
-    residual = at.problem.domain.normal_cone_residual
     unit = np.eye(at.problem.n_constraints)
-    columns = [at.gradient(unit[j], objective=0.0) for j in near]
-    target = -residual(at.w, at.gradient())
-    multipliers[near] = nnls(np.column_stack(columns), target)[0]
+    columns = np.column_stack([at.gradient(unit[j], objective=0.0) for j in near])
+    gradient = at.gradient()
+
+    def half_squared_distance(some: Array) -> tuple[float, Array]:
+        rest = at.problem.domain.normal_cone_residual(at.w, gradient + columns @ some)
+        return 0.5 * float(rest @ rest), columns.T @ rest
+
+    multipliers[near] = minimize(
+        half_squared_distance,
+        nnls(columns, -gradient)[0],
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * near.size,
+        options={"gtol": 1e-10, "ftol": 1e-15, "maxiter": 500},
+    ).x
     return multipliers
+
+
+def violation_stationarity(at: Evaluation) -> float:
+    r"""Return how far the largest violation is from a stationary value: 0 where it cannot fall.
+
+    .. math::
+        \min_{\lambda \ge 0,\ \sum_j \lambda_j = 1}
+        \operatorname{dist}\Big(-\sum_j \lambda_j \nabla g_j(w), N_W(w)\Big),
+
+    over the constraints whose values are within a tenth of the largest one. At a point that
+    violates the constraints a small value says that the problem may have no solution.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+
+    References
+    ----------
+    IPC, Remark 1.
+    """
+    level = at.violation
+    near = np.flatnonzero(at.constraints >= 0.9 * level)
+    unit = np.eye(at.problem.n_constraints)
+    columns = np.column_stack([at.gradient(unit[j], objective=0.0) for j in near])
+    heavy = 1e3  # a row that holds the sum of the multipliers at one
+    rows = np.vstack([columns, np.full(near.size, heavy)])
+    weights = nnls(rows, np.append(np.zeros(len(at.w)), heavy))[0]
+    return float(np.linalg.norm(at.problem.domain.normal_cone_residual(at.w, columns @ weights)))

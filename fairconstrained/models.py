@@ -60,8 +60,8 @@ class LinearModel:
 
     @cached_property
     def _transpose(self) -> Any:
-        """The transpose of a sparse X as CSR."""
-        return self.X.T.tocsr()
+        """The transpose of a sparse X: as CSR, unless it is a batch that is used a few times."""
+        return self.X.T if self.full_rows else self.X.T.tocsr()
 
     @property
     def n_rows(self) -> int:
@@ -207,7 +207,7 @@ def spread(X: Any, sample_weight: Array, *, center: bool) -> tuple[Array | None,
     scale = np.sqrt(variance)
     bound = (high - mean) * (mean - low)
     rounding = np.sqrt(np.finfo(X.dtype).eps)
-    two_values = np.abs(bound - variance) <= rounding * reach**2
+    two_values = np.abs(bound - variance) <= rounding * bound
     scale = np.where(two_values, reach, scale)
     constant = reach <= 1e-12 * np.maximum(np.abs(low), np.abs(high))
     scale = np.where(constant, np.abs(high), scale)

@@ -14,7 +14,7 @@ from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.penalties import Linear, Penalty, Proximity, Zero
 from fairconstrained.scalar import Array
-from fairconstrained.terms import Pullback, Term
+from fairconstrained.terms import Pullback, Term, joint_codes
 
 
 @dataclass
@@ -164,7 +164,7 @@ class Problem:
     @property
     def passes(self) -> float:
         """The data passes made so far: one means that every row was read once."""
-        return self.meter.rows / self.n_rows
+        return self.meter.rows / max(self.n_rows, 1)
 
     @property
     def smooth(self) -> bool:
@@ -239,6 +239,15 @@ class Problem:
             return replace(part, model=model, term=part.term.batch(chosen, weight))
 
         return self._map(take)
+
+    def strata(self) -> list[Array]:
+        """Return, for every model, codes of the cells that each of its rows belongs to."""
+        return [
+            joint_codes(
+                [p.term.strata() for p in self.parts if p.term is not None and p.model is model]
+            )
+            for model in self.models
+        ]
 
     def proximal(self, center: Array, rho: float) -> Problem:
         r"""Return IPC's subproblem: :math:`\tfrac{\rho}{2}\|w - c\|^2` added to every function.

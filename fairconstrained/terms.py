@@ -138,6 +138,10 @@ class Term(ABC):
     def weak_curvature(self) -> Array:
         """Return row weights d >= 0: no output bends down more than d_i along score i."""
 
+    def strata(self) -> Array:
+        """Return codes, (n_rows,): rows with the same code belong to the same cells."""
+        return np.zeros(self.n_rows, dtype=int)
+
     def value(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return c(scores), shape (n_outputs,)."""
         return self.head(self.forward(scores, auxiliary)[0])
@@ -161,8 +165,9 @@ class CellMeans(Term):
 
     Parameters
     ----------
-    cells : CSR of shape (n_cells, n_rows)
-        A: row k holds the weights of cell k, which sum to one (on the full data).
+    cells : CSC of shape (n_cells, n_rows)
+        A: row k holds the weights of cell k, which sum to one (on the full data). Stored by rows of
+        the data, so that both products and batches are cheap; other formats are converted.
     function : ScalarFunction
         phi, a surrogate or a loss.
     combination : CSR or ndarray of shape (n_outputs, n_cells)
@@ -192,9 +197,19 @@ class CellMeans(Term):
         """The number of functions."""
         return int(self.combination.shape[0])
 
+    def __post_init__(self) -> None:
+        """Convert the cells to CSC if they come in another format."""
+        if getattr(self.cells, "format", None) != "csc":
+            object.__setattr__(self, "cells", sp.csc_array(self.cells))
+
     @cached_property
     def _cells_transposed(self) -> Any:
-        return self.cells.T.tocsr()
+        return self.cells.T
+
+    def _reweighted(self, cells: Any, by_row: Array) -> Any:
+        """Return cells whose columns, the rows of the data, are multiplied by weights."""
+        data = cells.data * np.repeat(by_row, np.diff(cells.indptr))
+        return sp.csc_array((data, cells.indices, cells.indptr), shape=cells.shape)
 
     @cached_property
     def _combination_transposed(self) -> Any:
@@ -243,8 +258,7 @@ class CellMeans(Term):
         """Return the term on some rows; cell sizes stay those of the full data."""
         factor = np.full(len(rows), self.n_rows / len(rows)) if weights is None else weights
         signs = None if self.signs is None else self.signs[rows]
-        drawn = self._cells_transposed[rows].multiply(np.asarray(factor)[:, None]).T.tocsr()
-        return replace(self, cells=drawn, signs=signs)
+        return replace(self, cells=self._reweighted(self.cells[:, rows], factor), signs=signs)
 
     def strict(self) -> CellMeans:
         """Return the term with phi's strict version."""
@@ -285,10 +299,16 @@ class CellMeans(Term):
         intercepts = self.cells @ (value - slope * margins)
         return replace(
             self,
-            cells=(self.cells @ sp.diags_array(slope)).tocsr(),
+            cells=self._reweighted(self.cells, slope),
             function=Identity(),
             offset=self.offset - self.combination @ intercepts,
         )
+
+    def strata(self) -> Array:
+        """Return codes of the cells that each row belongs to."""
+        member = sp.csr_array(self._cells_transposed != 0)
+        pattern = member @ np.random.default_rng(0).standard_normal(self.cells.shape[0])
+        return np.unique(pattern, return_inverse=True)[1]
 
     def scaled(self, factor: float) -> CellMeans:
         """Return the term times a factor."""
@@ -385,6 +405,10 @@ class SumTerm(Term):
         """Return the sum of the gaps."""
         return np.sum([term.gap(scores) for term in self.terms], axis=0)
 
+    def strata(self) -> Array:
+        """Return codes of the cells of all summands together."""
+        return joint_codes([term.strata() for term in self.terms])
+
     def convex_parts(self) -> tuple[Term, Term]:
         """Return the sums of the plus and of the minus parts."""
         plus, minus = zip(*(term.convex_parts() for term in self.terms), strict=True)
@@ -401,6 +425,11 @@ class SumTerm(Term):
     def weak_curvature(self) -> Array:
         """Return the sum of the summands' bounds."""
         return np.sum([term.weak_curvature() for term in self.terms], axis=0)
+
+
+def joint_codes(codes: Sequence[Array]) -> Array:
+    """Return codes that agree where all of the given codes do."""
+    return np.unique(np.column_stack(codes), axis=0, return_inverse=True)[1].ravel()
 
 
 def _positive(matrix: Any) -> Any:
@@ -421,7 +450,7 @@ def average(function: ScalarFunction, signs: Array, sample_weight: Array) -> Cel
         The weights of the rows.
     """
     weights = np.asarray(sample_weight, dtype=float)
-    cells = sp.csr_array((weights / weights.sum())[None, :])
+    cells = sp.csc_array((weights / weights.sum())[None, :])
     return CellMeans(
         cells, function, np.ones((1, 1)), np.zeros(1), np.asarray(signs, dtype=float), ("loss",)
     )
@@ -443,4 +472,4 @@ def cell_matrix(codes: Array, sample_weight: Array, n_cells: int) -> Any:
     members, weights = codes[rows], np.asarray(sample_weight, dtype=float)[rows]
     totals = np.bincount(members, weights, minlength=n_cells)
     shape = (n_cells, len(codes))
-    return sp.csr_array((weights / totals[members], (members, rows)), shape=shape)
+    return sp.csc_array((weights / totals[members], (members, rows)), shape=shape)

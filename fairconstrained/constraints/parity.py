@@ -116,7 +116,7 @@ class RateParity(Constraint):
         cells, combinations, says = zip(*bound, strict=True)
         combination = sp.csr_array(sp.block_diag(combinations, format="csr"))
         return CellMeans(
-            cells=sp.csr_array(sp.vstack(cells, format="csr")),
+            cells=sp.csc_array(sp.vstack(cells, format="csc")),
             function=surrogate,
             combination=combination,
             offset=np.full(combination.shape[0], kappa),

@@ -38,7 +38,7 @@ __all__ = [
 
 def ipp_ssg(**options: object) -> IPC:
     """Return IPC with the switching subgradient oracle, known as IPP-SSG."""
-    return IPC(SwitchingSubgradient(max_iter=1000), **options)  # type: ignore[arg-type]
+    return IPC(SwitchingSubgradient(max_iter=500), **{"max_iter": 20, **options})  # type: ignore[arg-type]
 
 
 # In order of preference: `automatic` takes the first that the problem allows.

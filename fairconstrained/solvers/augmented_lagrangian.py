@@ -9,9 +9,11 @@ import numpy as np
 
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.scalar import Array
-from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
 from fairconstrained.solvers.result import Status
 from fairconstrained.solvers.smooth import minimize_smooth
+
+_HIGH = 1e3  # a growth of sigma after which a violation that does not fall is looked at closely
 
 
 class AugmentedLagrangian(Solver):
@@ -83,14 +85,13 @@ class AugmentedLagrangian(Solver):
         for k in range(1, self.max_iter + 1):
             inner_tol = max(inner_tol, 0.9 * start.tol)
             at = self._minimize_round(problem, w, multipliers, sigma, inner_tol)
-            moved = not np.array_equal(at.w, w)
             shift = np.maximum(at.constraints, -multipliers / sigma)
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             w, error = at.w, float(np.abs(shift).max(initial=0.0))
             inner_tol *= 0.1
             state = {"sigma": sigma, "inner_tol": inner_tol}
-            status = None if moved else self._stalled(at, start.tol, sigma)
-            yield Iterate(at, multipliers, k, state, status)
+            hopeless = sigma >= _HIGH * self.sigma and is_stuck(at, start.tol)
+            yield Iterate(at, multipliers, k, state, Status.INFEASIBLE if hopeless else None)
             if error > 0.5 * before and error > 0.5 * start.tol:
                 sigma *= self.growth
             before = error
@@ -111,10 +112,3 @@ class AugmentedLagrangian(Solver):
         found = minimize_smooth(function, w, problem.domain, tol=tol, max_iter=self.max_inner)
         at = latest[0]
         return at if np.array_equal(at.w, found) else problem.at(found)
-
-    @staticmethod
-    def _stalled(at: Evaluation, tol: float, sigma: float) -> Status | None:
-        """Say why a round could not move: no better feasibility, or no better precision."""
-        if at.violation <= tol or sigma < 1e8:
-            return None
-        return Status.INFEASIBLE

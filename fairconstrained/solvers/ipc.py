@@ -25,17 +25,17 @@ class IPC(Solver):
         \quad \text{s.t.} \quad g_j(y) + \tfrac{\hat\rho}{2} \|y - w_t\|^2 \le 0.
 
     Each subproblem is handed to the oracle, a solver of its own, warm-started with the multipliers
-    found so far, to a tolerance that tightens to `tol`. A start that violates the constraints is
-    first led to a feasible point by the same method applied to :math:`\max_j g_j` (phase one); if
-    that ends at a positive value, the run reports an infeasible stationary point.
+    found so far, to a tolerance that tightens to `tol`. Where an infeasible start leaves the oracle
+    without a better point, the same method applied to :math:`\max_j g_j` leads to a feasible one
+    (phase one); if that ends at a positive value, the run reports that.
 
     Parameters
     ----------
     oracle : Solver or None, default=None
         Solves the subproblems; None takes the augmented Lagrangian.
     rho : float or None, default=None
-        rho^ > 0. None asks the oracle: twice the weak convexity constant where it needs convex
-        subproblems, a small number where smoothness is enough. Where an oracle fails on a
+        rho^ > 0. None asks the oracle: the value of the paper, or a small number where the oracle
+        needs smoothness only. Where an oracle fails on a
         subproblem, rho^ grows tenfold for the rest of the run.
     max_iter : int, default=100
         The largest number of subproblems.
@@ -96,21 +96,23 @@ class IPC(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the accepted answers of the oracle."""
         oracle = self._oracle
-        at = problem.at(start.w)
-        if at.violation > start.tol:
-            at = self._phase_one(problem, at, start)
-            if at.violation > start.tol:
-                yield Iterate(at, None, 1, status=Status.INFEASIBLE)
-                return
-        warm: Start | Result = start
+        at, warm = problem.at(start.w), start
         rho = start.state.get("rho", self.rho) or oracle.proximity(problem)
         tol = start.tol if start.state else max(_FIRST_TOL, start.tol)
         refusals = 0
         for t in range(1, self.max_iter + 1):
+            if refusals and at.violation > start.tol:
+                at = self._phase_one(problem, at, start)
+                if at.violation > start.tol:
+                    yield Iterate(at, None, t)
+                    return
             tol = max(0.5 * start.tol, 0.1 * tol)
-            subproblem = problem.proximal(at.w, rho)
             answer = oracle.minimize(
-                subproblem, at.w, warm=warm, tol=tol, random_state=start.random_state
+                problem.proximal(at.w, rho),
+                at.w,
+                warm=warm,
+                tol=tol,
+                random_state=start.random_state,
             )
             found = problem.at(answer.w)
             if self._accepts(answer, at, found, start.tol):
@@ -127,8 +129,9 @@ class IPC(Solver):
         """Return whether the oracle solved its subproblem, or at least found a better point."""
         if answer.converged:
             return True
-        feasible = after.violation <= max(tol, before.violation)
-        return feasible and after.objective < before.objective
+        if before.violation > tol:
+            return after.violation < 0.9 * before.violation
+        return after.violation <= tol and after.objective < before.objective
 
     def _phase_one(self, problem: Problem, at: Evaluation, start: Start) -> Evaluation:
         """Return a feasible point, or one at which the violation is stationary."""
@@ -139,7 +142,7 @@ class IPC(Solver):
             here = problem.unmetered().at(measured.iterate.at.w[:-1])
             if here.violation <= least[0].violation:
                 least[0] = here
-            return here.violation <= 0.5 * start.tol
+            return here.violation <= start.feasible
 
         self.minimize(
             problem.swap(), first, tol=0.5 * start.tol, callback=feasible,

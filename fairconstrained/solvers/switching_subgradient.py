@@ -158,10 +158,10 @@ class SwitchingSubgradient(Solver):
         w = start.w
         for k in range(self.max_iter):
             at = problem.at(w)
-            tolerance = rule.tolerance(k, start.tol)
+            tolerance = rule.tolerance(k, start.feasible)
             level = float(at.constraints.max(initial=-np.inf))
             if level <= tolerance:
-                answer.add(at, k, start.tol)
+                answer.add(at, k, start.feasible)
                 gap, direction = tolerance, at.gradient()
             else:
                 worst = np.zeros(problem.n_constraints)
