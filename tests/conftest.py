@@ -1,0 +1,46 @@
+"""What all tests share: the profile of hypothesis, the data, small problems."""
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before scipy comes in: scikit-learn's checks use it
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from small_problems import PROBLEMS
+
+settings.register_profile("tests", deadline=None, derandomize=True, max_examples=30)
+settings.load_profile("tests")
+
+
+@pytest.fixture
+def data_folder(monkeypatch):
+    """The folder of the benchmark data, which FAIRCONSTRAINED_DATA then names."""
+    beside_the_project = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("FAIRCONSTRAINED_DATA") or beside_the_project)
+    if not folder.is_dir():
+        pytest.skip(f"no benchmark data: FAIRCONSTRAINED_DATA is not set and no folder {folder}")
+    monkeypatch.setenv("FAIRCONSTRAINED_DATA", str(folder))
+    return folder
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(params=PROBLEMS)
+def problem(request):
+    """A small problem, with a meter of its own."""
+    return PROBLEMS[request.param].unmetered()
+
+
+@pytest.fixture
+def w(problem, rng):
+    return rng.normal(size=problem.n_variables)
+
+
+@pytest.fixture
+def multipliers(problem, rng):
+    return rng.uniform(0.1, 1.0, size=problem.n_constraints)
