@@ -94,7 +94,8 @@ class Box(Domain):
 
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return the gradient without what pushes against a bound that is met."""
-        slack = _ON_THE_BOUNDARY * max(1.0, abs(self.lower), abs(self.upper))
+        finite = [abs(bound) for bound in (self.lower, self.upper) if np.isfinite(bound)]
+        slack = _ON_THE_BOUNDARY * max([1.0, *finite])
         residual = np.array(gradient, dtype=float)
         low, high = w <= self.lower + slack, w >= self.upper - slack
         residual[low] = np.minimum(residual[low], 0.0)

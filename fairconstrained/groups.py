@@ -103,7 +103,12 @@ def _encode_column(column: pd.Series, name: str) -> tuple[Array, Array]:
             f"{name} has missing values in {missing} of {len(column)} rows. Leave these rows out, "
             "or give them a group of their own, for instance with fillna('missing')."
         )
-    codes, levels = pd.factorize(column.to_numpy())
+    try:
+        codes, levels = pd.factorize(column.to_numpy())
+    except TypeError as error:
+        raise ValueError(
+            f"{name} must hold strings, numbers, bools or categories: {error}."
+        ) from error
     try:
         order = np.argsort(np.asarray(levels))
     except TypeError:  # values that do not compare, such as strings and numbers
@@ -113,18 +118,20 @@ def _encode_column(column: pd.Series, name: str) -> tuple[Array, Array]:
     return rank[codes], np.asarray(levels)[order]
 
 
-def check_groups(values: ArrayLike | Groups, n_rows: int) -> Groups:
+def check_groups(
+    values: ArrayLike | Groups, n_rows: int, *, name: str = "sensitive_features"
+) -> Groups:
     """Return the groups of `n_rows` rows.
 
     Raises
     ------
     ValueError
-        If the number of rows differs or values are missing.
+        If the number of rows differs or values are missing; the message calls them `name`.
     """
-    groups = Groups.encode(values)
+    groups = Groups.encode(values, name=name)
     if len(groups.codes) != n_rows:
         raise ValueError(
-            f"sensitive_features has {len(groups.codes)} rows, X has {n_rows}: give one group per "
-            "row of X, in the same order."
+            f"{name} has {len(groups.codes)} rows, X has {n_rows}: give one group per row of X, in "
+            "the same order."
         )
     return groups

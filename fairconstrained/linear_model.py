@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import AbstractContextManager
 from typing import Any, Self
 
 import numpy as np
@@ -12,17 +11,17 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
 from fairconstrained.constraints import CONSTRAINTS, Constraint
-from fairconstrained.domains import Domain, WholeSpace
+from fairconstrained.constraints.base import check_kappa
+from fairconstrained.domains import Domain
 from fairconstrained.exceptions import ConvergenceWarning, InfeasibleConstraintWarning
 from fairconstrained.losses import LOSSES, Loss
 from fairconstrained.models import LinearModel
-from fairconstrained.penalties import L2, Penalty
+from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Problem
 from fairconstrained.progress import Progress
-from fairconstrained.registry import check_option, resolve
+from fairconstrained.registry import resolve
 from fairconstrained.scalar import Array
 from fairconstrained.solvers import SOLVERS, Result, Solver, automatic
 from fairconstrained.solvers.base import Start
@@ -30,10 +29,11 @@ from fairconstrained.training import (
     SensitiveColumns,
     TrainingData,
     build_problem,
+    check_options,
+    domain_of,
+    penalty_of,
+    threads_that_pay,
 )
-
-_ENFORCE = {"score": "the surrogate of the decision"}
-_SMALL = 1 << 24  # below this many multiplications starting threads costs more than it gains
 
 
 class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -226,40 +226,35 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         ValueError
             If an argument is not valid, groups are missing, or the solver cannot solve the problem.
         """
-        self._check_enforce()
+        check_options(self)
         columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
         data = TrainingData.check(self, X, y, sensitive_features, sample_weight, columns)
         constraints = self._constraints(data)
-        with _threads_that_pay(data.X):
+        with threads_that_pay(data.X):
             problem = build_problem(
                 data,
                 constraints,
                 loss=resolve("loss", self.loss, LOSSES, Loss),
-                penalty=self._penalty(),
-                domain=WholeSpace() if self.domain is None else self.domain,
+                penalty=penalty_of(self.alpha),
+                domain=domain_of(self.domain),
                 fit_intercept=self.fit_intercept,
             )
             kept = columns.kept(self)
             solver = self._solver(problem)
-            progress = Progress(self, X, y, lambda w: self._coefficients(problem, kept, w))
+            solver.check(problem)
+            progress = Progress(
+                self, X, y, sample_weight, lambda w: self._ready_to_predict(problem, data, kept, w)
+            )
             result = solver.minimize(
                 problem,
                 warm=self._warm(problem, kept, solver),
                 callback=progress,
                 random_state=self.random_state,
             )
-            progress.close()
+            progress.close(result.w)
         self._store(problem, result, data, kept)
         self._warn()
         return self
-
-    def _check_enforce(self) -> None:
-        if self.enforce == "decision":
-            raise ValueError(
-                "enforce='decision' is not available in this version; use enforce='score', look at "
-                "decision_gap_, and lower kappa until it is small enough."
-            )
-        check_option("enforce", self.enforce, _ENFORCE)
 
     def _constraints(self, data: TrainingData) -> list[Constraint]:
         """Return the constraints with the estimator's kappa and surrogate where they have none."""
@@ -273,26 +268,16 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
                 "pipelines and searches by metadata routing), or name columns of X in "
                 "sensitive_columns."
             )
+        if any(one.kappa is None for one in found):
+            check_kappa(self.kappa)
         return [one.with_defaults(kappa=self.kappa, surrogate=self.surrogate) for one in found]
-
-    def _penalty(self) -> Penalty:
-        if isinstance(self.alpha, Penalty):
-            return self.alpha
-        if not np.isreal(self.alpha) or not 0.0 <= self.alpha < np.inf:
-            raise ValueError(
-                f"alpha must be a number >= 0 or a penalty such as SCAD(0.02); got {self.alpha!r}."
-            )
-        return L2(float(self.alpha))
 
     def _solver(self, problem: Problem) -> Solver:
         """Return the solver with the estimator's options."""
-        if self.solver == "auto":
-            solver = automatic(problem).with_options(tol=self.tol)
-        elif isinstance(self.solver, str):
-            names = {"auto": automatic, **SOLVERS}
-            solver = resolve("solver", self.solver, names, Solver).with_options(tol=self.tol)
-        else:
-            solver = resolve("solver", self.solver, SOLVERS, Solver)
+        names = {"auto": lambda: automatic(problem), **SOLVERS}
+        solver = resolve("solver", self.solver, names, Solver)
+        if isinstance(self.solver, str):
+            solver = solver.with_options(tol=self.tol)
         if self.beta is not None and "beta" not in solver.get_params(deep=False):
             raise ValueError(
                 f"beta={self.beta!r} is given, but solver {solver!r} has no such parameter; "
@@ -310,22 +295,23 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         known = len(self.multipliers_) == problem.n_constraints
         return Start(w, self.multipliers_ if known else None)
 
-    def _coefficients(self, problem: Problem, kept: Array, w: Array) -> dict[str, Array]:
-        """Return coef_ and intercept_ in the units of X for the solver's variables."""
+    def _ready_to_predict(
+        self, problem: Problem, data: TrainingData, kept: Array, w: Array
+    ) -> dict[str, Array]:
+        """Return what `predict` needs, in the units of X, for the solver's variables."""
         model = problem.objective.model
         coef, intercept = model.coefficients(w[: model.n_parameters])
         full = np.zeros((1, self.n_features_in_))
         full[:, kept] = coef
-        return {"coef_": full, "intercept_": intercept}
+        return {"coef_": full, "intercept_": intercept, "classes_": data.classes}
 
     def _store(self, problem: Problem, result: Result, data: TrainingData, kept: Array) -> None:
-        for name, value in self._coefficients(problem, kept, result.w).items():
+        for name, value in self._ready_to_predict(problem, data, kept, result.w).items():
             setattr(self, name, value)
         scale = problem.objective.model.scale
         self.feature_scale_ = np.ones(self.n_features_in_)
         if scale is not None:
             self.feature_scale_[kept] = scale
-        self.classes_ = data.classes
         self.groups_ = np.array([]) if data.groups is None else data.groups.names
         self.n_iter_ = result.n_iter
         self.multipliers_ = result.multipliers
@@ -342,10 +328,10 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
                 f"No model that meets the constraints was found; the least violation is "
                 f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
                 InfeasibleConstraintWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         elif not result.converged:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
+            warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores.
@@ -410,9 +396,3 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         """
         scores = self.decision_function(X)
         return np.column_stack([log_expit(-scores), log_expit(scores)])
-
-
-def _threads_that_pay(X: Any) -> AbstractContextManager[Any]:
-    """Return a context with one BLAS thread unless X is dense and large."""
-    dense = isinstance(X, np.ndarray)
-    return threadpool_limits(limits=None if dense and X.size > _SMALL else 1, user_api="blas")

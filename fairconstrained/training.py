@@ -2,27 +2,106 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing, check_array, check_consistent_length, column_or_1d
+from sklearn.utils import _safe_indexing, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, validate_data
+from threadpoolctl import threadpool_limits
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.domains import Domain
+from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.groups import Groups, check_groups
 from fairconstrained.losses import Loss
 from fairconstrained.models import LinearModel, spread
+from fairconstrained.penalties import L2, Penalty
 from fairconstrained.penalties import Leading as LeadingPenalty
-from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Part, Problem
+from fairconstrained.registry import check_option
 from fairconstrained.scalar import Array
 from fairconstrained.terms import average
 
 _NUMERIC = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+_ENFORCE = {"score": "the surrogate of the decision"}
+_SMALL = 1 << 24  # below this many multiplications starting threads costs more than it gains
+
+
+def check_options(estimator: Any) -> None:
+    """Check the options of an estimator that nothing else looks at.
+
+    Raises
+    ------
+    ValueError
+        With the argument's name, what was found and what is valid.
+    """
+    if estimator.enforce == "decision":
+        raise ValueError(
+            "enforce='decision' is not available in this version; use enforce='score', look at "
+            "decision_gap_, and lower kappa until it is small enough."
+        )
+    check_option("enforce", estimator.enforce, _ENFORCE)
+    max_iter, tol = estimator.max_iter, estimator.tol
+    if max_iter is not None and not (_is_number(max_iter, Integral) and max_iter >= 1):
+        raise ValueError(f"max_iter must be an integer >= 1 or None; got {max_iter!r}.")
+    if not (_is_number(tol, Real) and 0.0 < tol < np.inf):
+        raise ValueError(f"tol must be a number > 0; got {tol!r}.")
+    for name in ("fit_intercept", "use_sensitive", "warm_start"):
+        value = getattr(estimator, name)
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{name} must be True or False; got {value!r}.")
+    if not isinstance(estimator.verbose, bool | Integral):
+        raise ValueError(f"verbose must be an integer, 0 for silence; got {estimator.verbose!r}.")
+
+
+def _is_number(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def penalty_of(alpha: Any) -> Penalty:
+    """Return the L2 penalty of strength `alpha`, or `alpha` itself if it is a penalty.
+
+    Raises
+    ------
+    ValueError
+        If it is neither a number >= 0 nor a penalty.
+    """
+    if isinstance(alpha, Penalty):
+        return alpha
+    if not (_is_number(alpha, Real) and 0.0 <= alpha < np.inf):
+        raise ValueError(
+            f"alpha must be a number >= 0 or a penalty such as SCAD(0.02); got {alpha!r}."
+        )
+    return L2(float(alpha))
+
+
+def domain_of(domain: Any) -> Domain:
+    """Return the whole space for None, else the domain.
+
+    Raises
+    ------
+    TypeError
+        If it is not an instance of Domain, for instance a class.
+    """
+    if domain is None:
+        return WholeSpace()
+    if not isinstance(domain, Domain):
+        raise TypeError(
+            "domain must be None (the whole space) or an instance of Domain, such as L1Ball(20.0), "
+            f"L2Ball(5.0) or Box(-1.0, 1.0); got {domain!r}"
+            + (" (a class: add parentheses)." if isinstance(domain, type) else ".")
+        )
+    return domain
+
+
+def threads_that_pay(X: Any) -> AbstractContextManager[Any]:
+    """Return a context with one BLAS thread unless X is dense and large."""
+    dense = isinstance(X, np.ndarray)
+    return threadpool_limits(limits=None if dense and X.size > _SMALL else 1, user_api="blas")
 
 
 @dataclass(frozen=True)
@@ -50,19 +129,31 @@ class SensitiveColumns:
         """
         if self.columns is None or callable(self.columns):
             return []
-        wanted = [self.columns] if isinstance(self.columns, str | int) else list(self.columns)
         names = list(getattr(estimator, "feature_names_in_", []))
-        n_features = estimator.n_features_in_
-        found = []
+        return [_position(column, names, estimator.n_features_in_) for column in self._wanted()]
+
+    def _wanted(self) -> list[Any]:
+        """Return the names and positions as a list."""
+        one = isinstance(self.columns, str | Real)
+        try:
+            wanted = [self.columns] if one else list(self.columns)
+        except TypeError:
+            wanted = [self.columns]
         for column in wanted:
-            if isinstance(column, str) and column in names:
-                found.append(names.index(column))
-            elif not isinstance(column, str) and -n_features <= column < n_features:
-                found.append(int(column) % n_features)
-            else:
-                has = f"the columns {names}" if names else f"{n_features} columns without names"
-                raise ValueError(f"sensitive_columns: X has no column {column!r}; it has {has}.")
-        return found
+            if not isinstance(column, str) and not _is_number(column, Integral):
+                raise ValueError(
+                    "sensitive_columns must be names or positions of columns of X, a function of "
+                    f"X, or None; found {column!r}."
+                )
+        return wanted
+
+    def table(self, estimator: Any, X: Any) -> Any:
+        """Return X as something that has columns: a frame as it is, else an ndarray or CSR."""
+        if self.columns is None or hasattr(X, "columns"):
+            return X
+        return check_array(
+            X, accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=estimator
+        )
 
     def groups(self, estimator: Any, X: Any) -> Any:
         """Return the values of the sensitive attributes, None without columns."""
@@ -84,9 +175,25 @@ class SensitiveColumns:
         """
         if self.columns is None or callable(self.columns) or self.use_sensitive:
             return validate_data(estimator, X, reset=reset, **_NUMERIC)
+        X = self.table(estimator, X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        visible = _safe_indexing(X, self.kept(estimator), axis=1)
-        return check_array(visible, estimator=estimator, **_NUMERIC)
+        kept = self.kept(estimator)
+        if kept.size == 0:
+            raise ValueError(
+                f"sensitive_columns={self.columns!r} are all the columns of X, and with "
+                "use_sensitive=False the model may not see them: no features are left."
+            )
+        return check_array(_safe_indexing(X, kept, axis=1), estimator=estimator, **_NUMERIC)
+
+
+def _position(column: Any, names: list[Any], n_features: int) -> int:
+    """Return the position of a column given by name or (perhaps negative) position."""
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if not isinstance(column, str) and -n_features <= column < n_features:
+        return int(column) % n_features
+    has = f"the columns {names}" if names else f"{n_features} columns without names"
+    raise ValueError(f"sensitive_columns: X has no column {column!r}; it has {has}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,13 +246,16 @@ class TrainingData:
                 "Groups are given twice: by sensitive_features in fit and by sensitive_columns in "
                 "the constructor. Give one of them."
             )
+        X = columns.table(estimator, X)
         features = columns.features(estimator, X, reset=True)
+        n_rows = features.shape[0]
         y = column_or_1d(y, warn=True)
-        check_consistent_length(features, y)
-        values = sensitive_features
+        if len(y) != n_rows:
+            raise ValueError(f"y has {len(y)} rows, X has {n_rows}: give one label per row of X.")
+        values, source = sensitive_features, "sensitive_features"
         if values is None:
-            values = columns.groups(estimator, X)
-        groups = None if values is None else check_groups(values, features.shape[0])
+            values, source = columns.groups(estimator, X), "sensitive_columns"
+        groups = None if values is None else check_groups(values, n_rows, name=source)
         classes, labels = _binary_labels(y)
         weight = _check_sample_weight(
             sample_weight, features, dtype=np.float64, ensure_non_negative=True
@@ -157,7 +267,7 @@ class TrainingData:
         if len(np.unique(labels)) < 2:
             raise ValueError(
                 "y must have two classes; in the rows with positive weight there is one class: "
-                f"{classes[int(labels.max(initial=0) > 0)]!r}."
+                f"{classes.tolist()[int(labels.max(initial=0) > 0)]!r}."
             )
         return cls(features, labels, classes, groups, weight)
 
@@ -172,7 +282,7 @@ def _binary_labels(y: Array) -> tuple[Array, Array]:
         )
     classes, positions = np.unique(y, return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(f"y must have two classes; there is one class: {classes[0]!r}.")
+        raise ValueError(f"y must have two classes; there is one class: {classes.tolist()[0]!r}.")
     return classes, 2.0 * positions - 1.0
 
 
