@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from fairconstrained.scalar import Array
 
@@ -43,6 +43,9 @@ class LinearModel:
         c and q; None stands for zeros and ones.
     full_rows : int or None
         The rows of the whole data when `X` is a batch of them.
+    mean_squares : ndarray of shape (n_features,) or None
+        The mean squares of the features after shift and scale, if known: solvers that can make use
+        of it work in units in which the variables are of one size.
 
     Notes
     -----
@@ -55,6 +58,7 @@ class LinearModel:
     shift: Array | None = None
     scale: Array | None = None
     full_rows: int | None = None
+    mean_squares: Array | None = None
 
     linear = True
 
@@ -77,6 +81,14 @@ class LinearModel:
     def n_parameters(self) -> int:
         """The number of variables, intercepts included."""
         return self.n_coefficients + self.n_outputs * self.fit_intercept
+
+    @property
+    def sizes(self) -> Array:
+        """The mean square of what each variable multiplies, (n_parameters,); 1 if not known."""
+        out = np.ones(self.n_parameters)
+        if self.mean_squares is not None:
+            out[: self.n_coefficients] = np.tile(self.mean_squares, self.n_outputs)
+        return out
 
     def _split(self, w: Array) -> tuple[Array, Array]:
         """Return coefficients in the units of X (n_outputs, n_features) and intercepts."""
@@ -179,10 +191,25 @@ class LinearModel:
         return 1.1 * value
 
 
-def spread(X: Any, sample_weight: Array, *, center: bool) -> tuple[Array | None, Array]:
-    r"""Return the mean (or None) and the spread of each feature, the units the solvers work in.
+@dataclass(frozen=True)
+class Spread:
+    """What is known of each feature: its weighted mean and variance, and its scale.
 
-    The spread of a column is the distance of its two values when it has just two (so that 0/1
+    Attributes
+    ----------
+    mean, variance, scale : ndarray of shape (n_features,)
+        See :func:`spread`.
+    """
+
+    mean: Array
+    variance: Array
+    scale: Array
+
+
+def spread(X: Any, sample_weight: Array) -> Spread:
+    r"""Return mean, variance and scale of each feature, the scale being the solvers' unit.
+
+    The scale of a column is the distance of its two values when it has just two (so that 0/1
     columns keep their units), its standard deviation otherwise (so that standardised columns keep
     theirs), and the size of its value when it is constant (1 if that is zero): Gelman's (2008) rule
     for putting inputs on one scale, without his factor 2. A column has two values exactly when its
@@ -194,15 +221,14 @@ def spread(X: Any, sample_weight: Array, *, center: bool) -> tuple[Array | None,
         The features.
     sample_weight : ndarray of shape (n_rows,)
         The weights of the rows, > 0.
-    center : bool
-        Whether the mean is wanted.
 
     References
     ----------
     A. Gelman, "Scaling regression inputs by dividing by two standard deviations", Statistics in
     Medicine 27 (2008).
     """
-    low, high, mean, variance = _moments(X, sample_weight)
+    low, high = _range(X)
+    mean, variance = _mean_and_variance(X, sample_weight)
     reach = high - low
     scale = np.sqrt(variance)
     bound = (high - mean) * (mean - low)
@@ -212,16 +238,28 @@ def spread(X: Any, sample_weight: Array, *, center: bool) -> tuple[Array | None,
     constant = reach <= 1e-12 * np.maximum(np.abs(low), np.abs(high))
     scale = np.where(constant, np.abs(high), scale)
     scale = np.where(scale > 0, scale, 1.0)
-    return (mean if center else None), scale
+    return Spread(mean, variance, scale)
 
 
-def _moments(X: Any, sample_weight: Array) -> tuple[Array, Array, Array, Array]:
-    """Return minimum, maximum, weighted mean and weighted variance of every column."""
-    if sp.issparse(X):
-        low, high = min_max_axis(X, axis=0)
-        weights = sample_weight.astype(low.dtype)
+def _range(X: Any) -> tuple[Array, Array]:
+    """Return the minimum and the maximum of every column."""
+    if isinstance(X, np.ndarray):
+        return X.min(axis=0).astype(float), X.max(axis=0).astype(float)
+    low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+    np.minimum.at(low, X.indices, X.data)
+    np.maximum.at(high, X.indices, X.data)
+    has_zeros = np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]
+    low[has_zeros] = np.minimum(low[has_zeros], 0.0)
+    high[has_zeros] = np.maximum(high[has_zeros], 0.0)
+    return low, high
+
+
+def _mean_and_variance(X: Any, sample_weight: Array) -> tuple[Array, Array]:
+    """Return the weighted mean and the weighted variance of every column."""
+    if not isinstance(X, np.ndarray):
+        weights = sample_weight.astype(X.dtype)
         mean, variance = mean_variance_axis(X, axis=0, weights=weights)
-        return low.astype(float), high.astype(float), mean.astype(float), variance.astype(float)
+        return mean.astype(float), variance.astype(float)
     total = sample_weight.sum()
     mean = np.zeros(X.shape[1])
     for rows in _row_blocks(X):
@@ -230,4 +268,4 @@ def _moments(X: Any, sample_weight: Array) -> tuple[Array, Array, Array, Array]:
     variance = np.zeros(X.shape[1])
     for rows in _row_blocks(X):
         variance += sample_weight[rows] @ (X[rows].astype(float) - mean) ** 2
-    return X.min(axis=0).astype(float), X.max(axis=0).astype(float), mean, variance / total
+    return mean, variance / total

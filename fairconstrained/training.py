@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, validate_data
 from threadpoolctl import threadpool_limits
 
+from fairconstrained.cells import average
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
@@ -24,7 +25,6 @@ from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem import Part, Problem
 from fairconstrained.registry import check_option
 from fairconstrained.scalar import Array
-from fairconstrained.terms import average
 
 _NUMERIC = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _ENFORCE = {"score": "the surrogate of the decision"}
@@ -316,10 +316,7 @@ def build_problem(
     fit_intercept : bool
         Whether there is an intercept.
     """
-    shift = scale = None
-    if domain.whole_space:
-        shift, scale = spread(data.X, data.sample_weight, center=fit_intercept)
-    model = LinearModel(data.X, fit_intercept=fit_intercept, shift=shift, scale=scale)
+    model = _linear_model(data, domain, fit_intercept)
     groups = data.groups
     terms = [
         constraint.bind(data.y, groups, data.sample_weight)
@@ -332,4 +329,17 @@ def build_problem(
         Part(model, objective, LeadingPenalty(penalty, n)),
         tuple(Part(model, term) for term in terms),
         LeadingDomain(domain, n),
+    )
+
+
+def _linear_model(data: TrainingData, domain: Domain, fit_intercept: bool) -> LinearModel:
+    """Return the model, its features centred and scaled where the domain allows it."""
+    known = spread(data.X, data.sample_weight)
+    shift = known.mean if domain.whole_space and fit_intercept else None
+    scale = known.scale if domain.whole_space else None
+    squares = known.variance if shift is not None else known.variance + known.mean**2
+    if scale is not None:
+        squares = squares / scale**2
+    return LinearModel(
+        data.X, fit_intercept=fit_intercept, shift=shift, scale=scale, mean_squares=squares
     )

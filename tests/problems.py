@@ -13,6 +13,7 @@ from fairconstrained import (
     EqualOpportunity,
     make_biased_classification,
 )
+from fairconstrained.cells import CellMeans, average, cell_matrix
 from fairconstrained.constraints import Constraint
 from fairconstrained.domains import Box, Domain, L1Ball, L2Ball, Leading, WholeSpace
 from fairconstrained.losses import Hinge, Logistic, Loss, TruncatedLogistic
@@ -21,7 +22,6 @@ from fairconstrained.penalties import L2, Penalty
 from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem import Part, Problem
 from fairconstrained.surrogates import Ramp, Sigmoid
-from fairconstrained.terms import CellMeans, average, cell_matrix
 
 
 class QuadraticForm(Penalty):

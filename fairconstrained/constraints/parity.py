@@ -5,19 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import permutations
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.cells import CellMeans, cell_matrix
 from fairconstrained.constraints.base import Constraint, check_kappa
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.groups import Groups, check_groups
 from fairconstrained.registry import check_option, resolve
 from fairconstrained.scalar import Array
 from fairconstrained.surrogates import SURROGATES, Surrogate
-from fairconstrained.terms import CellMeans, cell_matrix
 
 
 @dataclass(frozen=True)
@@ -33,27 +32,27 @@ POSITIVES = Event(" | label +1", (1,))
 NEGATIVES = Event(" | label -1", (-1,))
 
 
-def _against_pairs(shares: Array) -> tuple[Array, list[str]]:
+def _against_pairs(shares: Array, rates: list[str], overall: str) -> tuple[Any, list[str]]:
     """Return the rows e_a - e_b for every ordered pair of groups, and what they say."""
     n = len(shares)
-    pairs = list(permutations(range(n), 2))
-    first, second = np.array(pairs, dtype=int).reshape(-1, 2).T
-    says = [f"rate({{{a}}}{{event}}) - rate({{{b}}}{{event}})" for a, b in pairs]
-    return np.eye(n)[first] - np.eye(n)[second], says
+    first, second = np.nonzero(~np.eye(n, dtype=bool))
+    ends = np.arange(0, 2 * len(first) + 1, 2)
+    signs = np.tile([1.0, -1.0], len(first))
+    rows = sp.csr_array((signs, np.column_stack([first, second]).ravel(), ends), (len(first), n))
+    return rows, [f"{rates[a]} - {rates[b]}" for a, b in zip(first, second, strict=True)]
 
 
-def _against_overall(shares: Array) -> tuple[Array, list[str]]:
+def _against_overall(shares: Array, rates: list[str], overall: str) -> tuple[Any, list[str]]:
     """Return the rows +-(e_a - shares) for every group, and what they say."""
     n = len(shares)
     if n < 2:
-        return np.zeros((0, n)), []
+        return sp.csr_array((0, n)), []
     gaps = np.eye(n) - shares
-    says = [f"rate({{{k}}}{{event}}) - rate(all{{event}})" for k in range(n)]
-    mirrored = [f"rate(all{{event}}) - rate({{{k}}}{{event}})" for k in range(n)]
-    return np.concatenate([gaps, -gaps]), says + mirrored
+    says = [f"{rate} - {overall}" for rate in rates] + [f"{overall} - {rate}" for rate in rates]
+    return sp.csr_array(np.concatenate([gaps, -gaps])), says
 
 
-Comparison = Callable[[Array], tuple[Array, list[str]]]
+Comparison = Callable[[Array, list[str], str], tuple[Any, list[str]]]
 _COMPARISONS: dict[str, Comparison] = {"pairs": _against_pairs, "overall": _against_overall}
 
 
@@ -125,7 +124,7 @@ class RateParity(Constraint):
 
     def _bind_event(
         self, event: Event, y: Array, groups: Groups, sample_weight: Array, compare: Comparison
-    ) -> tuple[Any, Array, list[str]]:
+    ) -> tuple[Any, Any, list[str]]:
         """Return the cells of an event, how they combine, and what the combinations say."""
         inside = np.isin(y, event.labels)
         counts = np.bincount(groups.codes[inside], minlength=len(groups))
@@ -136,9 +135,9 @@ class RateParity(Constraint):
         codes = np.where(inside, position[groups.codes], -1)
         cells = cell_matrix(codes, sample_weight, len(present))
         totals = np.bincount(codes[inside], sample_weight[inside], minlength=len(present))
-        combination, says = compare(totals / max(totals.sum(), np.finfo(float).tiny))
-        names = [str(groups.names[k]) for k in present]
-        return cells, combination, [say.format(*names, event=event.name) for say in says]
+        shares = totals / max(totals.sum(), np.finfo(float).tiny)
+        rates = [f"rate({groups.names[k]}{event.name})" for k in present]
+        return cells, *compare(shares, rates, f"rate(all{event.name})")
 
     def _warn_if_vacuous(self, event: Event, groups: Groups, counts: Array) -> None:
         kind = type(self).__name__

@@ -109,6 +109,13 @@ class AugmentedLagrangian(Solver):
             excess = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
             return at.objective + excess, at.gradient(updated)
 
-        found = minimize_smooth(function, w, problem.domain, tol=tol, max_iter=self.max_inner)
+        found = minimize_smooth(
+            function,
+            w,
+            problem.domain,
+            tol=tol,
+            max_iter=self.max_inner,
+            units=problem.units,
+        )
         at = latest[0]
         return at if np.array_equal(at.w, found) else problem.at(found)

@@ -242,6 +242,7 @@ class Solver(BaseEstimator, ABC):
             if ended is not None:
                 status = ended
                 break
+            iterate.at.release()
             clock = time.perf_counter()
         assert last is not None
         kept = last if kept is None or status is Status.CONVERGED else kept
@@ -259,13 +260,13 @@ class Solver(BaseEstimator, ABC):
         return Status.STOPPED if stop else last.iterate.status
 
     def _result(self, kept: Measured, last: Measured, status: Status, trace: Trace) -> Result:
-        n_iter = last.iterate.iteration
+        at, n_iter = kept.iterate.at, last.iterate.iteration
         return Result(
-            w=kept.iterate.at.w,
+            w=at.w,
             multipliers=kept.multipliers,
             objective=kept.objective,
             violation=kept.violation,
-            strict_violation=kept.iterate.at.strict_violation,
+            strict_violation=at.problem.unmetered().at(at.w).strict_violation,
             kkt_residual=kept.kkt_residual,
             status=status,
             message=describe(status, kept.objective, kept.violation, kept.kkt_residual, n_iter),

@@ -96,7 +96,8 @@ class IPC(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the accepted answers of the oracle."""
         oracle = self._oracle
-        at, warm = problem.at(start.w), start
+        at = problem.at(start.w)
+        warm: Start | Result = start
         rho = start.state.get("rho", self.rho) or oracle.proximity(problem)
         tol = start.tol if start.state else max(_FIRST_TOL, start.tol)
         refusals = 0

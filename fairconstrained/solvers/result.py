@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from fairconstrained.scalar import Array
@@ -31,9 +30,10 @@ class Status(Enum):
 
 _ADVICE = {
     Status.CONVERGED: "",
-    Status.ITERATION_LIMIT: "Raise max_iter or tol, or use solver='auto'.",
+    Status.ITERATION_LIMIT: "Raise max_iter or tol; with a smooth loss and surrogate "
+    "solver='auto' needs far fewer passes.",
     Status.STALLED: "No further progress is possible in floating point or with this method; "
-    "raise tol or alpha, or use solver='auto'.",
+    "raise tol or alpha.",
     Status.INFEASIBLE: "The violation cannot be made smaller near this point: raise kappa, or "
     "start elsewhere.",
     Status.DIVERGED: "The iterates left all bounds: raise alpha, or lower the step size.",
@@ -144,8 +144,3 @@ def describe(
         f"violation {violation:.2e}, KKT residual {kkt_residual:.2e}."
     )
     return f"{figures} {status.advice}".strip()
-
-
-def is_finite(*values: float) -> bool:
-    """Return whether all values are finite."""
-    return bool(np.all(np.isfinite(values)))

@@ -15,7 +15,14 @@ Function = Callable[[Array], tuple[float, Array]]
 
 
 def minimize_smooth(
-    function: Function, w: Array, domain: Domain, *, tol: float, max_iter: int, memory: int = 10
+    function: Function,
+    w: Array,
+    domain: Domain,
+    *,
+    tol: float,
+    max_iter: int,
+    units: Array | None = None,
+    memory: int = 20,
 ) -> Array:
     """Return a point of the domain whose projected gradient has a norm of at most `tol`.
 
@@ -35,7 +42,9 @@ def minimize_smooth(
         the caller measures the outcome.
     max_iter : int
         The largest number of iterations.
-    memory : int, default=10
+    units : ndarray of shape (n_variables,) or None, default=None
+        L-BFGS works in the variables w / units; None stands for ones.
+    memory : int, default=20
         The pairs that L-BFGS keeps.
     """
     bounds = domain.bounds(w.size)
@@ -45,8 +54,14 @@ def minimize_smooth(
     if recorded.residual_at(w) <= tol:
         return w
 
+    unit = np.ones_like(w) if units is None else units
+
+    def in_units(u: Array) -> tuple[float, Array]:
+        value, gradient = recorded(unit * u)
+        return value, unit * gradient
+
     def stop_when_small(intermediate_result: OptimizeResult) -> None:
-        if recorded.residual_at(intermediate_result.x) <= tol:
+        if recorded.residual_at(unit * intermediate_result.x) <= tol:
             raise StopIteration
 
     options = {
@@ -58,15 +73,15 @@ def minimize_smooth(
         "maxls": 30,
     }
     found = minimize(  # type: ignore[call-overload]  # the stubs do not know jac=True with bounds
-        recorded,
-        w,
+        in_units,
+        w / unit,
         jac=True,
         method="L-BFGS-B",
-        bounds=np.column_stack(bounds),
+        bounds=np.column_stack(bounds) / unit[:, None],
         callback=stop_when_small,
         options=options,
     )
-    return np.asarray(found.x)
+    return np.clip(unit * found.x, *bounds)
 
 
 class _Recorded:

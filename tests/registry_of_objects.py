@@ -1,0 +1,92 @@
+"""Every object of the package, in the variants that the tests of properties go through.
+
+A new surrogate, loss, penalty, domain or constraint gets one line here. `missing` says what has
+been forgotten.
+"""
+
+import inspect
+
+import numpy as np
+
+import fairconstrained.penalties as penalties
+from fairconstrained.constraints import (
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    PredictiveEquality,
+)
+from fairconstrained.domains import Box, L1Ball, L2Ball, WholeSpace
+from fairconstrained.domains import Leading as LeadingDomain
+from fairconstrained.losses import Hinge, Logistic, Quadratic, TruncatedLogistic
+from fairconstrained.penalties import L1, L2, SCAD, Linear, Proximity, Sum, Zero
+from fairconstrained.scalar import Identity, Indicator, Parabola, PositivePart, SumFunction
+from fairconstrained.surrogates import Ramp, Sigmoid
+
+N_VARIABLES = 4  # of the penalties and domains below
+
+SURROGATES = [Sigmoid(), Sigmoid(scale=0.3), Ramp(), Ramp(scale=2.5)]
+LOSSES = [Logistic(), TruncatedLogistic(), TruncatedLogistic(alpha=0.5), Hinge(), Quadratic()]
+OTHER_FUNCTIONS = [
+    Indicator(),
+    Identity(),
+    Parabola(1.5),
+    Parabola(0.0),
+    PositivePart(-0.5, 2.0),
+    SumFunction(Sigmoid(), Parabola(0.2)),
+]
+SCALAR_FUNCTIONS = SURROGATES + LOSSES + OTHER_FUNCTIONS
+
+PENALTIES = [
+    Zero(),
+    L1(0.3),
+    L2(0.7),
+    SCAD(0.5),
+    Proximity(np.array([0.5, -1.0, 2.0, 0.0]), 1.3),
+    Linear(np.array([1.0, -2.0, 0.5, 0.0]), 0.3),
+    Sum([SCAD(0.5), L2(0.2)]),
+    Sum([L2(0.4), Linear(np.ones(4))]),
+    penalties.Leading(L2(0.7), 2),
+    penalties.Leading(SCAD(0.5), 3),
+    penalties.ConvexSum([SCAD(0.5), L2(1.0)]),
+]
+
+DOMAINS = [
+    WholeSpace(),
+    Box(-1.0, 2.0),
+    Box(0.0, np.inf),
+    L1Ball(1.5),
+    L1Ball(),
+    L2Ball(1.5),
+    LeadingDomain(L1Ball(1.0), 3),
+    LeadingDomain(L2Ball(1.0), 2),
+    LeadingDomain(Box(-0.5, 0.5), 2),
+]
+
+CONSTRAINTS = [
+    kind(0.1, surrogate=surrogate, against=against)
+    for kind in (DemographicParity, EqualOpportunity, PredictiveEquality, EqualizedOdds)
+    for surrogate in ("sigmoid", Ramp(2.0))
+    for against in ("pairs", "overall")
+]
+
+
+def label(thing):
+    """Return what a test's id says of an object: its first line, without blanks."""
+    return " ".join(repr(thing).split()).replace(" ", "")[:60]
+
+
+def distinct(objects):
+    """Return the objects without repetitions of the same class and parameters."""
+    return list({repr(one): one for one in objects}.values())
+
+
+def missing(base, objects):
+    """Return the names of the package's concrete public subclasses of `base` not in `objects`."""
+    waiting, found = [base], set()
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        ours = kind.__module__.startswith("fairconstrained.")
+        if ours and not inspect.isabstract(kind) and not kind.__name__.startswith("_"):
+            found.add(kind.__name__)
+    return found - {type(one).__name__ for one in objects} - {"Loss", "Surrogate", "RateParity"}

@@ -1,0 +1,149 @@
+"""Tests of fairconstrained.domains, over all of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+from registry_of_objects import DOMAINS, N_VARIABLES, label, missing
+from scipy.optimize import minimize
+from sklearn.base import clone
+
+from fairconstrained.domains import Box, Domain, L1Ball, L2Ball, Leading, WholeSpace
+
+# Quarters: the faces of the sets are met often, and no point is nearly but not quite on one.
+vectors = arrays(float, N_VARIABLES, elements=st.integers(-12, 12).map(lambda k: k / 4.0))
+
+
+def each(domains):
+    return pytest.mark.parametrize("domain", domains, ids=label)
+
+
+def contains(domain, w):
+    """Say whether w is in the set, by its definition."""
+    if isinstance(domain, Leading):
+        return contains(domain.domain, w[: domain.size])
+    if isinstance(domain, Box):
+        return np.all((w >= domain.lower) & (w <= domain.upper))
+    if isinstance(domain, L1Ball):
+        return np.abs(w).sum() <= domain.radius + 1e-12
+    if isinstance(domain, L2Ball):
+        return np.linalg.norm(w) <= domain.radius + 1e-12
+    return isinstance(domain, WholeSpace)
+
+
+def test_every_domain_of_the_package_is_tested():
+    assert not missing(Domain, DOMAINS)
+
+
+@each(DOMAINS)
+@given(w=vectors)
+def test_projection_lies_in_the_set_and_stays(domain, w):
+    kept = w.copy()
+    projected = domain.project(w)
+    assert_array_equal(w, kept)
+    assert contains(domain, projected)
+    assert_allclose(domain.project(projected), projected, atol=1e-14)
+    if contains(domain, w):
+        assert_allclose(projected, w, atol=1e-14)
+
+
+@each(DOMAINS)
+@given(v=vectors, w=vectors)
+def test_projection_is_not_expansive(domain, v, w):
+    apart = np.linalg.norm(domain.project(v) - domain.project(w))
+    assert apart <= np.linalg.norm(v - w) + 1e-12
+
+
+@each(DOMAINS)
+@given(w=vectors, elsewhere=vectors)
+def test_projection_is_the_nearest_point(domain, w, elsewhere):
+    """The variational inequality: the set lies behind the plane that w - Pw is normal to."""
+    projected, other = domain.project(w), domain.project(elsewhere)
+    assert (w - projected) @ (other - projected) <= 1e-12
+
+
+@given(w=vectors, radius=st.floats(0.1, 6.0))
+def test_l1_projection_is_what_a_solver_finds(w, radius):
+    n = len(w)
+
+    def half_squared_distance(parts):
+        gap = parts[:n] - parts[n:] - w
+        return 0.5 * gap @ gap, np.concatenate([gap, -gap])
+
+    found = minimize(
+        half_squared_distance,
+        np.zeros(2 * n),
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, None)] * (2 * n),
+        constraints={
+            "type": "ineq",
+            "fun": lambda parts: radius - parts.sum(),
+            "jac": lambda parts: -np.ones(2 * n),
+        },
+        options={"ftol": 1e-14, "maxiter": 200},
+    )
+    assert_allclose(L1Ball(radius).project(w), found.x[:n] - found.x[n:], atol=1e-5)
+
+
+@each(DOMAINS)
+@given(target=vectors)
+def test_normal_cone_residual_vanishes_at_a_minimiser(domain, target):
+    """P(c) minimises |w - c|^2 / 2 over the set, and its gradient there is P(c) - c."""
+    w = domain.project(target)
+    assert_allclose(domain.normal_cone_residual(w, w - target), 0.0, atol=1e-10)
+
+
+@each(DOMAINS)
+@given(target=vectors, gradient=vectors)
+def test_normal_cone_residual_is_the_projected_direction(domain, target, gradient):
+    """By Moreau: -gradient less its part in the normal cone is the way a projected step goes."""
+    w, step = domain.project(target), 1e-6
+    kept = gradient.copy()
+    direction = (domain.project(w - step * gradient) - w) / step
+    assert_allclose(-domain.normal_cone_residual(w, gradient), direction, atol=1e-4)
+    assert_array_equal(gradient, kept)
+
+
+@each(DOMAINS)
+@given(target=vectors, gradient=vectors, elsewhere=vectors)
+def test_what_the_residual_adds_is_in_the_normal_cone(domain, target, gradient, elsewhere):
+    w, other = domain.project(target), domain.project(elsewhere)
+    normal = domain.normal_cone_residual(w, gradient) - gradient
+    assert (other - w) @ normal <= 1e-9 * (1.0 + np.linalg.norm(normal))
+
+
+@each(DOMAINS)
+@given(target=vectors)
+def test_bounds_are_those_of_a_box(domain, target):
+    bounds = domain.bounds(N_VARIABLES)
+    box = domain.domain if isinstance(domain, Leading) else domain
+    assert (bounds is None) == isinstance(box, L1Ball | L2Ball)
+    if bounds is not None:
+        assert_array_equal(domain.project(target), np.clip(target, *bounds))
+
+
+@each(DOMAINS)
+@given(target=vectors)
+def test_whole_space_says_that_nothing_is_excluded(domain, target):
+    assert not domain.whole_space or domain.project(target) is target
+
+
+def test_leading_of_the_whole_space_is_the_whole_space():
+    assert Leading(WholeSpace(), 2).whole_space
+    assert not Leading(Box(), 2).whole_space
+
+
+def test_the_bounds_of_a_box_may_be_infinite():
+    w, gradient = np.array([0.0, 0.0, 5.0]), np.array([1.0, -1.0, 2.0])
+    one_sided = Box(0.0, np.inf).normal_cone_residual(w, gradient)
+    assert_array_equal(one_sided, [0.0, -1.0, 2.0])
+    assert_array_equal(Box(-np.inf, np.inf).normal_cone_residual(w, gradient), gradient)
+
+
+@each(DOMAINS)
+def test_domains_clone(domain):
+    w = np.array([3.0, -2.0, 0.5, 0.0])
+    assert_array_equal(clone(domain).project(w), domain.project(w))
