@@ -66,6 +66,26 @@ class CellMeans(Term):
     def _cells_transposed(self) -> Any:
         return self.cells.T
 
+    @cached_property
+    def _one_each(self) -> bool:
+        """Whether every row is in one cell, where dense products are twice as fast."""
+        return np.array_equal(self.cells.indptr, np.arange(self.n_rows + 1))
+
+    def _sums(self, value: Array) -> Array:
+        """Return A value."""
+        if not self._one_each:
+            return self.cells @ value
+        weighted = self.cells.data * value
+        return np.bincount(self.cells.indices, weighted, minlength=self.n_statistics)
+
+    def _spread(self, u: Array) -> Array:
+        """Return A' u."""
+        if not self._one_each:
+            return self._cells_transposed @ u
+        out = np.take(u, self.cells.indices)
+        out *= self.cells.data
+        return out
+
     def _reweighted(self, cells: Any, by_row: Array) -> Any:
         """Return cells whose columns, the rows of the data, are multiplied by weights."""
         data = cells.data * np.repeat(by_row, np.diff(cells.indptr))
@@ -98,13 +118,13 @@ class CellMeans(Term):
         value = self.function.value(margins)
 
         def pullback(u: Array) -> tuple[Array, Array]:
-            back = self._cells_transposed @ u
+            back = self._spread(u)
             back *= self.function.derivative(margins, value)
             if self.signs is not None:
                 back *= self.signs
             return back, NO_AUXILIARY
 
-        return self.cells @ value, pullback
+        return self._sums(value), pullback
 
     def head(self, statistics: Array) -> Array:
         """Return R r - b."""

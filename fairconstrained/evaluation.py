@@ -59,6 +59,17 @@ class Part:
         """Whether term and penalty are (sufficient, not necessary)."""
         return self.penalty.convex and (self.term is None or self.term.convex)
 
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether `convexify` can be called: the convex parts are known and scores are linear."""
+        if self.term is None:
+            return True
+        try:
+            self.term.convex_parts()
+        except ValueError:
+            return False
+        return bool(self.model.linear)
+
     def add(self, penalty: Penalty) -> Part:
         """Return the part with one more penalty."""
         return replace(self, penalty=self.penalty + penalty)
@@ -197,8 +208,10 @@ class Evaluation:
                 statistics, pullback = self._forward(part)
                 on_scores, own = pullback(part.term.head_vjp(statistics, weight))
                 total[part.auxiliary] += own
-                known = cotangents.get(id(part.model))
-                cotangents[id(part.model)] = on_scores if known is None else known + on_scores
+                if id(part.model) in cotangents:
+                    cotangents[id(part.model)] += on_scores
+                else:
+                    cotangents[id(part.model)] = on_scores
         for model in self.problem.models:
             if id(model) in cotangents:
                 back = model.vjp(self.w[: model.n_parameters], cotangents[id(model)])

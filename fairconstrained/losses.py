@@ -31,7 +31,10 @@ class Logistic(Loss):
 
     def value(self, t: Array) -> Array:
         """Return log(1 + exp(-t)) in the form that cannot overflow."""
-        return np.maximum(-t, 0.0) + np.log1p(np.exp(-np.abs(t)))
+        out = np.abs(t)  # one array is worked on: allocating costs as much as computing
+        np.negative(out, out=out)
+        np.log1p(np.exp(out, out=out), out=out)
+        return np.subtract(out, np.minimum(t, 0.0), out=out)
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return -1 / (1 + exp(t)), which is exp(-loss) - 1."""

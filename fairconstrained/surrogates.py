@@ -55,11 +55,18 @@ class Sigmoid(Surrogate):
 
     def value(self, t: Array) -> Array:
         """Return the sigmoid, computed by tanh, which cannot overflow."""
-        return 0.5 + 0.5 * np.tanh((0.5 / self.scale) * t)
+        out = (0.5 / self.scale) * t
+        np.tanh(out, out=out)
+        out *= 0.5
+        out += 0.5
+        return out
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return phi (1 - phi) / tau."""
-        return value * (1.0 - value) / self.scale
+        out = 1.0 - value
+        out *= value
+        out /= self.scale
+        return out
 
 
 class Ramp(Surrogate):
