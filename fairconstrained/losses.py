@@ -31,8 +31,8 @@ class Logistic(Loss):
 
     def value(self, t: Array) -> Array:
         """Return log(1 + exp(-t)) in the form that cannot overflow."""
-        out = np.abs(t)  # one array is worked on: allocating costs as much as computing
-        np.negative(out, out=out)
+        out = np.array(t, dtype=float)  # one array is worked on: allocating costs time as well
+        np.negative(np.abs(out, out=out), out=out)
         np.log1p(np.exp(out, out=out), out=out)
         return np.subtract(out, np.minimum(t, 0.0), out=out)
 

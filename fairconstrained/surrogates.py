@@ -55,7 +55,8 @@ class Sigmoid(Surrogate):
 
     def value(self, t: Array) -> Array:
         """Return the sigmoid, computed by tanh, which cannot overflow."""
-        out = (0.5 / self.scale) * t
+        out = np.array(t, dtype=float)  # one array is worked on: allocating costs time as well
+        out *= 0.5 / self.scale
         np.tanh(out, out=out)
         out *= 0.5
         out += 0.5
@@ -63,7 +64,8 @@ class Sigmoid(Surrogate):
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return phi (1 - phi) / tau."""
-        out = 1.0 - value
+        out = np.array(value, dtype=float)
+        np.subtract(1.0, out, out=out)
         out *= value
         out /= self.scale
         return out
