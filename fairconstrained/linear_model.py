@@ -56,10 +56,10 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     kappa : float, default=0.05
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     solver : str or Solver, default="auto"
-        "auto" takes the first of the list that can solve the problem: "ipc" (augmented Lagrangian
-        inside; smooth problems), "augmented-lagrangian", "ipp-ssg" (switching subgradient inside;
-        weakly convex problems), "ssg" (any problem); or an object such as ``IPC(rho=0.01)``, whose
-        own tolerance then holds. Which one ran is in ``result_.solver``.
+        "auto" takes the first that can solve the problem of "ipc" (smooth problems), "ipp-ssg"
+        (weakly convex ones) and "ssg" (any); the README lists all names with what each needs and
+        guarantees. Or an object such as ``IPC(rho=0.01)``, whose own tolerance then holds. Which
+        one ran is in ``result_.solver``.
     beta : float or None, default=None
         Passed to solvers that have such a parameter; an error for others.
     surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"

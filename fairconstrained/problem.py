@@ -110,6 +110,11 @@ class Problem:
         """Whether all functions are convex (sufficient, not necessary)."""
         return all(part.convex for part in self.parts)
 
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether all functions are known as differences of convex ones, as `convexify` needs."""
+        return all(part.difference_of_convex for part in self.parts)
+
     @cached_property
     def modulus(self) -> float:
         """A lower bound on the curvature of all functions, by power iterations on the data."""

@@ -22,11 +22,12 @@ from fairconstrained.domains import Box, L1Ball
 from fairconstrained.losses import Logistic
 from fairconstrained.penalties import SCAD
 from fairconstrained.solvers import IPC
+from fairconstrained.solvers import SOLVERS as REGISTERED
 from fairconstrained.surrogates import Ramp
 
 X, Y, GROUPS = make_biased_classification(200, 4, gap=0.4, random_state=0)
 NAMES = ["'demographic_parity'", "'equal_opportunity'", "'predictive_equality'", "'equalized_odds'"]
-SOLVERS = ["'auto'", "'ipc'", "'augmented-lagrangian'", "'ipp-ssg'", "'ssg'"]
+SOLVERS = [repr(name) for name in ("auto", *REGISTERED)]
 LOSSES = ["'logistic'", "'truncated_logistic'", "'hinge'"]
 
 

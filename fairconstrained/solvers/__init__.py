@@ -3,42 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Solver
+from fairconstrained.solvers.conex import ConEx
+from fairconstrained.solvers.exact_penalty import ExactPenalty
+from fairconstrained.solvers.idca import IDCA
 from fairconstrained.solvers.ipc import IPC
+from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
+from fairconstrained.solvers.online_stochastic import OnlineStochastic
+from fairconstrained.solvers.plada import PLADA
+from fairconstrained.solvers.regularization import Regularization
 from fairconstrained.solvers.result import Result, Status, Trace
+from fairconstrained.solvers.stationarity import near_stationarity
+from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import (
     PolyakSteps,
     StepRule,
     StronglyConvexSteps,
     SwitchingSubgradient,
 )
+from fairconstrained.solvers.three_s_econ import ThreeSEcon
 
 if TYPE_CHECKING:
     from fairconstrained.problem import Problem
 
 __all__ = [
+    "IDCA",
     "IPC",
+    "PLADA",
     "SOLVERS",
     "AugmentedLagrangian",
+    "ConEx",
+    "ExactPenalty",
+    "LagrangianDescentAscent",
+    "OnlineStochastic",
     "PolyakSteps",
+    "Regularization",
     "Result",
     "Solver",
     "Status",
     "StepRule",
+    "StochasticSwitchingSubgradient",
     "StronglyConvexSteps",
     "SwitchingSubgradient",
+    "ThreeSEcon",
     "Trace",
     "able",
     "automatic",
+    "near_stationarity",
 ]
 
 
-def ipp_ssg(**options: object) -> IPC:
+def ipp_ssg(**options: Any) -> IPC:
     """Return IPC with the switching subgradient oracle, known as IPP-SSG."""
-    return IPC(SwitchingSubgradient(max_iter=500), **{"max_iter": 20, **options})  # type: ignore[arg-type]
+    return IPC(SwitchingSubgradient(max_iter=500), **{"max_iter": 20, **options})
+
+
+def ipp_conex(**options: Any) -> IPC:
+    """Return IPC with the constraint extrapolation oracle, known as IPP-ConEx."""
+    return IPC(ConEx(max_iter=200), **{"max_iter": 20, **options})
+
+
+def idca_stochastic(**options: Any) -> IDCA:
+    """Return IDCA whose subproblems are solved on mini-batches."""
+    return IDCA(OnlineStochastic(batch_size=1000, max_iter=400), **options)
 
 
 # In order of preference: `automatic` takes the first that the problem allows.
@@ -47,6 +77,20 @@ SOLVERS: dict[str, Callable[..., Solver]] = {
     "augmented-lagrangian": AugmentedLagrangian,
     "ipp-ssg": ipp_ssg,
     "ssg": SwitchingSubgradient,
+    "ssg-stochastic": StochasticSwitchingSubgradient,
+    "3s-econ": ThreeSEcon,
+    "3s-econ-stochastic": ThreeSEcon.stochastic,
+    "plada": PLADA,
+    "plada-stochastic": PLADA.stochastic,
+    "idca": IDCA,
+    "idca-stochastic": idca_stochastic,
+    "ipp-conex": ipp_conex,
+    "conex": ConEx,
+    "yu-neely-wei": OnlineStochastic,
+    "exact-penalty": ExactPenalty,
+    "lagrangian": LagrangianDescentAscent,
+    "multiplier-model": LagrangianDescentAscent.multiplier_model,
+    "regularization": Regularization,
 }
 
 

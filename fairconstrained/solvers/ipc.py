@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-import numpy as np
-
-from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.problem import Problem
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
-from fairconstrained.solvers.base import Iterate, Measured, Solver, Start
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.feasibility import acceptable, phase_one
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 
@@ -104,7 +103,7 @@ class IPC(Solver):
         refusals = 0
         for t in range(1, self.max_iter + 1):
             if refusals and at.violation > start.tol:
-                at = self._phase_one(problem, at, start)
+                at = phase_one(self, problem, at, start)
                 if at.violation > start.tol:
                     yield Iterate(at, None, t)
                     return
@@ -117,7 +116,7 @@ class IPC(Solver):
                 random_state=start.random_state,
             )
             found = problem.at(answer.w)
-            if self._accepts(answer, at, found, start.tol):
+            if acceptable(answer, at, found, start.tol):
                 at, warm, refusals = found, answer, 0
                 yield Iterate(at, answer.multipliers, t, {**answer.state, "rho": rho})
                 continue
@@ -125,29 +124,3 @@ class IPC(Solver):
             if refusals > _MOST_REFUSALS:
                 yield Iterate(at, None, t, status=Status.STALLED)
                 return
-
-    @staticmethod
-    def _accepts(answer: Result, before: Evaluation, after: Evaluation, tol: float) -> bool:
-        """Return whether the oracle solved its subproblem, or at least found a better point."""
-        if answer.converged:
-            return True
-        if before.violation > tol:
-            return after.violation < 0.9 * before.violation
-        return after.violation <= tol and after.objective < before.objective
-
-    def _phase_one(self, problem: Problem, at: Evaluation, start: Start) -> Evaluation:
-        """Return a feasible point, or one at which the violation is stationary."""
-        first = np.append(at.w, at.constraints.max())
-        least = [at]
-
-        def feasible(measured: Measured) -> bool:
-            here = problem.unmetered().at(measured.iterate.at.w[:-1])
-            if here.violation <= least[0].violation:
-                least[0] = here
-            return here.violation <= start.feasible
-
-        self.minimize(
-            problem.swap(), first, tol=0.5 * start.tol, callback=feasible,
-            random_state=start.random_state,
-        )  # fmt: skip
-        return least[0]

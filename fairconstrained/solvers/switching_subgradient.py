@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -11,6 +12,8 @@ from sklearn.base import BaseEstimator
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.scalar import Array
 from fairconstrained.solvers.base import Iterate, Solver, Start
+
+_FORGETTING = 0.9  # per step on the objective: an old curvature soon counts no more
 
 
 class StepRule(BaseEstimator, ABC):
@@ -21,53 +24,157 @@ class StepRule(BaseEstimator, ABC):
     averages : bool
         Whether the answer is the average of the feasible points, weighted by k + 1, or the
         feasible point of least objective.
+    in_units : bool
+        Whether steps on the whole space are taken in :attr:`Problem.units`, in which the variables
+        are of one size. Norms are then those of the gradient in these units.
     """
 
     averages: bool = False
+    in_units: bool = False
 
     @abstractmethod
     def tolerance(self, k: int, tol: float) -> float:
-        """Return the largest constraint value at which step k decreases the objective."""
-
-    @abstractmethod
-    def length(self, k: int, gap: float, norm_squared: float) -> float:
-        """Return the step length.
+        """Return the largest constraint value at which step k decreases the objective.
 
         Parameters
         ----------
         k : int
             The step, from 0.
-        gap : float
-            The constraint's value where it is to be lowered, else the tolerance.
-        norm_squared : float
-            The squared norm of the subgradient.
+        tol : float
+            The violation that the answer may have.
         """
+
+    @abstractmethod
+    def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
+        """Return the length of a step on the objective.
+
+        Parameters
+        ----------
+        k : int
+            The step, from 0.
+        tol : float
+            The tolerance of step k.
+        norm_squared : float
+            The squared norm of the subgradient, > 0.
+        curvature : float
+            That of the objective along recent steps, 0 if not known.
+        """
+
+    @abstractmethod
+    def restoration(self, k: int, level: float, norm_squared: float) -> float:
+        """Return the length of a step on the constraint whose value is `level` > 0."""
 
 
 class PolyakSteps(StepRule):
-    r"""Polyak's steps: :math:`\epsilon_k / \|f'\|^2` and :math:`G / \|G'\|^2`.
+    r"""Polyak's steps, held to what the curvature of the objective allows; the default.
+
+    .. math::
+        \min\Big\{\frac{\epsilon_k}{\|f'\|^2}, \frac{1}{L_k}\Big\}
+        \quad\text{and}\quad \min\Big\{\frac{G + \delta_k}{\|G'\|^2},
+        \frac{\text{reach}}{\|G'\| \sqrt{1 + k/10}}\Big\},
+        \qquad \epsilon_k = \frac{\text{first}}{\sqrt{1 + k / 10}},
+        \quad \delta_k = \frac{\text{margin}}{1 + k / 10},
+
+    with :math:`L_k` the curvature that recent steps showed. A point counts as feasible when it
+    meets the tolerance asked for, from the first step on, while steps on the objective are as long
+    as a larger tolerance makes them: the next steps on the constraint lead back, and where several
+    constraints bind the margin keeps that from taking ever smaller steps.
 
     Parameters
     ----------
-    first : float, default=0.01
-        :math:`\epsilon_k = \max\{\text{first} / \sqrt{1 + k / 10}, \text{tol}\}`: it falls until
-        feasible points meet the tolerance asked for.
+    first : float, default=0.1
+        The decrease of the objective that step 0 aims at.
+    margin : float, default=0.03
+        How far below their bounds step 0 on the constraints aims.
+    reach : float, default=10.0
+        The longest first step. Without a limit the points of an infeasible problem run away.
 
     References
     ----------
-    IDCA, algorithms 2 and 3; Huang and Lin 2023.
+    IDCA, algorithms 2 and 3, have the quotients; limits, margin and units are ours.
     """
 
-    def __init__(self, first: float = 0.01):
+    in_units = True
+
+    def __init__(self, first: float = 0.1, margin: float = 0.03, reach: float = 10.0):
         self.first = first
+        self.margin = margin
+        self.reach = reach
 
     def tolerance(self, k: int, tol: float) -> float:
-        """Return epsilon_k."""
-        return max(self.first / np.sqrt(1.0 + k / 10.0), tol)
+        """Return the tolerance asked for."""
+        return tol
 
-    def length(self, k: int, gap: float, norm_squared: float) -> float:
-        """Return the gap over the squared norm."""
-        return gap / max(norm_squared, 1e-300)
+    def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
+        """Return the smaller one of epsilon_k / |f'|^2 and 1 / L, but at least tol / |f'|^2."""
+        longest = self.first / _slowly(k) / norm_squared
+        shortest = min(tol / norm_squared, longest)
+        return max(min(longest, 1.0 / max(curvature, 1e-300)), shortest)
+
+    def restoration(self, k: int, level: float, norm_squared: float) -> float:
+        """Return (G + delta_k) / |G'|^2, within reach."""
+        aim = level + self.margin / _slowly(k) ** 2
+        return min(aim / norm_squared, self.reach / _slowly(k) / np.sqrt(norm_squared))
+
+
+def _slowly(k: int) -> float:
+    return float(np.sqrt(1.0 + k / 10.0))
+
+
+class _TolerancePolyak(StepRule):
+    """Polyak's steps as in the papers: epsilon_k is the tolerance and the aim of the steps."""
+
+    def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
+        """Return epsilon_k / |f'|^2."""
+        return tol / norm_squared
+
+    def restoration(self, k: int, level: float, norm_squared: float) -> float:
+        """Return G / |G'|^2."""
+        return level / norm_squared
+
+
+class StaticTolerance(_TolerancePolyak):
+    r"""Steps :math:`\epsilon / \|f'\|^2` where :math:`G \le \epsilon`, else :math:`G / \|G'\|^2`.
+
+    The answer violates the constraints by up to epsilon.
+
+    Parameters
+    ----------
+    epsilon : float, default=1e-3
+        The paper tries 1e-4, 2e-4, 5e-4 and 1e-3.
+
+    References
+    ----------
+    IDCA, algorithm 3, "static"; Huang and Lin 2023.
+    """
+
+    def __init__(self, epsilon: float = 1e-3):
+        self.epsilon = epsilon
+
+    def tolerance(self, k: int, tol: float) -> float:
+        """Return epsilon."""
+        return self.epsilon
+
+
+class DiminishingTolerance(_TolerancePolyak):
+    r"""The same with :math:`\epsilon_k = c / (k + 1)`.
+
+    Parameters
+    ----------
+    c : float, default=0.5
+        The paper tries 0.2, 0.5, 1 and 2.
+
+    References
+    ----------
+    IDCA, algorithm 3, "diminishing"; Huang and Lin 2023.
+    """
+
+    def __init__(self, c: float = 0.5):
+        self.c = c
+
+    def tolerance(self, k: int, tol: float) -> float:
+        """Return c / (k + 1)."""
+        return self.c / (k + 1)
 
 
 class StronglyConvexSteps(StepRule):
@@ -92,7 +199,11 @@ class StronglyConvexSteps(StepRule):
         """Return the tolerance asked for."""
         return tol
 
-    def length(self, k: int, gap: float, norm_squared: float) -> float:
+    def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
+        """Return 2 / (mu (k + 2))."""
+        return 2.0 / (self.modulus * (k + 2))
+
+    def restoration(self, k: int, level: float, norm_squared: float) -> float:
         """Return 2 / (mu (k + 2))."""
         return 2.0 / (self.modulus * (k + 2))
 
@@ -103,13 +214,13 @@ class SwitchingSubgradient(Solver):
     A step follows the objective's subgradient where :math:`G = \max_j g_j` is at most the
     tolerance, else that of G. On strongly convex problems (IPC's subproblems) it takes IPC's steps
     and returns the weighted average of the feasible points, else Polyak's and returns the best
-    feasible point. If no point was feasible, the last one is returned and reported as it is.
+    feasible point, or the one of least violation if none was feasible.
 
     Parameters
     ----------
     steps : StepRule or None, default=None
         None chooses by the problem's modulus as above.
-    max_iter : int, default=5000
+    max_iter : int, default=3000
         The number of steps.
     check_every : int, default=100
         Steps between two measurements (each of which estimates the multipliers).
@@ -118,17 +229,21 @@ class SwitchingSubgradient(Solver):
 
     References
     ----------
-    IPC, algorithm 2; IDCA, algorithms 2 and 3.
+    IPC, algorithm 2; IDCA, algorithms 2 and 3; Y. Huang, Q. Lin, "Oracle complexity of single-loop
+    switching subgradient methods for non-smooth weakly convex functional constrained
+    optimization", NeurIPS 2023.
 
     Examples
     --------
+    >>> import warnings
     >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
     >>> from fairconstrained.solvers import SwitchingSubgradient
     >>> X, y, groups = make_biased_classification(random_state=0)
-    >>> clf = FairLogisticClassifier(
-    ...     kappa=0.05, solver=SwitchingSubgradient(max_iter=500, tol=0.02)
-    ... )
-    >>> clf.fit(X, y, sensitive_features=groups).violation_ <= 0.02
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=SwitchingSubgradient())
+    >>> with warnings.catch_warnings():  # feasible, but short of the default tol
+    ...     warnings.simplefilter("ignore")
+    ...     clf = clf.fit(X, y, sensitive_features=groups)
+    >>> clf.violation_ <= 1e-4
     True
     """
 
@@ -136,7 +251,7 @@ class SwitchingSubgradient(Solver):
         self,
         steps: StepRule | None = None,
         *,
-        max_iter: int = 5000,
+        max_iter: int = 3000,
         check_every: int = 100,
         tol: float = 1e-4,
     ):
@@ -144,6 +259,18 @@ class SwitchingSubgradient(Solver):
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
+
+    @classmethod
+    def paper(cls, **options: Any) -> SwitchingSubgradient:
+        """Return IDCA's setting: a static tolerance of 1e-3 for 50,000 steps.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters, for instance ``steps=DiminishingTolerance(0.5)``.
+        """
+        setting = {"steps": StaticTolerance(), "max_iter": 50_000, "check_every": 1000}
+        return cls(**{**setting, **options})
 
     def _rule(self, problem: Problem) -> StepRule:
         if self.steps is not None:
@@ -154,51 +281,107 @@ class SwitchingSubgradient(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer so far every `check_every` steps."""
         rule = self._rule(problem)
-        answer = _Average() if rule.averages else _Best()
-        w = start.w
+        feasible = max(start.feasible, rule.tolerance(self.max_iter - 1, start.feasible))
+        answer = Average(feasible) if rule.averages else Best(feasible)
+        metric, bend, w = metric_of(problem, rule), Bend(), start.w
         for k in range(self.max_iter):
             at = problem.at(w)
+            bend.observe(at)
+            answer.add(at, k)
             tolerance = rule.tolerance(k, start.feasible)
-            level = float(at.constraints.max(initial=-np.inf))
+            level, worst = worst_constraint(at.constraints)
             if level <= tolerance:
-                answer.add(at, k, start.feasible)
-                gap, direction = tolerance, at.gradient()
+                direction = at.gradient()
+                norm = squared_norm(direction, metric)
+                length = rule.descent(k, tolerance, norm, bend.curvature)
+                bend.remember(at, length, norm)
             else:
-                worst = np.zeros(problem.n_constraints)
-                worst[int(at.constraints.argmax())] = 1.0
-                gap, direction = level, at.gradient(worst, objective=0.0)
-            w = problem.domain.project(
-                w - rule.length(k, gap, float(direction @ direction)) * direction
-            )
+                direction = at.gradient(worst, objective=0.0)
+                length = rule.restoration(k, level, squared_norm(direction, metric))
+            w = problem.domain.project(w - length * metric * direction)
             if (k + 1) % self.check_every == 0 or k + 1 == self.max_iter:
                 yield Iterate(answer.point(problem, w), None, k + 1)
 
 
-class _Average:
-    """The average of the feasible points, weighted by k + 1."""
+def metric_of(problem: Problem, rule: StepRule) -> Array:
+    """Return the diagonal that a rule's steps multiply gradients by: ones on a bounded domain."""
+    if rule.in_units and problem.domain.whole_space:
+        return problem.units**2
+    return np.ones(problem.n_variables)
+
+
+def squared_norm(gradient: Array, metric: Array) -> float:
+    """Return the squared norm of a gradient in a metric, positive even where it vanishes."""
+    return max(float(gradient @ (metric * gradient)), 1e-300)
+
+
+def worst_constraint(values: Array) -> tuple[float, Array]:
+    """Return the largest constraint value and the unit vector of its constraint."""
+    unit = np.zeros(len(values))
+    if not len(values):
+        return -np.inf, unit
+    unit[int(values.argmax())] = 1.0
+    return float(values.max()), unit
+
+
+class Bend:
+    """The curvature of the objective along recent steps, which next evaluations show for free."""
 
     def __init__(self) -> None:
+        self.curvature = 0.0
+        self._before: tuple[float, float, float] | None = None
+
+    def remember(self, at: Evaluation, length: float, norm_squared: float) -> None:
+        """Keep what the next evaluation is compared with."""
+        self._before = at.objective, length, norm_squared
+
+    def observe(self, at: Evaluation) -> None:
+        """Take in the evaluation after a step on the objective."""
+        if self._before is None:
+            return
+        objective, length, norm_squared = self._before
+        fall = length * norm_squared  # of the tangent
+        found = 2.0 * (at.objective - objective + fall) / max(length * fall, 1e-300)
+        self.curvature = max(found, _FORGETTING * self.curvature)
+        self._before = None
+
+
+class Average:
+    """The average of the feasible points, weighted by k + 1."""
+
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
         self.total: float = 0.0
         self.mean: Array | None = None
 
-    def add(self, at: Evaluation, k: int, tol: float) -> None:
+    def add(self, at: Evaluation, k: int) -> None:
+        """Take in point k."""
+        if at.violation > self.tol:
+            return
         self.total += k + 1
         weight = (k + 1) / self.total
         self.mean = at.w if self.mean is None else self.mean + weight * (at.w - self.mean)
 
     def point(self, problem: Problem, last: Array) -> Evaluation:
+        """Return the average, the last point if there is none."""
         return problem.at(last if self.mean is None else self.mean)
 
 
-class _Best:
-    """The point of least objective among those that meet the tolerance asked for."""
+class Best:
+    """The feasible point of least objective; while there is none, the one of least violation."""
 
-    def __init__(self) -> None:
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
         self.best: Evaluation | None = None
 
-    def add(self, at: Evaluation, k: int, tol: float) -> None:
-        if at.violation <= tol and (self.best is None or at.objective < self.best.objective):
+    def _rank(self, at: Evaluation) -> tuple[float, float]:
+        return (at.violation if at.violation > self.tol else 0.0, at.objective)
+
+    def add(self, at: Evaluation, k: int) -> None:
+        """Take in point k."""
+        if self.best is None or self._rank(at) < self._rank(self.best):
             self.best = at
 
     def point(self, problem: Problem, last: Array) -> Evaluation:
+        """Return the best point."""
         return problem.at(last) if self.best is None else self.best

@@ -1,0 +1,110 @@
+"""E6 (PLADA, sections 5.1 and 5.2): logistic loss under demographic parity and equalized odds.
+
+python benchmarks/e6.py                               # all solvers on all six problems
+python benchmarks/e6.py --data a9a --solver ipc ssg   # some of them
+python benchmarks/e6.py --out some/folder             # default: benchmarks/results
+
+From w = 0, with the solvers' defaults. Writes e6.md and e6.csv, a row per solver and problem, and a
+figure per problem.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import common  # noqa: F401  (first: it puts the repository on the path)
+import matplotlib
+from common import Row, write_table
+from real_problems import RealProblem
+
+from fairconstrained.plotting import ConvergenceDisplay
+from fairconstrained.solvers import SOLVERS, Result
+
+DATA = ("a9a", "bank", "compas")
+CONSTRAINTS = ("demographic parity 0.02", "equalized odds 0.05")
+OUT = Path(__file__).resolve().parent / "results"
+PER_FIGURE = 6  # lines that one can tell apart
+
+
+def measure(
+    problem: RealProblem, name: str, reference: float, seed: int
+) -> tuple[Row, Result | None]:
+    """Return the table's row of a solver, and its result unless the problem is not for it."""
+    row: Row = {"data": problem.data, "constraint": problem.constraint, "solver": name}
+    solver, built = SOLVERS[name](), problem.build()
+    missing = solver.missing(built)
+    if missing:
+        return {**row, "status": f"needs {' and '.join(missing)}"}, None
+    clock = time.process_time()
+    result = solver.minimize(built, random_state=seed)
+    cpu = time.process_time() - clock
+    measures = {
+        "status": result.status.value,
+        "objective": result.objective,
+        "relative gap": result.objective / reference - 1.0,
+        "violation": result.violation,
+        "KKT residual": result.kkt_residual,
+        "passes": result.data_passes,
+        "passes to 1%": passes_to(result, 1.01 * reference),
+        "CPU seconds": cpu,
+    }
+    return {**row, **measures}, result
+
+
+def passes_to(result: Result, objective: float, violation: float = 1e-3) -> float:
+    """Return the passes until a measured point is feasible and good enough, nan if never."""
+    trace = result.trace
+    for passes, value, violated in zip(
+        trace.data_passes, trace.objective, trace.violation, strict=True
+    ):
+        if value <= objective and violated <= violation:
+            return passes
+    return float("nan")
+
+
+def draw(results: dict[str, Result], reference: float, stem: str, out: Path) -> None:
+    """Write figures of at most `PER_FIGURE` lines, against passes, the quickest solvers first."""
+    out.mkdir(parents=True, exist_ok=True)
+    names = sorted(results, key=lambda name: results[name].data_passes)
+    for k in range(0, len(names), PER_FIGURE):
+        chosen = {name: results[name] for name in names[k : k + PER_FIGURE]}
+        display = ConvergenceDisplay.from_results(chosen, reference=reference)
+        number = f"-{k // PER_FIGURE + 1}" if len(names) > PER_FIGURE else ""
+        display.figure_.savefig(out / f"e6-{stem}{number}.png", dpi=130)
+        matplotlib.pyplot.close(display.figure_)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", nargs="+", choices=DATA, default=DATA)
+    parser.add_argument("--solver", nargs="+", choices=SOLVERS, default=list(SOLVERS))
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    matplotlib.use("Agg")
+    columns = ("status", "objective", "relative gap", "violation", "KKT residual")
+    empty = dict.fromkeys((*columns, "passes", "passes to 1%", "CPU seconds"), "")
+    rows: list[Row] = []
+    for data in given.data:
+        for constraint in CONSTRAINTS:
+            problem = RealProblem(data, constraint)
+            reference, results = problem.reference().objective, {}
+            for name in given.solver:
+                row, result = measure(problem, name, reference, given.seed)
+                rows.append({**dict(list(row.items())[:3]), **empty, **row})
+                if result is not None:
+                    results[name] = result
+                print(" ".join(f"{value}" for value in row.values()), flush=True)
+            draw(
+                results,
+                reference,
+                f"{data}-{constraint.split(' 0')[0].replace(' ', '-')}",
+                given.out,
+            )
+    write_table(rows, "e6", "E6: every solver with its defaults, from 0", given.out)
+
+
+if __name__ == "__main__":
+    main()

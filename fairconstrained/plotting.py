@@ -1,0 +1,282 @@
+"""Plots in scikit-learn's convention: `from_...` draws, the display keeps what was drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+
+from fairconstrained.scalar import Array
+from fairconstrained.solvers.result import Result, Trace
+
+# Okabe and Ito's colours, which the colour blind can tell apart, without the yellow that paper
+# swallows; the styles of the lines tell them apart in black and white.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_STYLES = ("-", "--", "-.", ":")
+_MARKERS = ("o", "s", "^", "D", "v", "<", ">", "p", "P", "X")
+_MARKS_PER_LINE = 8
+_X_LABELS = {"data_passes": "passes over the data", "seconds": "seconds", "iteration": "iterations"}
+_LEAST = 1e-16  # below it a value is rounding
+
+
+class ConvergenceDisplay:
+    """How runs converge: objective, violation and stationarity, a panel each.
+
+    Use :meth:`from_results`; the constructor only keeps its arguments.
+
+    Parameters
+    ----------
+    traces : mapping of str to Trace
+        The measured iterates of every run.
+    x : {"data_passes", "seconds", "iteration"}, default="data_passes"
+        What the horizontal axes show.
+    reference : float or None, default=None
+        The best objective known; with it the first panel shows the distance from it, relatively.
+    feasible : float, default=1e-4
+        The largest violation of a point that counts as feasible.
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+        The figure.
+    axes_ : ndarray of shape (3,) of matplotlib Axes
+        Objective, violation, stationarity.
+    lines_ : dict of str to list of matplotlib Line2D
+        For every run its lines in the three panels.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.plotting import ConvergenceDisplay
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> fit = FairLogisticClassifier(kappa=0.05).fit
+    >>> result = fit(X, y, sensitive_features=groups).result_
+    >>> display = ConvergenceDisplay.from_results({"IPC": result})
+    >>> [axis.get_ylabel() for axis in display.axes_]
+    ['objective', 'violation', 'KKT residual']
+    """
+
+    def __init__(
+        self,
+        traces: Mapping[str, Trace],
+        *,
+        x: str = "data_passes",
+        reference: float | None = None,
+        feasible: float = 1e-4,
+    ):
+        self.traces = traces
+        self.x = x
+        self.reference = reference
+        self.feasible = feasible
+
+    @classmethod
+    def from_results(
+        cls,
+        results: Mapping[str, Result] | Iterable[Result] | Result,
+        *,
+        x: str = "data_passes",
+        reference: float | None = None,
+        feasible: float = 1e-4,
+        log_x: bool | None = None,
+        axes: Any = None,
+        line_kw: Mapping[str, Any] | None = None,
+    ) -> ConvergenceDisplay:
+        """Draw the traces of results.
+
+        Parameters
+        ----------
+        results : mapping of str to Result, iterable of Result, or Result
+            The runs; without names they are called after their solvers.
+        x : {"data_passes", "seconds", "iteration"}, default="data_passes"
+            What the horizontal axes show.
+        reference : float or None, default=None
+            The best objective known. With it the first panel shows
+            ``|objective - reference| / |reference|`` on a logarithmic scale.
+        feasible : float, default=1e-4
+            The largest violation of a point that counts as feasible: the grey band. Zeros, which a
+            logarithmic scale has no place for, are drawn at its foot. The large marker at the end
+            of a run is hollow where the run ended outside.
+        log_x : bool or None, default=None
+            Whether the horizontal axes are logarithmic; None decides by how far the runs' lengths
+            lie apart.
+        axes : array-like of three matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        line_kw : mapping or None, default=None
+            Further properties of the lines.
+
+        Returns
+        -------
+        display : ConvergenceDisplay
+            With what was drawn.
+
+        Raises
+        ------
+        ValueError
+            If there is nothing to draw, `x` is not known or there are not three axes.
+        """
+        check_matplotlib_support(f"{cls.__name__}.from_results")
+        traces = {name: result.trace for name, result in _named(results).items()}
+        display = cls(traces, x=x, reference=reference, feasible=feasible)
+        return display.plot(log_x=log_x, axes=axes, line_kw=line_kw)
+
+    def plot(
+        self,
+        *,
+        log_x: bool | None = None,
+        axes: Any = None,
+        line_kw: Mapping[str, Any] | None = None,
+    ) -> ConvergenceDisplay:
+        """Draw; see :meth:`from_results` for the parameters."""
+        check_matplotlib_support(f"{type(self).__name__}.plot")
+        if self.x not in _X_LABELS:
+            raise ValueError(f"x must be one of {', '.join(map(repr, _X_LABELS))}, got {self.x!r}.")
+        if not self.traces:
+            raise ValueError("ConvergenceDisplay: there are no results to draw.")
+        self.axes_ = self._make_axes(axes)
+        self.figure_ = self.axes_[0].figure
+        self.lines_: dict[str, list[Any]] = {}
+        floor = self._violation_floor()
+        log_x = self._is_long_tailed() if log_x is None else log_x
+        for i, (name, trace) in enumerate(self.traces.items()):
+            x = np.asarray(getattr(trace, self.x), dtype=float)
+            style = {**self._style(i), "label": name, "markevery": _marked(x, i, log_x)}
+            self.lines_[name] = self._draw(x, trace, floor, {**style, **(line_kw or {})})
+        self._scale(log_x, floor)
+        self._legend(own=axes is None)
+        return self
+
+    def _make_axes(self, axes: Any) -> Array:
+        import matplotlib.pyplot as plt
+
+        if axes is None:
+            axes = plt.subplots(1, 3, figsize=(11.0, 3.6), layout="constrained")[1]
+        axes = np.asarray(axes, dtype=object).ravel()
+        if len(axes) != 3:
+            raise ValueError(f"ConvergenceDisplay needs three axes, got {len(axes)}.")
+        return axes
+
+    def _style(self, i: int) -> dict[str, Any]:
+        """Return how line i looks. Later lines are thinner, so that those below show."""
+        return {
+            "color": _COLOURS[i % len(_COLOURS)],
+            "linestyle": _STYLES[i % len(_STYLES)],
+            "linewidth": 1.4 + 1.4 * (1.0 - (i + 1) / len(self.traces)),
+            "marker": _MARKERS[i % len(_MARKERS)],
+            "markersize": 5.5,
+            "markeredgecolor": "white",
+            "markeredgewidth": 0.5,
+            "zorder": 3.0 + 0.01 * i,
+        }
+
+    def _draw(self, x: Array, trace: Trace, floor: float, style: dict[str, Any]) -> list[Any]:
+        """Draw a run into the three panels: its line, and a larger marker where it ends."""
+        violation = np.asarray(trace.violation, dtype=float)
+        columns = (
+            self._objective(trace),
+            np.maximum(violation, floor),
+            np.maximum(trace.kkt_residual, _LEAST),
+        )
+        last = {**style, "linestyle": "none", "label": "_end", "markevery": None, "markersize": 8.0}
+        if not violation[-1] <= self.feasible:
+            last |= {"markerfacecolor": "white", "markeredgecolor": style["color"]}
+            last |= {"markeredgewidth": 1.4}
+        lines = []
+        for axis, column in zip(self.axes_, columns, strict=True):
+            y = np.where(np.isfinite(column), column, np.nan)  # runs may diverge
+            lines += axis.plot(x, y, **style)
+            axis.plot(x[-1:], y[-1:], **last)
+        return lines
+
+    def _objective(self, trace: Trace) -> Array:
+        values = np.asarray(trace.objective, dtype=float)
+        if self.reference is None:
+            return values
+        scale = max(abs(self.reference), _LEAST)
+        return np.maximum(np.abs(values - self.reference) / scale, _LEAST)
+
+    def _violation_floor(self) -> float:
+        """Return where violations of zero are drawn: below all others and the tolerance."""
+        values = np.concatenate([np.asarray(t.violation) for t in self.traces.values()])
+        positive = values[np.isfinite(values) & (values > 0.0)]
+        least = min(positive.min(initial=np.inf), self.feasible)
+        return max(10.0 ** np.floor(np.log10(least)), 1e-3 * self.feasible) / 10.0
+
+    def _is_long_tailed(self) -> bool:
+        """Return whether the longest run is more than ten times as long as the shortest."""
+        lengths = [getattr(trace, self.x)[-1] for trace in self.traces.values()]
+        return min(lengths) > 0 and max(lengths) > 10.0 * min(lengths)
+
+    def _scale(self, log_x: bool, floor: float) -> None:
+        """Set scales, labels and the band of the feasible points."""
+        objective, violation, stationarity = self.axes_
+        for axis in self.axes_:
+            axis.set_xlabel(_X_LABELS[self.x])
+            axis.grid(True, which="major", color="0.9", linewidth=0.6)
+            axis.set_axisbelow(True)
+            axis.spines[["top", "right"]].set_visible(False)
+            if log_x:
+                axis.set_xscale("log")
+        objective.set_ylabel("objective")
+        if self.reference is not None:
+            objective.set_ylabel("relative gap of the objective")
+            objective.set_yscale("log")
+        violation.set_yscale("log")
+        violation.set_ylabel("violation")
+        violation.axhspan(0.5 * floor, self.feasible, color="0.93", zorder=0)
+        violation.set_ylim(bottom=0.5 * floor)
+        violation.set_yticks([floor, *_decades(floor, violation.get_ylim()[1])])
+        violation.annotate(
+            "feasible", (0.98, self.feasible), (0, -3), xycoords=("axes fraction", "data"),
+            textcoords="offset points", ha="right", va="top", fontsize="small", color="0.35",
+        )  # fmt: skip
+        labels = ["0", *(f"$10^{{{round(np.log10(t))}}}$" for t in violation.get_yticks()[1:])]
+        violation.set_yticklabels(labels)
+        violation.minorticks_off()
+        stationarity.set_yscale("log")
+        stationarity.set_ylabel("KKT residual")
+
+    def _legend(self, own: bool) -> None:
+        """Name the runs above the panels of a figure of our own, else in the first panel."""
+        handles = [lines[0] for lines in self.lines_.values()]
+        if own:
+            rows = -(-len(handles) // 5)
+            columns = -(-len(handles) // rows)
+            self.figure_.legend(
+                handles=handles, loc="outside upper center", ncols=columns, frameon=False,
+                handlelength=3.5,
+            )  # fmt: skip
+        else:
+            self.axes_[0].legend(handles=handles, frameon=False, handlelength=3.5)
+
+
+def _named(results: Mapping[str, Result] | Iterable[Result] | Result) -> dict[str, Result]:
+    """Return the results with names: those of their solvers, numbered where they repeat."""
+    if isinstance(results, Mapping):
+        return dict(results)
+    given: Sequence[Result] = [results] if isinstance(results, Result) else list(results)
+    kinds = [type(result.solver).__name__ for result in given]
+    names = [
+        kind if kinds.count(kind) == 1 else f"{kind} {kinds[: i + 1].count(kind)}"
+        for i, kind in enumerate(kinds)
+    ]
+    return dict(zip(names, given, strict=True))
+
+
+def _marked(x: Array, i: int, log_x: bool) -> list[int]:
+    """Return which points get a marker: a few, evenly spaced, at other places for every line."""
+    place = np.log(np.maximum(x, 1e-12)) if log_x else x
+    shift = (i % 3) / (3.0 * _MARKS_PER_LINE)
+    shares = np.linspace(0.0, 1.0, _MARKS_PER_LINE, endpoint=False) + shift
+    wanted = place[0] + shares * (place[-1] - place[0])
+    return [int(k) for k in np.unique(np.searchsorted(place, wanted))]
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """Return at most seven powers of ten above `low` and up to `high`."""
+    first, last = round(np.log10(low)) + 1, int(np.floor(np.log10(high)))
+    step = max(1, -(-(last - first + 1) // 7))
+    return [10.0**k for k in range(first, last + 1, step)]

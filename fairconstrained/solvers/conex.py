@@ -1,0 +1,129 @@
+"""ConEx: constraint extrapolation, an oracle of convex problems and a solver of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.descent import Descent, SuffixAverage, first_multipliers
+from fairconstrained.solvers.scales import Scales
+
+_SLACK = 0.01  # of the tolerance: what a step may err by
+
+
+class ConEx(Solver):
+    r"""Constraint extrapolation method, for any problem with subgradients.
+
+    With :math:`k = t + t_0`, :math:`\theta_t = (k - 1) / k`, :math:`\eta_t = c_1 k` and
+    :math:`\tau_t = c_2 / k`,
+
+    .. math::
+        \lambda_{t+1} = \max\{\lambda_t + (g(w_t) + \theta_t (g(w_t) - g(w_{t-1}))) / \tau_t, 0\},
+        \qquad
+        w_{t+1} = \mathrm{Proj}_W(w_t - (\nabla f(w_t) + \sum_j \lambda_{t+1,j} \nabla g_j(w_t))
+        / \eta_t).
+
+    The theory is about convex problems; the method itself runs on any, and finds their KKT points
+    in practice. On smooth problems the last point and its multipliers are the answer, on others
+    averages with weights k over the later half of the run. One forward and one backward pass per
+    step: constraint values stand in for the paper's linearisations of them, which would take a
+    Jacobian. Where a step overshoots, :math:`\eta_t` is raised, see
+    :class:`~fairconstrained.solvers.descent.Descent`.
+
+    Parameters
+    ----------
+    c1 : float or None, default=None
+        None takes :math:`L / t_0`, L being the objective's curvature as measured at the start, so
+        that the first step has length 1 / L.
+    c2 : float or None, default=None
+        None takes :math:`M^2 / c_1`, M being the norm of the constraints' Jacobian at the start:
+        the paper's condition :math:`\eta_t \tau_t \ge M^2`.
+    offset : float or None, default=None
+        :math:`t_0 > 0`, after how many steps they are half as long; None takes `max_iter`.
+    max_iter : int, default=2000
+        The number of steps.
+    check_every : int, default=50
+        Steps between two measurements.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    D. Boob, Q. Deng, G. Lan, "Stochastic first-order methods for convex and nonconvex functional
+    constrained optimization", Mathematical Programming 197 (2023), algorithm 1, its step sizes for
+    strongly convex problems; 3S-Econ, section 6 (IPP-ConEx).
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers import IPC
+    >>> from fairconstrained.solvers.conex import ConEx
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=ConEx())
+    >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
+    'converged'
+    >>> IPC(ConEx(max_iter=200), max_iter=20)  # known as IPP-ConEx
+    IPC(max_iter=20, oracle=ConEx(max_iter=200))
+    """
+
+    def __init__(
+        self,
+        c1: float | None = None,
+        c2: float | None = None,
+        *,
+        offset: float | None = None,
+        max_iter: int = 2000,
+        check_every: int = 50,
+        tol: float = 1e-4,
+    ):
+        self.c1 = c1
+        self.c2 = c2
+        self.offset = offset
+        self.max_iter = max_iter
+        self.check_every = check_every
+        self.tol = tol
+
+    @classmethod
+    def paper(cls, **options: Any) -> ConEx:
+        """Return a setting of 3S-Econ's comparison: t0 = 1, c1 = 20, c2 = 0.01.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters; the paper tries c1 in {20, 50, 100, 200} and c2 in
+            {0.002, 0.005, 0.01, 0.02}.
+        """
+        return cls(**{"c1": 20.0, "c2": 0.01, "offset": 1.0, "max_iter": 5000, **options})
+
+    def _constants(self, at: Evaluation) -> tuple[float, float, float]:
+        """Return c1, c2 and the offset."""
+        offset = float(self.max_iter) if self.offset is None else self.offset
+        if self.c1 is not None and self.c2 is not None:
+            return self.c1, self.c2, offset
+        scales = Scales.near(at, np.random.RandomState(0))
+        c1 = (scales.curvature or scales.slope or 1.0) / offset if self.c1 is None else self.c1
+        return c1, scales.slope**2 / c1 if self.c2 is None else self.c2, offset
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the answer so far every `check_every` steps."""
+        at, multipliers = problem.at(start.w), first_multipliers(problem, start)
+        c1, c2, offset = self._constants(at)
+        descent = Descent(c1 * offset, _SLACK * start.tol)
+        points, prices, before = SuffixAverage(), SuffixAverage(), at.constraints
+        for t in range(self.max_iter):
+            k = t + offset
+            ahead = at.constraints + (k - 1.0) / k * (at.constraints - before)
+            multipliers = np.maximum(multipliers + k / max(c2, 1e-12) * ahead, 0.0)
+            before = at.constraints
+            at = descent.step(at, multipliers, growth=k / offset)
+            points.add(at.w, k)
+            prices.add(multipliers, k)
+            if (t + 1) % self.check_every == 0 or t + 1 == self.max_iter:
+                if problem.smooth:
+                    yield Iterate(at, multipliers, t + 1)
+                else:
+                    yield Iterate(problem.at(points.mean), prices.mean, t + 1)

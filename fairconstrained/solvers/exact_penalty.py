@@ -1,0 +1,370 @@
+"""The exact penalty method: linearised constraints, a trust region, a penalty that adapts."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fairconstrained.domains import Domain
+from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.scalar import Array
+from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
+from fairconstrained.solvers.result import Status
+from fairconstrained.solvers.smooth import spectral_projected_gradient
+
+_REMEMBERED = 5  # merits with which a new one is compared: short rises let steps follow curves
+_ACCEPTED = 0.1  # of the promised fall
+_FIRST_WIDTH = 0.1  # rates lie between 0 and 1
+_ENOUGH = 0.3  # of the fall of the violation that a larger penalty would bring
+_LARGEST = 1e6  # growth of the penalty
+_TINY = 1e-300
+
+
+class ExactPenalty(Solver):
+    r"""Exact penalty method with a trust region, for smooth problems.
+
+    Minimises :math:`\Phi(w) = f(w) + \rho \max_j g_j(w)_+` by steps that solve
+
+    .. math::
+        \min_{s} \langle \nabla f, s \rangle + \tfrac12 s^\top B s
+        + \rho \max_j \big(g_j + \langle \nabla g_j, s \rangle\big)_+
+        \quad \text{s.t.} \quad w + s \in W, \quad s^\top B s \le \Delta^2,
+
+    through its dual, which has a variable per constraint that is nearly active. The step is taken
+    if :math:`\Phi` falls by a part of what the model promises; the radius adapts to that. rho grows
+    where a larger one would let the model come much nearer to feasibility, and only there, so that
+    it stays bounded where the problem has no solution.
+
+    On the whole space B comes from the L-BFGS formula for the Lagrangian, damped, in the problem's
+    units; on other domains it is a multiple of the identity (Barzilai and Borwein), so that steps
+    are projections.
+
+    Parameters
+    ----------
+    rho : float, default=1.0
+        The first penalty parameter, > 0.
+    growth : float, default=4.0
+        The factor by which rho grows, > 1.
+    radius : float, default=1.0
+        The first radius Delta, > 0; the quadratic term lets f fall by about half its square.
+    memory : int, default=30
+        The pairs that L-BFGS keeps. 0 is the paper's model: without the term in B, and with the
+        Euclidean ball as trust region.
+    max_iter : int, default=1000
+        The largest number of steps tried, each of which is one evaluation.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    C. Cartis, N. Gould, P. Toint, "On the evaluation complexity of composite function minimization
+    with applications to nonconvex nonlinear programming", SIAM Journal on Optimization 21 (2011),
+    algorithms 2.1 and 4.1; IPC, section 4 compares with it. The choice of rho is a simple form of
+    R. Byrd, J. Nocedal, R. Waltz, "Steering exact penalty methods for nonlinear programming",
+    Optimization Methods and Software 23 (2008); damping is Powell's (1978).
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers import ExactPenalty
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=ExactPenalty())
+    >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
+    'converged'
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("smooth",)
+
+    def __init__(
+        self,
+        rho: float = 1.0,
+        *,
+        growth: float = 4.0,
+        radius: float = 1.0,
+        memory: int = 30,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+    ):
+        self.rho = rho
+        self.growth = growth
+        self.radius = radius
+        self.memory = memory
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @classmethod
+    def paper(cls, **options: Any) -> ExactPenalty:
+        """Return the paper's method: a linear model in a ball, hence many more steps.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters.
+        """
+        return cls(**{"memory": 0, "max_iter": 5000, **options})
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the points that are moved to."""
+        at, radius = problem.at(start.w), self.radius
+        merit = _Merit(start.state.get("rho", self.rho))
+        curvature = Curvature(problem, self.memory)
+        model = Model(at, curvature, _FIRST_WIDTH, start.multipliers)
+        merit.add(at)
+        for k in range(1, self.max_iter + 1):
+            step = self._steered(model, merit, radius)
+            trial = problem.at(at.w + step.s)
+            ratio = merit.ratio(trial, step)
+            curvature.update(step, trial.gradient(step.multipliers) - step.slope)
+            width = 2.0 * float(np.abs(trial.constraints - at.constraints).max(initial=0.0))
+            radius = _next_radius(radius, ratio, step.size)
+            if ratio >= _ACCEPTED:
+                at = trial
+                merit.add(at)
+            model = Model(at, curvature, width, step.multipliers, step.stretch)
+            stuck = self._verdict(at, step, merit.rho, radius, start.tol)
+            if ratio >= _ACCEPTED or stuck is not None or k == self.max_iter:
+                yield Iterate(at, step.multipliers, k, {"rho": merit.rho}, stuck)
+
+    def _steered(self, model: Model, merit: _Merit, radius: float) -> Step:
+        """Return the model's step for the least penalty that leads well towards feasibility."""
+        step = model.solve(merit.rho, radius)
+        while step.pushes(merit.rho) and merit.rho < _LARGEST * self.rho:
+            further = model.solve(self.growth * merit.rho, radius)
+            possible = model.violation - further.violation
+            if possible <= 1e-12 or model.violation - step.violation >= _ENOUGH * possible:
+                break
+            merit.rho *= self.growth
+            step = further
+        return step
+
+    def _verdict(
+        self, at: Evaluation, step: Step, rho: float, radius: float, tol: float
+    ) -> Status | None:
+        """Return why to give up, None if there is hope."""
+        no_way_on = step.promise <= 1e-10 or rho >= 1e3 * self.rho or radius <= 1e-10
+        if no_way_on and step.violation > 0.9 * at.violation and is_stuck(at, tol):
+            return Status.INFEASIBLE
+        return Status.STALLED if radius <= 1e-10 else None
+
+
+def _next_radius(radius: float, ratio: float, size: float) -> float:
+    if ratio < 0.25:
+        return 0.5 * min(size, radius)
+    return 2.0 * radius if ratio > 0.7 and size >= 0.8 * radius else radius
+
+
+class _Merit:
+    """The penalty function Phi, and its largest recent value."""
+
+    def __init__(self, rho: float):
+        self.rho = rho
+        self._recent: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
+
+    def add(self, at: Evaluation) -> None:
+        """Take in a point that is moved to."""
+        self._recent.append((at.objective, at.violation))
+
+    def ratio(self, trial: Evaluation, step: Step) -> float:
+        """Return the fall of Phi over what the model promises."""
+        value = trial.objective + self.rho * trial.violation
+        highest = max(f + self.rho * v for f, v in self._recent)
+        rounding = 1e-13 * (abs(value) + abs(highest))
+        return (highest - value + rounding) / max(step.promise, rounding)
+
+
+class Curvature:
+    r"""The inverse H of B: L-BFGS with Powell's damping, or a multiple of a diagonal.
+
+    Parameters
+    ----------
+    problem : Problem
+        Gives the units, and whether steps are free.
+    memory : int
+        The pairs kept; with 0 H stays the identity and the model is linear.
+    """
+
+    def __init__(self, problem: Problem, memory: int):
+        self.linear = memory == 0
+        self.free = problem.domain.whole_space
+        units = problem.units if self.free and not self.linear else 1.0
+        self.diagonal = units**2 * np.ones(problem.n_variables)
+        self.scale = 1.0
+        self._pairs: deque[tuple[Array, Array, float]] = deque(maxlen=memory if self.free else 0)
+
+    def apply(self, columns: Array) -> Array:
+        """Return H times columns, shape (n_variables, any)."""
+        out, along = np.array(columns), []
+        for s, y, product in reversed(self._pairs):
+            along.append((s @ out) / product)
+            out -= np.outer(y, along[-1])
+        out *= self.scale * self.diagonal[:, None]
+        for (s, y, product), part in zip(self._pairs, reversed(along), strict=True):
+            out += np.outer(s, part - (y @ out) / product)
+        return out
+
+    def update(self, step: Step, turned: Array) -> None:
+        """Take in a step and the change of the Lagrangian's gradient along it."""
+        s, bent = step.s, step.size**2
+        product = float(s @ turned)
+        if self.linear or bent <= _TINY:
+            return
+        if self.free and product < 0.2 * bent:  # B s is a multiple of the slope at the solution
+            share = 0.8 * bent / (bent - product)
+            turned = share * turned - (1.0 - share) * (step.slope / step.stretch)
+            product = float(s @ turned)
+        size = float(turned @ (self.diagonal * turned))
+        if product <= 1e-10 * np.sqrt(size * float(s @ s)):
+            return
+        self.scale = product / size
+        self._pairs.append((s, turned, product))
+
+
+class Step:
+    """A solution of the model.
+
+    Attributes
+    ----------
+    s : ndarray of shape (n_variables,)
+        The step.
+    size : float
+        Its norm in B.
+    stretch : float
+        The factor of B that keeps the step in the trust region.
+    slope : ndarray of shape (n_variables,)
+        The gradient of the Lagrangian where the step begins.
+    multipliers : ndarray of shape (n_constraints,)
+        The multipliers of the linearised constraints.
+    violation : float
+        That of the linearised constraints after the step.
+    promise : float
+        By how much the model of Phi falls.
+    """
+
+    def __init__(self, model: Model, multipliers: Array, rho: float, stretch: float):
+        self.stretch = stretch
+        self.s, self.size = model.move(multipliers, stretch)
+        self.slope = model.gradient + multipliers @ model.rows
+        self.multipliers = np.zeros(model.at.problem.n_constraints)
+        self.multipliers[model.near] = multipliers
+        after = model.values + model.rows @ self.s
+        self.violation = max(float(after.max(initial=0.0)), 0.0)
+        bend = 0.0 if model.curvature.linear else 0.5 * self.size**2
+        fall = model.violation - self.violation
+        self.promise = rho * fall - float(model.gradient @ self.s) - bend
+
+    def pushes(self, rho: float) -> bool:
+        """Return whether the penalty holds the step back from feasibility."""
+        return self.violation > 0.0 and self.multipliers.sum() >= 0.99 * rho
+
+
+class Model:
+    """The linearisation at a point, with the rows of the constraints that are nearly active.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The point.
+    curvature : Curvature
+        The term in B.
+    width : float
+        How far below the largest value a constraint may be to be looked at.
+    multipliers : ndarray or None
+        Where the search for the multipliers starts; those that are positive are looked at as well.
+    stretch : float, default=1.0
+        Where the search for the factor of B starts, if the model is linear.
+    """
+
+    def __init__(
+        self,
+        at: Evaluation,
+        curvature: Curvature,
+        width: float,
+        multipliers: Array | None,
+        stretch: float = 1.0,
+    ):
+        n = at.problem.n_constraints
+        self.at, self.curvature = at, curvature
+        self.violation = at.violation
+        self.guess = np.zeros(n) if multipliers is None else multipliers
+        self.stretch = stretch if curvature.linear else 1.0
+        self.near = np.flatnonzero((at.constraints >= at.violation - width) | (self.guess > 0.0))
+        self.values = at.constraints[self.near]
+        self.gradient = at.gradient()
+        unit = np.eye(n)
+        rows = [at.gradient(unit[j], objective=0.0) for j in self.near]
+        self.rows = np.array(rows).reshape(len(rows), len(at.w))
+        self.move = self._free() if curvature.free else self._projected
+
+    def _free(self) -> Callable[[Array, float], tuple[Array, float]]:
+        """Return (multipliers, stretch) -> the step -H slope / stretch and its norm in B."""
+        columns = np.column_stack([self.gradient, *self.rows])
+        image = self.curvature.apply(columns)
+        product = columns.T @ image
+
+        def move(multipliers: Array, stretch: float) -> tuple[Array, float]:
+            weights = np.append(1.0, multipliers)
+            squared = max(float(weights @ product @ weights), 0.0)
+            return -(image @ weights) / stretch, float(np.sqrt(squared)) / stretch
+
+        return move
+
+    def _projected(self, multipliers: Array, stretch: float) -> tuple[Array, float]:
+        scale = self.curvature.scale
+        slope = self.gradient + multipliers @ self.rows
+        s = self.at.problem.domain.project(self.at.w - (scale / stretch) * slope) - self.at.w
+        return s, float(np.linalg.norm(s)) / np.sqrt(scale)
+
+    def solve(self, rho: float, radius: float) -> Step:
+        """Return the step within the trust region, to a fifth of its radius."""
+        least, stretch = (1e-12 if self.curvature.linear else 1.0), self.stretch
+        for _ in range(20):
+            step = Step(self, self._dual(rho, stretch), rho, stretch)
+            short = step.size < 0.8 * radius and stretch > least
+            if step.size <= _TINY or not (short or step.size > 1.2 * radius):
+                break
+            stretch = max(stretch * step.size / radius, least)
+        return step
+
+    def _dual(self, rho: float, stretch: float) -> Array:
+        """Return the multipliers: maximise over lambda >= 0 that add up to at most rho."""
+        if not self.near.size:
+            return np.zeros(0)
+
+        def negative(multipliers: Array) -> tuple[float, Array]:
+            s, size = self.move(multipliers, stretch)
+            slope = self.gradient + multipliers @ self.rows
+            value = slope @ s + 0.5 * stretch * size**2 + multipliers @ self.values
+            return -float(value), -(self.values + self.rows @ s)
+
+        simplex = _CappedSimplex(rho)
+        first = simplex.project(self.guess[self.near])
+        return spectral_projected_gradient(negative, first, simplex, tol=1e-9, max_iter=200)
+
+
+class _CappedSimplex(Domain):
+    """The non-negative vectors whose entries add up to at most `total`.
+
+    Parameters
+    ----------
+    total : float
+        The largest sum, > 0.
+    """
+
+    def __init__(self, total: float = 1.0):
+        self.total = total
+
+    def project(self, w: Array) -> Array:
+        """Return the nearest point: shift down and clip."""
+        clipped = np.maximum(w, 0.0)
+        if clipped.sum() <= self.total:
+            return clipped
+        descending = np.sort(w)[::-1]
+        levels = (np.cumsum(descending) - self.total) / np.arange(1, w.size + 1)
+        return np.maximum(w - levels[np.flatnonzero(descending > levels)[-1]], 0.0)
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return the projected gradient step, which is zero where the residual is."""
+        return w - self.project(w - gradient)

@@ -1,0 +1,120 @@
+"""IDCA: a sequence of convex majorants, solved by an oracle of the user's choice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from fairconstrained.problem import Problem
+from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.conex import ConEx
+from fairconstrained.solvers.feasibility import acceptable, phase_one
+from fairconstrained.solvers.result import Result, Status
+from fairconstrained.solvers.switching_subgradient import StaticTolerance, SwitchingSubgradient
+
+_FIRST_TOL = 3.0  # times tol: a subproblem's answer then violates by tol at the most
+_TIGHTEN = 0.3
+_MOST_REFUSALS = 3
+
+
+class IDCA(Solver):
+    r"""Inexact difference-of-convex algorithm.
+
+    All functions are differences of convex ones, :math:`f = f^+ - f^-` and
+    :math:`g_j = g_j^+ - g_j^-`. Linearising what is subtracted gives convex majorants that touch,
+
+    .. math::
+        w_{t+1} \approx \arg\min_{v \in W} f^+(v) - f^-(w_t) - \langle \nabla f^-(w_t), v - w_t
+        \rangle \quad \text{s.t.} \quad g_j^+(v) - g_j^-(w_t) - \langle \nabla g_j^-(w_t), v - w_t
+        \rangle \le 0,
+
+    so every iterate is feasible once one is. An infeasible start is led to a feasible point by the
+    same method applied to :math:`\max_j g_j` (phase one); if that ends at a positive value, the run
+    reports it. The parts come from the functions: exact ones for a ramp, those that a quadratic
+    makes for a weakly convex function, see :meth:`ScalarFunction.convex_parts`.
+
+    Parameters
+    ----------
+    oracle : Solver or None, default=None
+        Solves the subproblems, warm-started with the multipliers found so far; None takes the
+        augmented Lagrangian where they are smooth, else ConEx with 100 steps. Where an oracle finds
+        no better point, its iterations double for the rest of the run, three times at the most.
+    max_iter : int, default=60
+        The largest number of subproblems.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    IDCA, algorithm 1, equation (21).
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers.idca import IDCA
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, surrogate="ramp", solver=IDCA(tol=0.01))
+    >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
+    'converged'
+    >>> IDCA.paper().oracle
+    SwitchingSubgradient(check_every=150, max_iter=150, steps=StaticTolerance())
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("difference_of_convex",)
+
+    def __init__(self, oracle: Solver | None = None, *, max_iter: int = 60, tol: float = 1e-4):
+        self.oracle = oracle
+        self.max_iter = max_iter
+        self.tol = tol
+
+    @classmethod
+    def paper(cls, **options: Any) -> IDCA:
+        """Return the paper's setting: K = 100 subproblems of T = 150 switching subgradient steps.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters of :class:`IDCA`. The paper tunes K in {100, ..., 400}, T in
+            {150, 200} and the tolerance of the steps in {5e-4, 1e-3, 2e-3, 5e-3}.
+        """
+        steps = SwitchingSubgradient(StaticTolerance(1e-3), max_iter=150, check_every=150)
+        return cls(**{"oracle": steps, "max_iter": 100, **options})
+
+    def _oracle_for(self, problem: Problem) -> Solver:
+        if self.oracle is not None:
+            return self.oracle
+        return AugmentedLagrangian() if problem.smooth else ConEx(max_iter=100)
+
+    def missing(self, problem: Problem) -> list[str]:
+        """Return what the problem lacks for this method, or its subproblems for the oracle."""
+        return super().missing(problem) or self._oracle_for(problem).missing(
+            problem.convexify(problem.start())
+        )
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the accepted answers of the oracle."""
+        oracle = self._oracle_for(problem)
+        at = problem.at(start.w)
+        if at.violation > start.tol:
+            at = phase_one(self, problem, at, start)
+            if at.violation > start.tol:
+                yield Iterate(at, None, 1)
+                return
+        warm: Start | Result = start
+        tol, refusals = _FIRST_TOL * start.tol, 0
+        for t in range(1, self.max_iter + 1):
+            answer = oracle.minimize(
+                problem.convexify(at.w), at.w, warm=warm, tol=tol, random_state=start.random_state
+            )
+            found = problem.at(answer.w)
+            tol = max(0.5 * start.tol, _TIGHTEN * tol)
+            warm = answer
+            if acceptable(answer, at, found, start.tol):
+                at = found
+                yield Iterate(at, answer.multipliers, t, answer.state)
+                continue
+            oracle, refusals = oracle.with_options(max_iter=2 * oracle.max_iter), refusals + 1
+            if refusals > _MOST_REFUSALS:
+                yield Iterate(at, None, t, status=Status.STALLED)
+                return

@@ -1,0 +1,148 @@
+"""Yu, Neely and Wei's online stochastic method: queues of violations as multipliers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.scalar import Array
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.descent import Descent, SuffixAverage, first_multipliers
+from fairconstrained.solvers.restoration import restore
+from fairconstrained.solvers.sampling import StratifiedSampler
+from fairconstrained.solvers.scales import Scales
+
+_PROBE = 4096  # rows on which scales are measured when steps take batches
+_SLACK = 0.01  # of the tolerance: what a step may err by
+
+
+class OnlineStochastic(Solver):
+    r"""Online stochastic subgradient method, on batches or on all rows.
+
+    Every constraint has a queue :math:`Q_j`, and a step at a batch :math:`\xi` is
+
+    .. math::
+        w^+ = \mathrm{Proj}_W\Big(w - \frac{V \nabla f(w; \xi) + \sum_j Q_j \nabla g_j(w; \xi)}
+        {2 \alpha}\Big), \qquad Q_j^+ = \max\{Q_j + g_j(w^+; \xi), 0\},
+
+    so that :math:`Q / V` are multipliers. The queue takes the constraint's value where the paper
+    takes its linearisation: either is a second product with the batch, and with all rows the value
+    is the next step's. The answer is the average over the later half of the run (the paper: over
+    all of it), moved to where all rows meet the constraints. Where a step overshoots,
+    :math:`\alpha` is raised, see :class:`~fairconstrained.solvers.descent.Descent`.
+
+    Parameters
+    ----------
+    V : float or None, default=None
+        The weight of the objective, > 0. None takes :math:`M^2 / L`, with the norm M of the
+        constraints' Jacobian and the curvature L of the objective as measured at the start.
+    alpha : float or None, default=None
+        None takes :math:`V L / 2`: steps of length 1 / L.
+    batch_size : int or None, default=None
+        The rows drawn per step, the same share of every cell; None takes all.
+    max_iter : int, default=2000
+        The number K of steps.
+    check_every : int, default=200
+        Steps between two measurements. Each evaluates all rows, a few times where the constraints
+        have to be restored.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    H. Yu, M. Neely, X. Wei, "Online convex optimization with stochastic constraints", NeurIPS
+    2017; IPC, algorithm 3.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers.online_stochastic import OnlineStochastic
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=OnlineStochastic())
+    >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
+    'converged'
+    >>> OnlineStochastic.paper(max_iter=2500)
+    OnlineStochastic(V=50.0, alpha=2500, max_iter=2500)
+    """
+
+    def __init__(
+        self,
+        V: float | None = None,
+        alpha: float | None = None,
+        *,
+        batch_size: int | None = None,
+        max_iter: int = 2000,
+        check_every: int = 200,
+        tol: float = 1e-4,
+    ):
+        self.V = V
+        self.alpha = alpha
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.check_every = check_every
+        self.tol = tol
+
+    @classmethod
+    def paper(cls, *, max_iter: int = 10_000, **options: Any) -> OnlineStochastic:
+        """Return the paper's setting: V = sqrt(K), alpha = K.
+
+        Parameters
+        ----------
+        max_iter : int, default=10000
+            K.
+        **options
+            Further hyperparameters.
+        """
+        return cls(**{"V": sqrt(max_iter), "alpha": max_iter, "max_iter": max_iter, **options})
+
+    def _constants(self, at: Evaluation) -> tuple[float, float]:
+        """Return V and alpha."""
+        if self.V is not None and self.alpha is not None:
+            return self.V, self.alpha
+        scales = Scales.near(at, np.random.RandomState(0))
+        curvature = scales.curvature or scales.slope or 1.0
+        weight = (scales.slope**2 / curvature or 1.0) if self.V is None else self.V
+        return weight, 0.5 * weight * curvature if self.alpha is None else self.alpha
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the answer so far every `check_every` steps."""
+        rows = _Rows(problem, self.batch_size, start.random_state)
+        weight, alpha = self._constants(rows.probe().at(start.w))
+        descent = Descent(2.0 * alpha / weight, _SLACK * start.tol)
+        at, queue = rows.at(start.w), weight * first_multipliers(problem, start)
+        points, prices = SuffixAverage(), SuffixAverage()
+        for k in range(1, self.max_iter + 1):
+            after = descent.step(at, queue / weight)
+            queue = np.maximum(queue + after.constraints, 0.0)
+            points.add(after.w)
+            prices.add(queue / weight)
+            if k % self.check_every == 0 or k == self.max_iter:
+                answer = restore(problem.at(points.mean), start.feasible)
+                yield Iterate(answer, prices.mean, k)
+            at = after if rows.all else rows.at(after.w)
+
+
+class _Rows:
+    """Where steps are evaluated: on all rows or on a batch drawn for each."""
+
+    def __init__(self, problem: Problem, size: int | None, random_state: Any):
+        self.problem = problem
+        self.random_state = random_state
+        self.all = size is None or size >= problem.n_rows
+        if not self.all:
+            assert size is not None
+            self.sampler = StratifiedSampler(problem, size, random_state)
+
+    def probe(self) -> Problem:
+        """Return the problem on the rows that scales are measured on."""
+        if self.all or self.problem.n_rows <= _PROBE:
+            return self.problem
+        return StratifiedSampler(self.problem, _PROBE, self.random_state).draw()
+
+    def at(self, w: Array) -> Evaluation:
+        """Return the evaluation at `w`."""
+        return (self.problem if self.all else self.sampler.draw()).at(w)

@@ -1,0 +1,283 @@
+"""PLADA: the proximal-perturbed Lagrangian, one loop with one multiplier per constraint."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.scalar import Array
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.lipschitz import Lipschitz
+from fairconstrained.solvers.sampling import StratifiedSampler
+
+_LARGEST_RHO = 1e6
+
+
+class PLADA(Solver):
+    r"""Alternating directions on the proximal-perturbed Lagrangian.
+
+    With :math:`\rho = \alpha / (1 + \alpha \beta)`, slacks u and auxiliary multipliers mu,
+
+    .. math::
+        w^+ &= \operatorname{Proj}_W\big(w - \eta\,(\nabla f(w)
+        + \textstyle\sum_j \lambda_j \nabla g_j(w))\big), \\
+        u^+ &= \operatorname{clip}(u - \tau \lambda, 0, u_{\max}), \qquad
+        \mu^+ = \mu + \tfrac{\gamma_k}{\rho} (\lambda - \mu), \\
+        \lambda^+ &= \mu^+ + \rho\,(g(w^+) + u^+), \qquad
+        \gamma_k = \min\Big\{\gamma_0, \frac{\rho\,\delta}{(k + 1)
+        (\|\lambda - \mu\|^2 + 1)}\Big\}.
+
+    A step is one evaluation whatever the number of constraints, each of which has a multiplier of
+    its own. The theory asks for :math:`\eta < 1 / (L_F + 3 \rho M_G^2)` and
+    :math:`\tau < 1 / (3 \rho)`, with L_F a Lipschitz constant of the gradient of f and M_G one of
+    g. Both are estimated by power iterations where the run starts and raised where a step shows
+    more; the parameters that are None follow from them.
+
+    With `batch_size` the gradients come from mini-batches (with rows of every cell in each). The
+    step size then falls to zero over the run, eta (1 - k / K)^2, and the answer is an average of
+    recent points. The multipliers follow the constraints' values at that average, measured
+    exactly with every check, plus the difference between there and here on the batch.
+
+    Parameters
+    ----------
+    eta : float or None, default=None
+        The step of the weights. None: 1 / (L_F + 3 rho M_G^2).
+    tau : float or None, default=None
+        The step of the slacks. None: 1 / (3 rho).
+    alpha : float or None, default=None
+        The penalty parameter. None: the one with rho = L_F / (2 M_G^2), so that the constraints
+        make steps neither much shorter nor matter little.
+    beta : float, default=0.1
+        The proximal parameter, >= 0.
+    gamma_0 : float or None, default=None
+        The largest step of mu. None: rho / 2.
+    delta : float, default=1000.0
+        The factor of the falling sequence delta / (k + 1).
+    u_max : float, default=inf
+        The largest slack; the theory wants a bound on the constraints' values.
+    batch_size : int or None, default=None
+        The rows of a mini-batch; None takes all rows.
+    max_iter : int, default=3000
+        The number of steps.
+    check_every : int, default=20
+        Steps between two measurements.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    PLADA, algorithm 1 (equations 9 to 13) and appendix D.3 for mini-batches. Batches whose
+    estimates are corrected by an exact value elsewhere: R. Johnson, T. Zhang, "Accelerating
+    stochastic gradient descent using predictive variance reduction", NIPS 2013.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers.plada import PLADA
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=PLADA())
+    >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
+    'converged'
+    >>> PLADA.paper()
+    PLADA(alpha=10.0, eta=0.001, gamma_0=0.1, tau=0.1)
+    """
+
+    def __init__(
+        self,
+        eta: float | None = None,
+        tau: float | None = None,
+        *,
+        alpha: float | None = None,
+        beta: float = 0.1,
+        gamma_0: float | None = None,
+        delta: float = 1000.0,
+        u_max: float = np.inf,
+        batch_size: int | None = None,
+        max_iter: int = 3000,
+        check_every: int = 20,
+        tol: float = 1e-4,
+    ):
+        self.eta = eta
+        self.tau = tau
+        self.alpha = alpha
+        self.beta = beta
+        self.gamma_0 = gamma_0
+        self.delta = delta
+        self.u_max = u_max
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.check_every = check_every
+        self.tol = tol
+
+    @classmethod
+    def paper(cls, **options: Any) -> PLADA:
+        """Return the paper's setting: eta = 1e-3, tau = 0.1, alpha = 10, beta = gamma_0 = 0.1.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters of :class:`PLADA`.
+        """
+        setting = {"eta": 1e-3, "tau": 0.1, "alpha": 10.0, "beta": 0.1, "gamma_0": 0.1}
+        return cls(**{**setting, **options})
+
+    @classmethod
+    def stochastic(cls, **options: Any) -> PLADA:
+        """Return the mini-batch version.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters of :class:`PLADA`.
+        """
+        return cls(**{"batch_size": 256, "max_iter": 2500, "check_every": 50, **options})
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the answer so far every `check_every` steps."""
+        rows = self._rows(problem, start)
+        at, values = rows.draw(start.w)
+        dual = self._dual(rows.lipschitz, values, start.multipliers)
+        for k in range(1, self.max_iter + 1):
+            multipliers = dual.multipliers
+            gradient = at.gradient(multipliers)
+            step = self._step(rows.lipschitz, dual.rho) * rows.fade(k / self.max_iter)
+            before = at
+            at, values = rows.draw(problem.domain.project(at.w - step * gradient))
+            rows.observe(before, at, gradient, multipliers)
+            dual.update(values, k)
+            if k % self.check_every == 0 or k == self.max_iter:
+                for answer in rows.answers(at, last=k == self.max_iter):
+                    yield Iterate(answer, np.maximum(dual.multipliers, 0.0), k)
+
+    def _rows(self, problem: Problem, start: Start) -> _Rows:
+        if self.batch_size is None:
+            return _AllRows(problem, start.w)
+        sampler = StratifiedSampler(problem, self.batch_size, start.random_state)
+        return _Batches(sampler, problem.at(start.w), self.check_every)
+
+    def _dual(self, lipschitz: Lipschitz, values: Array, multipliers: Array | None) -> _Dual:
+        if self.alpha is None:
+            rho = min(lipschitz.curvature / (2.0 * lipschitz.slope**2), _LARGEST_RHO)
+        else:
+            rho = self.alpha / (1.0 + self.alpha * self.beta)
+        first = np.zeros_like(values) if multipliers is None else multipliers
+        return _Dual(
+            rho=rho,
+            tau=1.0 / (3.0 * rho) if self.tau is None else self.tau,
+            gamma_0=0.5 * rho if self.gamma_0 is None else self.gamma_0,
+            delta=self.delta,
+            u_max=self.u_max,
+            u=np.clip(-values, 0.0, self.u_max),
+            mu=first,
+            multipliers=first,
+        )
+
+    def _step(self, lipschitz: Lipschitz, rho: float) -> float:
+        if self.eta is not None:
+            return self.eta
+        return 1.0 / (lipschitz.curvature + 3.0 * rho * lipschitz.slope**2)
+
+
+@dataclass
+class _Dual:
+    """The slacks and the two kinds of multipliers."""
+
+    rho: float
+    tau: float
+    gamma_0: float
+    delta: float
+    u_max: float
+    u: Array
+    mu: Array
+    multipliers: Array
+
+    def update(self, values: Array, k: int) -> None:
+        """Take the dual half of step k >= 1, to the constraints' values at the new weights."""
+        apart = self.multipliers - self.mu
+        fading = self.rho * self.delta / (k * (float(apart @ apart) + 1.0))
+        self.u = np.clip(self.u - self.tau * self.multipliers, 0.0, self.u_max)
+        self.mu = self.mu + min(self.gamma_0, fading) / self.rho * apart
+        self.multipliers = self.mu + self.rho * (values + self.u)
+
+
+class _Rows(ABC):
+    """Where functions and gradients come from."""
+
+    lipschitz: Lipschitz
+
+    @abstractmethod
+    def draw(self, w: Array) -> tuple[Evaluation, Array]:
+        """Return what gives the gradients at `w`, and the constraints' values there."""
+
+    @abstractmethod
+    def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
+        """Return the full problem at what may be the answer."""
+
+    def fade(self, done: float) -> float:
+        """Return the factor of the step size when a fraction of the run is done."""
+        return 1.0
+
+    @abstractmethod
+    def observe(
+        self, before: Evaluation, after: Evaluation, gradient: Array, multipliers: Array
+    ) -> None:
+        """Learn from a step what can be learnt about the constants."""
+
+
+class _AllRows(_Rows):
+    """Every row in every step."""
+
+    def __init__(self, problem: Problem, w: Array):
+        self.problem = problem
+        self.lipschitz = Lipschitz(problem.at(w))
+
+    def draw(self, w: Array) -> tuple[Evaluation, Array]:
+        at = self.problem.at(w)
+        return at, at.constraints
+
+    def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
+        return [at]
+
+    def observe(
+        self, before: Evaluation, after: Evaluation, gradient: Array, multipliers: Array
+    ) -> None:
+        self.lipschitz.observe(before, after, gradient, multipliers)
+
+
+class _Batches(_Rows):
+    """A mini-batch per step, the constraints' values corrected by exact ones at an anchor."""
+
+    def __init__(self, sampler: StratifiedSampler, anchor: Evaluation, memory: int):
+        self.sampler = sampler
+        self.anchor = anchor
+        self.average = anchor.w
+        self.memory = memory
+        self.drawn = 0
+        self.lipschitz = Lipschitz(sampler.draw().at(anchor.w))
+
+    def draw(self, w: Array) -> tuple[Evaluation, Array]:
+        batch = self.sampler.draw()
+        at, there = batch.at(w), batch.at(self.anchor.w)
+        self.drawn += 1
+        share = max(1.0 / self.memory, min(4.0 / self.drawn, 1.0))  # the first points fade fast
+        self.average = self.average + share * (w - self.average)
+        return at, self.anchor.constraints + at.constraints - there.constraints
+
+    def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
+        full = self.sampler.problem
+        self.anchor = full.at(self.average)
+        # an average of points on the boundary of W lies inside: the last point may be better
+        return [self.anchor, full.at(at.w)] if last else [self.anchor]
+
+    def fade(self, done: float) -> float:
+        return (1.0 - done) ** 2
+
+    def observe(
+        self, before: Evaluation, after: Evaluation, gradient: Array, multipliers: Array
+    ) -> None:
+        """Two batches differ by more than a step does: nothing is learnt."""

@@ -1,0 +1,121 @@
+"""Regularisation: the violation is added to the objective, times a strength."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.scalar import Array
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.lipschitz import Lipschitz
+
+
+class Regularization(Solver):
+    r"""Subgradient descent on the objective plus the violation, times a strength.
+
+    .. math::
+        \min_{w \in W} f(w) + s \max\{0, \max_j g_j(w)\}, \qquad
+        \eta_k = \frac{\eta}{\max\{1, s\}} \Big(1 - \frac{k}{K}\Big)^p.
+
+    If s exceeds the sum of the multipliers, the solutions are those of the constrained problem,
+    and the points jump to and fro over its boundary; steps that fall to zero over the run make
+    the jumps as small. Of the points from one measurement to the next the best one is measured.
+
+    Parameters
+    ----------
+    strength : float or None, default=None
+        s > 0. None starts at 1 and doubles it whenever the violation is not at least halved
+        between measurements, until the constraints hold. With a given strength the answer is
+        the minimiser of the formula, whether it meets the constraints or not; it is the only point
+        that is measured.
+    eta : float or None, default=None
+        The first step. None: 1 / L, with L the curvature of the objective by power iterations.
+    decay : float, default=3.0
+        The power p >= 0 with which steps fall to zero; 0 for constant steps.
+    max_iter : int, default=3000
+        The number of steps K.
+    check_every : int, default=100
+        Steps between two measurements (each of which estimates the multipliers).
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    IDCA, appendix D.4.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers.regularization import Regularization
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=Regularization(max_iter=1000, tol=1e-2))
+    >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
+    'converged'
+    """
+
+    def __init__(
+        self,
+        strength: float | None = None,
+        *,
+        eta: float | None = None,
+        decay: float = 3.0,
+        max_iter: int = 3000,
+        check_every: int = 100,
+        tol: float = 1e-4,
+    ):
+        self.strength = strength
+        self.eta = eta
+        self.decay = decay
+        self.max_iter = max_iter
+        self.check_every = check_every
+        self.tol = tol
+
+    @classmethod
+    def paper(cls, **options: Any) -> Regularization:
+        """Return the paper's setting: a given strength and constant steps of 1e-3.
+
+        The paper tries steps of 5e-4 to 5e-3 and strengths of 0.001 to 2.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters of :class:`Regularization`.
+        """
+        setting = {"strength": 1.0, "eta": 1e-3, "decay": 0.0, "max_iter": 10_000}
+        return cls(**{**setting, **options})
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the best of the points since the last measurement."""
+        at = problem.at(start.w)
+        eta = 1.0 / Lipschitz(at).curvature if self.eta is None else self.eta
+        strength = 1.0 if self.strength is None else self.strength
+        visited: list[Evaluation] = []  # the best point since the last measurement, if any
+        before = np.inf
+        for k in range(1, self.max_iter + 1):
+            step = eta / max(1.0, strength) * (1.0 - (k - 1) / self.max_iter) ** self.decay
+            gradient = at.gradient(strength * _worst(at))
+            at = problem.at(problem.domain.project(at.w - step * gradient))
+            best = min([*visited, at], key=lambda one: self._rank(one, start))
+            visited = [best]
+            if k == self.max_iter or (k % self.check_every == 0 and self.strength is None):
+                yield Iterate(best, None, k)
+                if best.violation > max(start.feasible, 0.5 * before):
+                    strength *= 2.0
+                visited, before = [], best.violation
+
+    def _rank(self, at: Evaluation, start: Start) -> tuple[float, float]:
+        """Return what sorts points: feasible ones first, or by the formula if s is given."""
+        if self.strength is not None:
+            return 0.0, at.objective + self.strength * at.violation
+        return max(at.violation - start.feasible, 0.0), at.objective
+
+
+def _worst(at: Evaluation) -> Array:
+    """Return one at the largest of the violated constraints, zeros if none is."""
+    weights = np.zeros(at.problem.n_constraints)
+    if at.violation > 0.0:
+        weights[int(at.constraints.argmax())] = 1.0
+    return weights

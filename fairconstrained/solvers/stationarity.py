@@ -1,0 +1,85 @@
+"""Near-stationarity: how far a point is from the solution of its proximal subproblem."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairconstrained.problem import Problem
+from fairconstrained.scalar import Array
+from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
+from fairconstrained.solvers.base import Solver
+from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+
+_LEAST = 1e-2  # of rho, where the functions are convex and any will do
+
+
+def near_stationarity(
+    problem: Problem,
+    w: Array,
+    rho: float | None = None,
+    *,
+    tol: float = 1e-4,
+    solver: Solver | None = None,
+) -> float:
+    r"""Return 3S-Econ's SVio, the distance :math:`\|\hat w - w\|` to the proximal point.
+
+    .. math::
+        \hat w = \arg\min_{v \in W} f(v) + \rho \|v - w\|^2 \quad\text{s.t.}\quad
+        g_j(v) + \rho \|v - w\|^2 \le 0.
+
+    It is zero exactly at the stationary points, and unlike the KKT residual it is continuous where
+    the functions have kinks. :math:`2 \rho` times it is the norm of a subgradient at
+    :math:`\hat w`. The data passes of the subproblem are not counted.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    w : ndarray of shape (n_variables,)
+        The point.
+    rho : float or None, default=None
+        The constant, at least that of the functions' weak convexity; None takes the bound
+        ``-problem.modulus``, or 0.01 if that is smaller. Values can be compared for one rho only.
+    tol : float, default=1e-4
+        The tolerance to which the subproblem is solved (the paper: 1e-2).
+    solver : Solver or None, default=None
+        What solves it; None takes the augmented Lagrangian method for smooth problems, else the
+        switching subgradient method, as the paper does.
+
+    Returns
+    -------
+    distance : float
+        Infinite where no feasible point of the subproblem was found: `w` violates the constraints
+        too much.
+
+    Raises
+    ------
+    ValueError
+        If the functions are not weakly convex and no rho is given.
+
+    References
+    ----------
+    3S-Econ, section 4.2, "stationarity violation".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.evaluation import Part
+    >>> from fairconstrained.penalties import Proximity
+    >>> from fairconstrained.problem import Problem
+    >>> from fairconstrained.solvers.stationarity import near_stationarity
+    >>> bowl = Problem(Part(None, None, Proximity(np.array([3.0, 4.0]), 1.0)), n_variables=2)
+    >>> near_stationarity(bowl, np.array([3.0, 4.0]))
+    0.0
+    >>> round(near_stationarity(bowl, np.zeros(2), rho=0.5), 3)  # half of the way of length 5
+    2.5
+    """
+    if rho is None:
+        if not problem.weakly_convex:
+            raise ValueError("rho: the problem is not weakly convex, so that no bound is known.")
+        rho = max(-problem.modulus, _LEAST)
+    if solver is None:
+        solver = AugmentedLagrangian() if problem.smooth else SwitchingSubgradient()
+    w = np.asarray(w, dtype=float)
+    found = solver.minimize(problem.unmetered().proximal(w, 2.0 * rho), w, tol=tol, random_state=0)
+    return float(np.linalg.norm(found.w - w)) if found.violation <= tol else np.inf

@@ -1,0 +1,144 @@
+"""The switching subgradient method on mini-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.scalar import Array
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.restoration import restore
+from fairconstrained.solvers.sampling import StratifiedSampler
+from fairconstrained.solvers.switching_subgradient import (
+    Bend,
+    PolyakSteps,
+    StepRule,
+    metric_of,
+    squared_norm,
+    worst_constraint,
+)
+
+_STEPS = 20, 200  # per epoch, at least and at most: where batches are few, and where rows are many
+
+
+class StochasticSwitchingSubgradient(Solver):
+    r"""Switching subgradient method on mini-batches (SSG-S).
+
+    Subgradients come from stratified batches. Which function a step is for is decided by
+
+    .. math::
+        u = g(a) + g(w; B) - g(a; B),
+
+    unbiased, with an anchor a at which all rows have been read: its noise vanishes with the
+    distance from a, unlike that of :math:`g(w; B)`, which would hide the bounds. After every
+    epoch the average of its second half is moved to the nearest point that meets the constraints on
+    all rows; that point is what is measured, and the next anchor.
+
+    Parameters
+    ----------
+    steps : StepRule or None, default=None
+        None takes :class:`PolyakSteps`.
+    batch_size : int, default=512
+        The rows of a batch. Problems of up to twice as many rows take all of them.
+    epoch : int or None, default=None
+        The steps between two passes over all rows; None takes as many as read the data once, but
+        from 20 to 200.
+    max_iter : int, default=100
+        The number of epochs.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    3S-Econ, section 5.4 (SSG-S), compares with it; the anchor is SVRG's (R. Johnson, T. Zhang,
+    "Accelerating stochastic gradient descent using predictive variance reduction", NIPS 2013).
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers import StochasticSwitchingSubgradient
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> solver = StochasticSwitchingSubgradient(batch_size=100, tol=0.1)
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=solver, random_state=0)
+    >>> clf.fit(X, y, sensitive_features=groups).violation_ <= 0.1
+    True
+    """
+
+    def __init__(
+        self,
+        steps: StepRule | None = None,
+        *,
+        batch_size: int = 512,
+        epoch: int | None = None,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+    ):
+        self.steps = steps
+        self.batch_size = batch_size
+        self.epoch = epoch
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the restored average of every epoch."""
+        rule = PolyakSteps() if self.steps is None else self.steps
+        run = _Run(problem, rule, self._sampler(problem, start), start.feasible)
+        n_steps = self.epoch or int(np.clip(problem.n_rows // (2 * self.batch_size), *_STEPS))
+        anchor = problem.at(start.w)
+        for epoch in range(1, self.max_iter + 1):
+            anchor = restore(problem.at(run.epoch(anchor, n_steps)), start.feasible)
+            anchor.constraints  # noqa: B018  known before the scores are forgotten
+            yield Iterate(anchor, None, epoch)
+
+    def _sampler(self, problem: Problem, start: Start) -> StratifiedSampler | None:
+        if problem.n_rows <= 2 * self.batch_size:
+            return None
+        return StratifiedSampler(problem, self.batch_size, start.random_state)
+
+
+class _Run:
+    """The steps of a run."""
+
+    def __init__(
+        self, problem: Problem, rule: StepRule, sampler: StratifiedSampler | None, tol: float
+    ):
+        self.problem, self.rule, self.sampler, self.tol = problem, rule, sampler, tol
+        self.metric = metric_of(problem, rule)
+        self.bend = Bend()
+        self.k = 0
+
+    def epoch(self, anchor: Evaluation, n_steps: int) -> Array:
+        """Return the average of the second half of the points."""
+        w, total = anchor.w, np.zeros_like(anchor.w)
+        for i in range(n_steps):
+            w = self._step(w, anchor)
+            if i >= n_steps // 2:
+                total += w
+        return total / (n_steps - n_steps // 2)
+
+    def _step(self, w: Array, anchor: Evaluation) -> Array:
+        batch = self.problem if self.sampler is None else self.sampler.draw()
+        here = batch.at(w)
+        values = here.constraints
+        if self.sampler is not None:
+            values = anchor.constraints + values - batch.at(anchor.w).constraints
+        tolerance = self.rule.tolerance(self.k, self.tol)
+        level, worst = worst_constraint(values)
+        if level > tolerance:
+            direction = here.gradient(worst, objective=0.0)
+            norm = squared_norm(direction, self.metric)
+            after = self._move(w, self.rule.restoration(self.k, level, norm), direction)
+        else:
+            direction = here.gradient()
+            norm = squared_norm(direction, self.metric)
+            length = self.rule.descent(self.k, tolerance, norm, self.bend.curvature)
+            after = self._move(w, length, direction)
+            self.bend.remember(here, length, norm)
+            self.bend.observe(batch.at(after))
+        self.k += 1
+        return after
+
+    def _move(self, w: Array, length: float, direction: Array) -> Array:
+        return self.problem.domain.project(w - length * self.metric * direction)

@@ -1,0 +1,330 @@
+"""3S-Econ: one loop of subgradient steps on a smoothed exact penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from fairconstrained.domains import Domain
+from fairconstrained.evaluation import Evaluation
+from fairconstrained.problem import Problem
+from fairconstrained.scalar import Array
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.restoration import restore
+from fairconstrained.solvers.sampling import StratifiedSampler
+from fairconstrained.solvers.scales import Scales
+from fairconstrained.solvers.steps import ConstantSteps, CurvatureSteps, RootSteps, Run, Steps
+
+Size = int | Literal["sqrt"] | None
+
+_PROBE = 4096  # rows on which scales are measured when steps take all rows
+_DRAWS = 3  # batches on which they are measured when steps take batches
+
+
+class ThreeSEcon(Solver):
+    r"""3S-Econ: the SPIDER-type stochastic subgradient method for expectation constraints.
+
+    A single loop of subgradient steps on the exact penalty function, smoothed over a width nu,
+
+    .. math::
+        w_{k+1} = P_W\Big(w_k - \alpha_k \big(\zeta_f + \beta \sum_i
+        \mathrm{clip}\big((u_i + \delta_i) / \nu, 0, 1\big) \zeta_{g_i}\big)\Big),
+
+    where u estimates g(w_k): on a big batch every q steps and in between by
+    :math:`u \leftarrow u + g(w_k, B_k) - g(w_{k-1}, B_k)` on small batches (SPIDER). The
+    subgradients come from batches drawn independently of the B_k. All are stratified by cell. With
+    ``batch_size=None`` all rows are used at every step: 3S-Econ-D; :meth:`stochastic` makes
+    3S-Econ-S.
+
+    The paper's method is :meth:`paper`. Its width of 1e-5 makes the function so bent along the
+    constraints that steps must be tiny. Here, by default,
+
+    - nu is as large as the penalty may be without being more bent than the objective,
+      :math:`\nu = \beta \|J\|^2 / L`, with the objective's curvature L and the constraints'
+      Jacobian J measured at the start;
+    - a minimiser of the smoothed function would violate the constraints by nu times multiplier over
+      beta, so margins :math:`\delta_i \leftarrow \mathrm{clip}(\delta_i + r u_i, 0, \nu)` take over
+      that part, and :math:`\beta\, \mathrm{clip}((u + \delta) / \nu, 0, 1)` tends to the
+      multipliers, which beta bounds;
+    - steps are 1 / (2 L), shrinking towards the end where subgradients jump or are noisy; with all
+      rows they carry momentum, with batches the next period starts from the average of the last
+      half of this one;
+    - the points that are measured are moved to the feasible side if they violate (see
+      :func:`~fairconstrained.solvers.restoration.restore`).
+
+    Parameters
+    ----------
+    beta : float, default=10.0
+        The penalty parameter, larger than all multipliers.
+    nu : float or None, default=None
+        The width of the smoothing, > 0; None measures it.
+    q : int or "sqrt", default=1
+        Steps from one big batch to the next; "sqrt" is the root of the number of rows, rounded up.
+    batch_size : int, "sqrt" or None, default=None
+        S2, the rows of a small batch; None is all rows.
+    checkpoint_size : int, "sqrt" or None, default=None
+        S1, the rows of a big batch; None is all rows.
+    steps : Steps or None, default=None
+        The step rule; None is ``CurvatureSteps()``.
+    margin_rate : float, default=0.2
+        r, the speed of the margins, in [0, 1]; 0 keeps them at zero, as in the paper.
+    accelerate : bool, default=True
+        Whether to use momentum (all rows) or averages (batches).
+    repair : bool, default=True
+        Whether measured points that violate are moved to the feasible side.
+    max_iter : int, default=1500
+        The number of steps.
+    check_every : int, default=25
+        Steps between two measurements, rounded up to a multiple of q.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    W. Liu, Y. Xu, "A SPIDER-type stochastic subgradient method for expectation-constrained
+    nonconvex nonsmooth optimization" (2025), equation (2), algorithm 1 and section 4.2. The
+    margins: M. Powell, "A method for nonlinear constraints in minimization problems" (1969).
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.solvers.three_s_econ import ThreeSEcon
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, solver=ThreeSEcon(beta=5.0))
+    >>> clf.fit(X, y, sensitive_features=groups).result_.status
+    <Status.CONVERGED: 'converged'>
+    """
+
+    def __init__(
+        self,
+        beta: float = 10.0,
+        nu: float | None = None,
+        q: int | Literal["sqrt"] = 1,
+        *,
+        batch_size: Size = None,
+        checkpoint_size: Size = None,
+        steps: Steps | None = None,
+        margin_rate: float = 0.2,
+        accelerate: bool = True,
+        repair: bool = True,
+        max_iter: int = 1500,
+        check_every: int = 25,
+        tol: float = 1e-4,
+    ):
+        self.beta = beta
+        self.nu = nu
+        self.q = q
+        self.batch_size = batch_size
+        self.checkpoint_size = checkpoint_size
+        self.steps = steps
+        self.margin_rate = margin_rate
+        self.accelerate = accelerate
+        self.repair = repair
+        self.max_iter = max_iter
+        self.check_every = check_every
+        self.tol = tol
+
+    @classmethod
+    def stochastic(cls, **options: Any) -> Self:
+        """Return 3S-Econ-S: batches of sqrt(N) rows, all rows every sqrt(N) steps.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters, or others than these.
+        """
+        batches = {"q": "sqrt", "batch_size": "sqrt", "check_every": 1, "max_iter": 3000}
+        return cls(**{**batches, "steps": CurvatureSteps(0.5), **options})
+
+    @classmethod
+    def paper(cls, *, stochastic: bool = False, **options: Any) -> Self:
+        """Return the paper's setting: nu = 1e-5, its steps, nothing measured or moved.
+
+        Parameters
+        ----------
+        stochastic : bool, default=False
+            Whether 3S-Econ-S instead of 3S-Econ-D.
+        **options
+            Further hyperparameters, or others than these.
+        """
+        plain = {"nu": 1e-5, "margin_rate": 0.0, "accelerate": False, "repair": False}
+        if stochastic:
+            return cls.stochastic(**{**plain, "steps": RootSteps(0.01), **options})
+        return cls(**{**plain, "steps": ConstantSteps(0.01), **options})
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the point, on the feasible side if that is near, every `check_every` steps."""
+        steps = CurvatureSteps() if self.steps is None else self.steps
+        rows = _Rows(self, problem, start.random_state)
+        penalty, run = self._prepare(steps, start, rows)
+        path = self._path(problem.domain, start.w, rows)
+        due = rows.period * ceil(self.check_every / rows.period)
+        estimate = _Spider()
+        for k in range(self.max_iter + 1):
+            measured = k == self.max_iter or (k > 0 and k % due == 0)
+            if k % rows.period == 0 or measured:
+                path.close()
+                big = problem.at(path.point) if measured else rows.big(path.point)
+                estimate.reset(big)
+                at = big if big.problem is problem else rows.small().at(path.point)
+            else:
+                estimate.follow(rows.small().at(path.point))
+                at = rows.small().at(path.point)
+            multipliers = penalty.multipliers(estimate.values)
+            gradient = at.gradient(multipliers)  # first: what is measured forgets its forward pass
+            if measured:
+                yield self._offer(big, k, start, None if rows.sampled else multipliers, penalty)
+            penalty.move_margins(estimate.values)
+            path.move(gradient, steps.length(k, run))
+
+    def _offer(
+        self, at: Evaluation, k: int, start: Start, multipliers: Array | None, penalty: _Penalty
+    ) -> Iterate:
+        """Return the iterate at a point on all rows; without margins its weights jump."""
+        if not self.margin_rate:
+            multipliers = None
+        point = restore(at, start.feasible) if self.repair else at
+        return Iterate(point, multipliers, k, {"nu": penalty.nu})
+
+    def _prepare(self, steps: Steps, start: Start, rows: _Rows) -> tuple[_Penalty, Run]:
+        """Return the penalty and what steps are sized by."""
+        scales = Scales(1.0, 1.0)
+        if steps.measures or self.nu is None:
+            scales = rows.scales(start.w)
+        bend = scales.curvature or 1.0  # a linear objective says nothing
+        nu = start.state.get("nu") if self.nu is None else self.nu
+        if nu is None:
+            nu = self.beta * scales.slope**2 / bend or 1.0
+        penalty = _Penalty(self.beta, nu, self.margin_rate, np.zeros(rows.problem.n_constraints))
+        if start.multipliers is not None and self.margin_rate:
+            penalty.margins = np.clip(start.multipliers * nu / self.beta, 0.0, nu)
+        curvature = bend + self.beta / nu * scales.slope**2
+        exact = rows.problem.smooth and not rows.sampled
+        return penalty, Run(self.max_iter, rows.period, curvature, exact)
+
+    def _path(self, domain: Domain, w: Array, rows: _Rows) -> _Path:
+        if not self.accelerate:
+            return _Path(domain, w)
+        return _Averaged(domain, w, rows.period) if rows.sampled else _Accelerated(domain, w)
+
+
+class _Spider:
+    """An estimate of the constraints that follows the point by differences on batches."""
+
+    def __init__(self) -> None:
+        self.values = self.w = np.zeros(0)
+
+    def reset(self, big: Evaluation) -> None:
+        self.values, self.w = big.constraints, big.w
+
+    def follow(self, small: Evaluation) -> None:
+        before = small.problem.at(self.w)
+        self.values = self.values + small.constraints - before.constraints
+        self.w = small.w
+
+
+@dataclass
+class _Penalty:
+    """The smoothed exact penalty: what constraint values weigh."""
+
+    beta: float
+    nu: float
+    rate: float
+    margins: Array
+
+    def multipliers(self, values: Array) -> Array:
+        return self.beta * np.clip((values + self.margins) / self.nu, 0.0, 1.0)
+
+    def move_margins(self, values: Array) -> None:
+        self.margins = np.clip(self.margins + self.rate * values, 0.0, self.nu)
+
+
+class _Rows:
+    """Which rows are read when."""
+
+    def __init__(self, solver: ThreeSEcon, problem: Problem, random_state: Any):
+        self.problem = problem
+        self.rng = random_state
+        small, big = (self._count(size) for size in (solver.batch_size, solver.checkpoint_size))
+        self.sampled = small is not None
+        self.period = (self._count(solver.q) or 1) if self.sampled else 1
+        self._small = None if small is None else StratifiedSampler(problem, small, random_state)
+        self._big = None if big is None else StratifiedSampler(problem, big, random_state)
+
+    def _count(self, size: Size) -> int | None:
+        return ceil(sqrt(self.problem.n_rows)) if size == "sqrt" else size
+
+    def small(self) -> Problem:
+        """Return the problem on a small batch."""
+        return self.problem if self._small is None else self._small.draw()
+
+    def big(self, w: Array) -> Evaluation:
+        """Return the evaluation on a big batch."""
+        return (self.problem if self._big is None else self._big.draw()).at(w)
+
+    def scales(self, w: Array) -> Scales:
+        """Return the scales that steps on these batches see; a small batch has larger ones."""
+        if self.sampled:
+            seen = [Scales.near(self.small().at(w), self.rng) for _ in range(_DRAWS)]
+            return Scales(*np.mean([(one.curvature, one.slope) for one in seen], axis=0))
+        problem = self.problem
+        if problem.n_rows > 2 * _PROBE:
+            problem = StratifiedSampler(problem, _PROBE, self.rng).draw()
+        return Scales.near(problem.at(w), self.rng)
+
+
+class _Path:
+    """Where the steps lead: plain projected steps."""
+
+    def __init__(self, domain: Domain, w: Array):
+        self.domain = domain
+        self.point = w
+
+    def move(self, gradient: Array, length: float) -> None:
+        self.point = self.domain.project(self.point - length * gradient)
+
+    def close(self) -> None:
+        """End a period."""
+
+
+class _Accelerated(_Path):
+    """Nesterov's momentum, begun anew where it points uphill (O'Donoghue and Candes 2015)."""
+
+    def __init__(self, domain: Domain, w: Array):
+        super().__init__(domain, w)
+        self.landed = w
+        self.age = 1.0
+
+    def move(self, gradient: Array, length: float) -> None:
+        landed = self.domain.project(self.point - length * gradient)
+        step = landed - self.landed
+        if gradient @ step > 0.0:
+            self.age = 1.0
+        older = 0.5 * (1.0 + sqrt(1.0 + 4.0 * self.age**2))
+        self.point = self.domain.project(landed + (self.age - 1.0) / older * step)
+        self.landed, self.age = landed, older
+
+
+class _Averaged(_Path):
+    """Every period starts from the average over the second half of the one before."""
+
+    def __init__(self, domain: Domain, w: Array, period: int):
+        super().__init__(domain, w)
+        self.period = period
+        self.made, self.count, self.mean = 0, 0, w
+
+    def move(self, gradient: Array, length: float) -> None:
+        super().move(gradient, length)
+        self.made += 1
+        if 2 * self.made > self.period:
+            self.count += 1
+            self.mean = self.mean + (self.point - self.mean) / self.count
+
+    def close(self) -> None:
+        if self.count:
+            self.point = self.mean
+        self.made = self.count = 0
