@@ -1,7 +1,5 @@
 """Tests of fairconstrained.datasets."""
 
-import os
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -34,16 +32,6 @@ FETCHERS = [
     fetch_law_school,
 ]
 N_TRAIN, N_TEST, TRAIN_POSITIVES, TEST_POSITIVES = 32561, 16281, 7841, 3846
-
-
-@pytest.fixture
-def data_folder(monkeypatch):
-    beside_the_project = Path(__file__).resolve().parents[2] / "shared" / "data"
-    folder = Path(os.environ.get("FAIRCONSTRAINED_DATA") or beside_the_project)
-    if not folder.is_dir():
-        pytest.skip(f"no benchmark data: FAIRCONSTRAINED_DATA is not set and no folder {folder}")
-    monkeypatch.setenv("FAIRCONSTRAINED_DATA", str(folder))
-    return folder
 
 
 @pytest.fixture
