@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from itertools import product
 from pathlib import Path
 
 import common  # noqa: F401  (first: it puts the repository on the path)
@@ -25,6 +26,10 @@ from fairconstrained.solvers import SOLVERS, Result
 DATA = ("a9a", "bank", "compas")
 CONSTRAINTS = ("demographic parity 0.02", "equalized odds 0.05")
 OUT = Path(__file__).resolve().parent / "results"
+COLUMNS = (
+    "data", "constraint", "solver", "status", "objective", "relative gap", "violation",
+    "KKT residual", "passes", "passes to 1%", "CPU seconds",
+)  # fmt: skip
 PER_FIGURE = 6  # lines that one can tell apart
 
 
@@ -84,25 +89,19 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     matplotlib.use("Agg")
-    columns = ("status", "objective", "relative gap", "violation", "KKT residual")
-    empty = dict.fromkeys((*columns, "passes", "passes to 1%", "CPU seconds"), "")
+    empty: Row = dict.fromkeys(COLUMNS, "")
     rows: list[Row] = []
-    for data in given.data:
-        for constraint in CONSTRAINTS:
-            problem = RealProblem(data, constraint)
-            reference, results = problem.reference().objective, {}
-            for name in given.solver:
-                row, result = measure(problem, name, reference, given.seed)
-                rows.append({**dict(list(row.items())[:3]), **empty, **row})
-                if result is not None:
-                    results[name] = result
-                print(" ".join(f"{value}" for value in row.values()), flush=True)
-            draw(
-                results,
-                reference,
-                f"{data}-{constraint.split(' 0')[0].replace(' ', '-')}",
-                given.out,
-            )
+    for data, constraint in product(given.data, CONSTRAINTS):
+        problem = RealProblem(data, constraint)
+        reference, results = problem.reference().objective, {}
+        for name in given.solver:
+            row, result = measure(problem, name, reference, given.seed)
+            rows.append({**empty, **row})
+            if result is not None:
+                results[name] = result
+            print(*row.values(), flush=True)
+        stem = f"{problem.data}-{problem.constraint.split(' 0')[0]}".replace(" ", "-")
+        draw(results, reference, stem, given.out)
     write_table(rows, "e6", "E6: every solver with its defaults, from 0", given.out)
 
 

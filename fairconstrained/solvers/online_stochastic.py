@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.scalar import Array
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.descent import Descent, SuffixAverage, first_multipliers
 from fairconstrained.solvers.restoration import restore
 from fairconstrained.solvers.sampling import StratifiedSampler
 from fairconstrained.solvers.scales import Scales
 
-_PROBE = 4096  # rows on which scales are measured when steps take batches
 _SLACK = 0.01  # of the tolerance: what a step may err by
 
 
@@ -39,7 +37,8 @@ class OnlineStochastic(Solver):
     ----------
     V : float or None, default=None
         The weight of the objective, > 0. None takes :math:`M^2 / L`, with the norm M of the
-        constraints' Jacobian and the curvature L of the objective as measured at the start.
+        constraints' Jacobian and the curvature L of the objective as measured at the start
+        (on the first batch).
     alpha : float or None, default=None
         None takes :math:`V L / 2`: steps of length 1 / L.
     batch_size : int or None, default=None
@@ -108,12 +107,19 @@ class OnlineStochastic(Solver):
         weight = (scales.slope**2 / curvature or 1.0) if self.V is None else self.V
         return weight, 0.5 * weight * curvature if self.alpha is None else self.alpha
 
+    def _draws(self, problem: Problem, start: Start) -> Callable[[], Problem]:
+        """Return what gives the problem of the next step: on a new batch, or on all rows."""
+        if self.batch_size is None or self.batch_size >= problem.n_rows:
+            return lambda: problem
+        return StratifiedSampler(problem, self.batch_size, start.random_state).draw
+
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer so far every `check_every` steps."""
-        rows = _Rows(problem, self.batch_size, start.random_state)
-        weight, alpha = self._constants(rows.probe().at(start.w))
+        draw = self._draws(problem, start)
+        at = draw().at(start.w)
+        weight, alpha = self._constants(at)
         descent = Descent(2.0 * alpha / weight, _SLACK * start.tol)
-        at, queue = rows.at(start.w), weight * first_multipliers(problem, start)
+        queue = weight * first_multipliers(problem, start)
         points, prices = SuffixAverage(), SuffixAverage()
         for k in range(1, self.max_iter + 1):
             after = descent.step(at, queue / weight)
@@ -123,26 +129,5 @@ class OnlineStochastic(Solver):
             if k % self.check_every == 0 or k == self.max_iter:
                 answer = restore(problem.at(points.mean), start.feasible)
                 yield Iterate(answer, prices.mean, k)
-            at = after if rows.all else rows.at(after.w)
-
-
-class _Rows:
-    """Where steps are evaluated: on all rows or on a batch drawn for each."""
-
-    def __init__(self, problem: Problem, size: int | None, random_state: Any):
-        self.problem = problem
-        self.random_state = random_state
-        self.all = size is None or size >= problem.n_rows
-        if not self.all:
-            assert size is not None
-            self.sampler = StratifiedSampler(problem, size, random_state)
-
-    def probe(self) -> Problem:
-        """Return the problem on the rows that scales are measured on."""
-        if self.all or self.problem.n_rows <= _PROBE:
-            return self.problem
-        return StratifiedSampler(self.problem, _PROBE, self.random_state).draw()
-
-    def at(self, w: Array) -> Evaluation:
-        """Return the evaluation at `w`."""
-        return (self.problem if self.all else self.sampler.draw()).at(w)
+            drawn = draw()
+            at = after if drawn is problem else drawn.at(after.w)
