@@ -19,7 +19,9 @@ from fairconstrained.solvers.result import Result, Status, Trace
 from fairconstrained.solvers.stationarity import near_stationarity
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import (
+    DiminishingTolerance,
     PolyakSteps,
+    StaticTolerance,
     StepRule,
     StronglyConvexSteps,
     SwitchingSubgradient,
@@ -36,6 +38,7 @@ __all__ = [
     "SOLVERS",
     "AugmentedLagrangian",
     "ConEx",
+    "DiminishingTolerance",
     "ExactPenalty",
     "LagrangianDescentAscent",
     "OnlineStochastic",
@@ -43,6 +46,7 @@ __all__ = [
     "Regularization",
     "Result",
     "Solver",
+    "StaticTolerance",
     "Status",
     "StepRule",
     "StochasticSwitchingSubgradient",
