@@ -161,6 +161,16 @@ class LinearModel:
             back = back / self.scale
         return np.concatenate([back.ravel(), total] if self.fit_intercept else [back.ravel()])
 
+    def on(self, X: Any) -> LinearModel:
+        """Return the model of other rows: the same variables in the same units.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_other_rows, n_features)
+            The rows, with the same columns.
+        """
+        return replace(self, X=X, full_rows=None)
+
     def batch(self, rows: Array) -> LinearModel:
         """Return the model of these rows only."""
         return replace(self, X=self.X[rows], full_rows=self.full_rows or self.n_rows)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any
 
@@ -25,6 +27,7 @@ from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem import Part, Problem
 from fairconstrained.registry import check_option
 from fairconstrained.scalar import Array
+from fairconstrained.solvers import Result, automatic
 
 _NUMERIC = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 _ENFORCE = {"score": "the surrogate of the decision"}
@@ -317,19 +320,48 @@ def build_problem(
         Whether there is an intercept.
     """
     model = _linear_model(data, domain, fit_intercept)
-    groups = data.groups
-    terms = [
-        constraint.bind(data.y, groups, data.sample_weight)
-        for constraint in constraints
-        if groups is not None
-    ]
     n = model.n_coefficients
     objective = average(loss, data.y, data.sample_weight)
-    return Problem(
-        Part(model, objective, LeadingPenalty(penalty, n)),
-        tuple(Part(model, term) for term in terms),
-        LeadingDomain(domain, n),
+    plain = Problem(
+        Part(model, objective, LeadingPenalty(penalty, n)), domain=LeadingDomain(domain, n)
     )
+    unconstrained = Unconstrained(plain)
+    parts = [one.place(model, data, unconstrained) for one in constraints]
+    parts = list(_with_variables(parts, model.n_parameters))
+    return replace(plain, constraints=tuple(parts), n_variables=0)
+
+
+class Unconstrained:
+    """The model without constraints, solved when it is first asked for.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem without its constraints.
+    """
+
+    def __init__(self, problem: Problem):
+        self.problem = problem.unmetered()
+
+    @cached_property
+    def result(self) -> Result:
+        """The solution."""
+        return automatic(self.problem).minimize(self.problem)
+
+    @cached_property
+    def scores(self) -> Array:
+        """Its scores of the training rows."""
+        scores = self.problem.at(self.result.w).scores_of(self.problem.objective)
+        assert scores is not None
+        return scores
+
+
+def _with_variables(parts: list[Part], start: int) -> Iterator[Part]:
+    """Yield the parts, the variables that their terms own laid out one after the other."""
+    for part in parts:
+        end = start + (0 if part.term is None else part.term.n_auxiliary)
+        yield replace(part, auxiliary=slice(start, end)) if end > start else part
+        start = end
 
 
 def _linear_model(data: TrainingData, domain: Domain, fit_intercept: bool) -> LinearModel:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, clone
 
+from fairconstrained.evaluation import Part
 from fairconstrained.groups import Groups
 from fairconstrained.scalar import Array
 from fairconstrained.terms import Term
@@ -24,8 +25,14 @@ class Constraint(BaseEstimator, ABC):
         The tolerance in [0, 1]; None takes the estimator's.
     surrogate : Surrogate, str or None
         What stands for the decision; None takes the estimator's.
+
+    Attributes
+    ----------
+    needs_groups : bool
+        Whether the training rows must have groups.
     """
 
+    needs_groups: ClassVar[bool] = True
     kappa: float | None
     surrogate: Any
 
@@ -47,6 +54,22 @@ class Constraint(BaseEstimator, ABC):
         VacuousConstraintWarning
             If a cell of the constraint has no rows; the message names it.
         """
+
+    def place(self, model: Any, data: Any, unconstrained: Any) -> Part:
+        """Return the constraint as a part of a problem: its term on the rows it is about.
+
+        Parameters
+        ----------
+        model : LinearModel
+            Turns weights into scores of the training rows.
+        data : TrainingData
+            The training rows: `y`, `groups`, `sample_weight`. A constraint on rows of its own
+            takes ``model.on(other_rows)`` instead.
+        unconstrained : Unconstrained
+            The model without constraints, solved when first asked for: `scores` on the training
+            rows. For constraints that are about where its scores lie.
+        """
+        return Part(model, self.bind(data.y, data.groups, data.sample_weight))
 
     def with_defaults(self, **defaults: Any) -> Self:
         """Return a copy in which every hyperparameter that is None has the value given here."""
