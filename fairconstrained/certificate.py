@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,10 @@ from scipy.optimize import minimize, nnls
 
 from fairconstrained.problem import Evaluation
 from fairconstrained.scalar import Array
+
+_SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity
+_WIDTHS = 0.05 * 0.3 ** np.arange(12)
+_TRIED = 4  # of these, once they are narrow enough: solvers meet kinks at one scale or another
 
 
 @dataclass(frozen=True)
@@ -31,11 +36,25 @@ class KKT:
     violation: float
 
     @classmethod
-    def of(cls, at: Evaluation, multipliers: Array) -> KKT:
-        """Return the conditions at an evaluation."""
-        gradient = at.gradient(multipliers)
+    def of(cls, at: Evaluation, multipliers: Array, *, rounded: Evaluation | None = None) -> KKT:
+        r"""Return the conditions at an evaluation.
+
+        Parameters
+        ----------
+        at : Evaluation
+            The problem at the point.
+        multipliers : ndarray of shape (n_constraints,)
+            lambda >= 0.
+        rounded : Evaluation or None, default=None
+            The problem with its kinks rounded, at the same point. Its gradient is an
+            :math:`\epsilon`-subgradient of the problem's Lagrangian and is taken in place of the
+            one that happens to be chosen on the kinks; epsilon counts as complementarity, which it
+            is once every max{} is written as constraints on a variable of its own.
+        """
+        gradient = (rounded or at).gradient(multipliers)
         residual = at.problem.domain.normal_cone_residual(at.w, gradient)
         complementarity = float(multipliers @ np.abs(at.constraints))
+        complementarity += 0.0 if rounded is None else rounded.slack(multipliers)
         return cls(float(np.linalg.norm(residual)), complementarity, at.violation)
 
     @property
@@ -50,6 +69,63 @@ class KKT:
         one and losses of a third, so the objective is then right to the tolerance, relatively.
         """
         return self.stationarity <= tol and max(self.complementarity, self.violation) <= tol / 3.0
+
+
+def certify(
+    at: Evaluation,
+    multipliers: Array | None,
+    tol: float,
+    *,
+    rounded: Evaluation | None = None,
+) -> tuple[Array, KKT]:
+    """Return multipliers and the optimality conditions at a point, on kinks the better ones.
+
+    On a kink every subgradient is as good as any other, and the one that an evaluation happens to
+    give says little. Where the problem can be smoothed, that of the problem with its kinks rounded
+    is looked at as well, rounded as widely as a part of the tolerance allows.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+    multipliers : ndarray of shape (n_constraints,) or None
+        The multipliers; None has them estimated.
+    tol : float
+        The tolerance to which the point is to be judged.
+    rounded : Evaluation or None, default=None
+        The rounded problem at the point, if the solver had one.
+    """
+    if not np.all(np.isfinite([at.objective, at.violation])):
+        return np.zeros(at.problem.n_constraints), KKT(np.nan, np.nan, at.violation)
+    candidates: Iterable[Evaluation]
+    candidates = [rounded] if rounded is not None else _roundings(at, multipliers, _SHARE * tol)
+    best = None
+    for one in (None, *candidates):
+        own = estimate_multipliers(one or at) if multipliers is None else multipliers
+        found = own, KKT.of(at, own, rounded=one)
+        if best is None or found[1].residual < best[1].residual:
+            best = found
+        if best[1].holds(tol):
+            break
+    assert best is not None
+    return best
+
+
+def _roundings(at: Evaluation, multipliers: Array | None, slack: float) -> Iterator[Evaluation]:
+    """Yield the problem rounded so that its gradients are `slack`-subgradients, none if smooth."""
+    problem = at.problem
+    if problem.smooth or not problem.smoothable:
+        return
+    problem = problem.unmetered()
+    weights = np.ones(problem.n_constraints) if multipliers is None else multipliers
+    narrow_enough = 0
+    for width in _WIDTHS:
+        found = problem.smoothed(width).at(at.w)
+        if narrow_enough or found.slack(weights) <= slack:
+            narrow_enough += 1
+            yield found
+        if narrow_enough == _TRIED:
+            return
 
 
 def kkt_residual(at: Evaluation, multipliers: Array) -> float:

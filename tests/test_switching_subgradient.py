@@ -11,7 +11,7 @@ from fairconstrained.cells import average
 from fairconstrained.domains import Box
 from fairconstrained.losses import Logistic
 from fairconstrained.models import LinearModel
-from fairconstrained.penalties import L2, Leading
+from fairconstrained.penalties import L1, L2, Leading
 from fairconstrained.problem import Part, Problem
 from fairconstrained.solvers import PolyakSteps, Status, StronglyConvexSteps, SwitchingSubgradient
 from fairconstrained.solvers.exact_penalty import ExactPenalty
@@ -91,13 +91,27 @@ def test_paper_preset():
 
 def test_bend_is_the_curvature_of_a_parabola():
     problem = Problem(Part(None, None, L2(3.0)), n_variables=2)
-    bend, at = Bend(), problem.at(np.array([1.0, 2.0]))
+    bend, at = Bend(problem.objective), problem.at(np.array([1.0, 2.0]))
     gradient = at.gradient()
     bend.observe(at)
     assert bend.curvature == 0.0
     bend.remember(at, 0.1, float(gradient @ gradient))
     bend.observe(problem.at(at.w - 0.1 * gradient))
     assert bend.curvature == pytest.approx(3.0)
+
+
+def test_kinks_do_not_shorten_the_steps():
+    problem = Problem(Part(None, None, L1(3.0)), n_variables=2)
+    bend = Bend(problem.objective)
+    bend.remember(problem.at(np.array([0.1, 2.0])), 0.1, 18.0)
+    bend.observe(problem.at(np.array([-0.2, 1.7])))
+    assert bend.curvature == 0.0
+
+
+def test_a_best_point_that_is_offered_again_costs_nothing():
+    problem = PROBLEMS["demographic parity"]()
+    result = SwitchingSubgradient(max_iter=400, check_every=1).minimize(problem)
+    assert 400 <= result.data_passes < 600
 
 
 def test_best_prefers_feasible_points_then_the_objective():

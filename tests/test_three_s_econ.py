@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from problems import NON_SMOOTH, PROBLEMS, classification, rate_between, reference
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
 from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
 from fairconstrained.solvers.restoration import restore
@@ -15,7 +16,7 @@ from fairconstrained.solvers.scales import Scales
 from fairconstrained.solvers.steps import ConstantSteps, CurvatureSteps, RootSteps, Run
 from fairconstrained.solvers.three_s_econ import ThreeSEcon, _Penalty, _Spider
 
-SHORT = ThreeSEcon.stochastic(max_iter=400)
+SHORT = ThreeSEcon.stochastic(max_iter=1000)
 
 
 def test_deterministic_version_converges_with_the_right_multipliers() -> None:
@@ -131,6 +132,17 @@ def test_beta_reaches_the_solver_and_is_cloned() -> None:
     X, y, groups = make_biased_classification(random_state=0)
     fair = FairLogisticClassifier(kappa=0.05, solver=ThreeSEcon()).set_params(solver__beta=5.0)
     assert fair.fit(X, y, sensitive_features=groups).result_.solver.beta == 5.0
+
+
+def test_grid_search_reaches_beta_of_a_solver_object() -> None:
+    X, y, groups = make_biased_classification(300, random_state=0)
+    X = np.column_stack([X, groups])
+    solver = ThreeSEcon(max_iter=50, tol=1.0)
+    fair = FairLogisticClassifier(solver=solver, sensitive_columns=[-1])
+    search = GridSearchCV(fair, {"solver__beta": [2.0, 20.0], "kappa": [0.1]}, cv=2).fit(X, y)
+    assert list(search.cv_results_["param_solver__beta"]) == [2.0, 20.0]
+    assert search.best_estimator_.result_.solver.beta == search.best_params_["solver__beta"]
+    assert solver.beta == 10.0
 
 
 def test_infeasible_problem_ends_near_the_least_violation() -> None:

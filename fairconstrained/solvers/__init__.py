@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
@@ -10,12 +10,15 @@ from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.conex import ConEx
 from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.idca import IDCA
+from fairconstrained.solvers.interior_point import InteriorPoint
 from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
+from fairconstrained.solvers.level_search import LevelSearch
 from fairconstrained.solvers.online_stochastic import OnlineStochastic
 from fairconstrained.solvers.plada import PLADA
 from fairconstrained.solvers.regularization import Regularization
 from fairconstrained.solvers.result import Result, Status, Trace
+from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.stationarity import near_stationarity
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import (
@@ -40,11 +43,14 @@ __all__ = [
     "ConEx",
     "DiminishingTolerance",
     "ExactPenalty",
+    "InteriorPoint",
     "LagrangianDescentAscent",
+    "LevelSearch",
     "OnlineStochastic",
     "PolyakSteps",
     "Regularization",
     "Result",
+    "Smoothing",
     "Solver",
     "StaticTolerance",
     "Status",
@@ -62,7 +68,7 @@ __all__ = [
 
 def ipp_ssg(**options: Any) -> IPC:
     """Return IPC with the switching subgradient oracle, known as IPP-SSG."""
-    return IPC(SwitchingSubgradient(max_iter=500), **{"max_iter": 20, **options})
+    return IPC(SwitchingSubgradient(max_iter=500), **{"max_iter": 10, **options})
 
 
 def ipp_conex(**options: Any) -> IPC:
@@ -72,13 +78,16 @@ def ipp_conex(**options: Any) -> IPC:
 
 def idca_stochastic(**options: Any) -> IDCA:
     """Return IDCA whose subproblems are solved on mini-batches."""
-    return IDCA(OnlineStochastic(batch_size=1000, max_iter=400), **options)
+    oracle = OnlineStochastic(batch_size=1000, max_iter=400)
+    return IDCA(oracle, **{"max_doublings": 1, **options})
 
 
 # In order of preference: `automatic` takes the first that the problem allows.
 SOLVERS: dict[str, Callable[..., Solver]] = {
+    "level-search": LevelSearch,
     "ipc": IPC,
     "augmented-lagrangian": AugmentedLagrangian,
+    "smoothing": Smoothing,
     "ipp-ssg": ipp_ssg,
     "ssg": SwitchingSubgradient,
     "ssg-stochastic": StochasticSwitchingSubgradient,
@@ -98,11 +107,16 @@ SOLVERS: dict[str, Callable[..., Solver]] = {
 }
 
 
+def _able(problem: Problem) -> Iterator[str]:
+    """Yield the names of the solvers that can solve the problem, the preferred one first."""
+    return (name for name, make in SOLVERS.items() if not make().missing(problem))
+
+
 def able(problem: Problem) -> list[str]:
     """Return the names of the solvers that can solve the problem, the preferred one first."""
-    return [name for name, make in SOLVERS.items() if not make().missing(problem)]
+    return list(_able(problem))
 
 
 def automatic(problem: Problem) -> Solver:
     """Return the preferred solver for the problem's properties."""
-    return SOLVERS[able(problem)[0]]()
+    return SOLVERS[next(_able(problem))]()

@@ -10,10 +10,12 @@ import numpy as np
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.scalar import Array
 from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
+from fairconstrained.solvers.quasi_newton import Memory
 from fairconstrained.solvers.result import Status
 from fairconstrained.solvers.smooth import minimize_smooth
 
 _HIGH = 1e3  # a growth of sigma after which a violation that does not fall is looked at closely
+_ROUNDING = 1e9  # a growth after which nothing but rounding is left of the objective
 
 
 class AugmentedLagrangian(Solver):
@@ -27,7 +29,8 @@ class AugmentedLagrangian(Solver):
 
     and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`; sigma grows where
     the violation does not fall fast enough. Every evaluation is one forward and one backward pass
-    whatever the number of constraints.
+    whatever the number of constraints. What L-BFGS has learned of the curvature is kept from one
+    round to the next, and in the state for warm starts.
 
     Parameters
     ----------
@@ -81,23 +84,33 @@ class AugmentedLagrangian(Solver):
             multipliers = start.multipliers
         sigma = start.state.get("sigma", self.sigma)
         inner_tol = start.state.get("inner_tol", max(1e-2, 0.9 * start.tol))
+        memory = Memory.of(start.state.get("pairs"), w.size)
         before = np.inf
         for k in range(1, self.max_iter + 1):
             inner_tol = max(inner_tol, 0.9 * start.tol)
-            at = self._minimize_round(problem, w, multipliers, sigma, inner_tol)
+            at = self._minimize_round(problem, w, multipliers, sigma, inner_tol, memory)
             shift = np.maximum(at.constraints, -multipliers / sigma)
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             w, error = at.w, float(np.abs(shift).max(initial=0.0))
             inner_tol *= 0.1
-            state = {"sigma": sigma, "inner_tol": inner_tol}
+            state = {"sigma": sigma, "inner_tol": inner_tol, "pairs": memory.pairs}
             hopeless = sigma >= _HIGH * self.sigma and is_stuck(at, start.tol)
-            yield Iterate(at, multipliers, k, state, Status.INFEASIBLE if hopeless else None)
+            status = Status.INFEASIBLE if hopeless else None
+            if status is None and sigma >= _ROUNDING * self.sigma:
+                status = Status.STALLED
+            yield Iterate(at, multipliers, k, state, status)
             if error > 0.5 * before and error > 0.5 * start.tol:
                 sigma *= self.growth
             before = error
 
     def _minimize_round(
-        self, problem: Problem, w: Array, multipliers: Array, sigma: float, tol: float
+        self,
+        problem: Problem,
+        w: Array,
+        multipliers: Array,
+        sigma: float,
+        tol: float,
+        memory: Memory,
     ) -> Evaluation:
         """Return the problem at the minimiser of the augmented Lagrangian."""
         latest: list[Evaluation] = []
@@ -116,6 +129,7 @@ class AugmentedLagrangian(Solver):
             tol=tol,
             max_iter=self.max_inner,
             units=problem.units,
+            memory=memory,
         )
         at = latest[0]
         return at if np.array_equal(at.w, found) else problem.at(found)

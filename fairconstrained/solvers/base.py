@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
-from fairconstrained.certificate import KKT, estimate_multipliers, violation_stationarity
+from fairconstrained.certificate import KKT, certify, violation_stationarity
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.scalar import Array
@@ -67,6 +67,9 @@ class Iterate:
         What a warm start wants to know.
     status : Status or None
         Set when the solver cannot go on.
+    rounded : Evaluation or None
+        For problems with kinks: the problem with its kinks rounded, at the same point, whose
+        gradient is the subgradient that the solver means (see :meth:`KKT.of`).
     """
 
     at: Evaluation
@@ -74,6 +77,7 @@ class Iterate:
     iteration: int
     state: Mapping[str, Any] = field(default_factory=dict)
     status: Status | None = None
+    rounded: Evaluation | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +90,11 @@ class Measured:
     kkt: KKT
 
     @classmethod
-    def of(cls, iterate: Iterate) -> Measured:
+    def of(cls, iterate: Iterate, tol: float) -> Measured:
         """Measure an iterate."""
         at = iterate.at
-        given = iterate.multipliers
-        multipliers = estimate_multipliers(at) if given is None else given
-        return cls(iterate, multipliers, at.objective, KKT.of(at, multipliers))
+        multipliers, kkt = certify(at, iterate.multipliers, tol, rounded=iterate.rounded)
+        return cls(iterate, multipliers, at.objective, kkt)
 
     @property
     def violation(self) -> float:
@@ -115,6 +118,12 @@ class Measured:
 
 
 Callback = Callable[[Measured], bool | None]
+
+
+def _again(last: Measured | None, iterate: Iterate) -> Measured | None:
+    """Return what is known of a point that is offered once more, None for another point."""
+    same = last is not None and iterate.at is last.iterate.at and iterate.multipliers is None
+    return replace(last, iterate=iterate) if last is not None and same else None
 
 
 def is_stuck(at: Evaluation, tol: float) -> bool:
@@ -219,7 +228,8 @@ class Solver(BaseEstimator, ABC):
             tol=self.tol if tol is None else tol,
             random_state=check_random_state(random_state),
         )
-        return self._run(problem, start, callback)
+        with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges says so
+            return self._run(problem, start, callback)
 
     def _run(self, problem: Problem, start: Start, callback: Callback | None) -> Result:
         """Drive the iterates: measure with the clock stopped, keep the best, decide to stop."""
@@ -227,7 +237,7 @@ class Solver(BaseEstimator, ABC):
         passes, seconds, clock = problem.passes, 0.0, time.perf_counter()
         for iterate in self.iterate(problem, start):
             seconds += time.perf_counter() - clock
-            last = Measured.of(iterate)
+            last = _again(last, iterate) or Measured.of(iterate, start.tol)
             trace.append(
                 iteration=iterate.iteration,
                 data_passes=problem.passes - passes,
@@ -245,6 +255,9 @@ class Solver(BaseEstimator, ABC):
             iterate.at.release()
             clock = time.perf_counter()
         assert last is not None
+        if status is Status.DIVERGED:
+            first = Measured.of(Iterate(problem.unmetered().at(start.w), None, 0), start.tol)
+            kept = kept if kept is not None and kept.better_than(first, start.tol) else first
         kept = last if kept is None or status is Status.CONVERGED else kept
         if status is Status.ITERATION_LIMIT and is_stuck(kept.iterate.at, start.tol):
             status = Status.INFEASIBLE

@@ -7,6 +7,7 @@ import numpy as np
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.scalar import Array
 from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.lipschitz import kink_slack
 
 _DOUBLINGS = 60
 
@@ -29,7 +30,8 @@ class Descent:
     curvature : float
         The first and least L, > 0.
     slack : float
-        The accuracy delta, >= 0.
+        The least accuracy delta, >= 0; where functions have kinks it begins at
+        :func:`~fairconstrained.solvers.lipschitz.kink_slack`.
 
     References
     ----------
@@ -40,6 +42,7 @@ class Descent:
     def __init__(self, curvature: float, slack: float):
         self.least = self.curvature = curvature
         self.slack = slack
+        self.steps = 0
 
     def step(self, at: Evaluation, multipliers: Array, *, growth: float = 1.0) -> Evaluation:
         """Return the evaluation after a step; each trial is one evaluation, most often the only.
@@ -55,12 +58,14 @@ class Descent:
         """
         gradient = at.gradient(multipliers)
         value = _lagrangian(at, multipliers)
+        slack = max(self.slack, kink_slack(at.problem, self.steps))
+        self.steps += 1
         for _ in range(_DOUBLINGS):
             eta = growth * self.curvature
             new = at.problem.at(at.problem.domain.project(at.w - gradient / eta))
             move = new.w - at.w
             bound = value + float(gradient @ move) + 0.5 * eta * float(move @ move)
-            if _lagrangian(new, multipliers) <= bound + self.slack:
+            if _lagrangian(new, multipliers) <= bound + slack:
                 break
             self.curvature *= 2.0
         self.curvature = max(0.98 * self.curvature, self.least)

@@ -10,12 +10,19 @@ from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.conex import ConEx
 from fairconstrained.solvers.feasibility import acceptable, phase_one
+from fairconstrained.solvers.interior_point import InteriorPoint
 from fairconstrained.solvers.result import Result, Status
+from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.switching_subgradient import StaticTolerance, SwitchingSubgradient
 
 _FIRST_TOL = 3.0  # times tol: a subproblem's answer then violates by tol at the most
 _TIGHTEN = 0.3
-_MOST_REFUSALS = 3
+_ORACLES = (  # the first that can
+    AugmentedLagrangian(),
+    InteriorPoint(max_iter=1),
+    Smoothing(AugmentedLagrangian()),
+    ConEx(max_iter=100),
+)
 
 
 class IDCA(Solver):
@@ -38,10 +45,14 @@ class IDCA(Solver):
     ----------
     oracle : Solver or None, default=None
         Solves the subproblems, warm-started with the multipliers found so far; None takes the
-        augmented Lagrangian where they are smooth, else ConEx with 100 steps. Where an oracle finds
-        no better point, its iterations double for the rest of the run, three times at the most.
-    max_iter : int, default=60
+        augmented Lagrangian where they are smooth; else, with kinks that can be rounded, one round
+        of :class:`InteriorPoint` in the whole space and :class:`Smoothing` in bounded domains; else
+        ConEx with 100 steps. Where an oracle finds no better point, its iterations double for the
+        rest of the run.
+    max_iter : int, default=100
         The largest number of subproblems.
+    max_doublings : int, default=3
+        How often the oracle's iterations may double before the run ends as stalled.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
 
@@ -63,9 +74,17 @@ class IDCA(Solver):
 
     requires: ClassVar[tuple[str, ...]] = ("difference_of_convex",)
 
-    def __init__(self, oracle: Solver | None = None, *, max_iter: int = 60, tol: float = 1e-4):
+    def __init__(
+        self,
+        oracle: Solver | None = None,
+        *,
+        max_iter: int = 100,
+        max_doublings: int = 3,
+        tol: float = 1e-4,
+    ):
         self.oracle = oracle
         self.max_iter = max_iter
+        self.max_doublings = max_doublings
         self.tol = tol
 
     @classmethod
@@ -84,7 +103,8 @@ class IDCA(Solver):
     def _oracle_for(self, problem: Problem) -> Solver:
         if self.oracle is not None:
             return self.oracle
-        return AugmentedLagrangian() if problem.smooth else ConEx(max_iter=100)
+        majorant = problem.convexify(problem.start())
+        return next(oracle for oracle in _ORACLES if not oracle.missing(majorant))
 
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method, or its subproblems for the oracle."""
@@ -102,7 +122,7 @@ class IDCA(Solver):
                 yield Iterate(at, None, 1)
                 return
         warm: Start | Result = start
-        tol, refusals = _FIRST_TOL * start.tol, 0
+        tol, doublings = _FIRST_TOL * start.tol, 0
         for t in range(1, self.max_iter + 1):
             answer = oracle.minimize(
                 problem.convexify(at.w), at.w, warm=warm, tol=tol, random_state=start.random_state
@@ -114,7 +134,7 @@ class IDCA(Solver):
                 at = found
                 yield Iterate(at, answer.multipliers, t, answer.state)
                 continue
-            oracle, refusals = oracle.with_options(max_iter=2 * oracle.max_iter), refusals + 1
-            if refusals > _MOST_REFUSALS:
+            oracle, doublings = oracle.with_options(max_iter=2 * oracle.max_iter), doublings + 1
+            if doublings > self.max_doublings:
                 yield Iterate(at, None, t, status=Status.STALLED)
                 return

@@ -8,6 +8,7 @@ from scipy.optimize import nnls
 from fairconstrained.evaluation import Evaluation
 from fairconstrained.scalar import Array
 
+_FAR = 1e10  # squares of gradients would overflow
 _MOST = 50  # constraints that are linearised: each costs a backward pass
 _SOFT = 1e-3  # how little of the violation may be left, relative to what a move can do
 
@@ -41,7 +42,7 @@ def restore(at: Evaluation, tol: float, *, max_iter: int = 3) -> Evaluation:
     programming by non-negative least squares.
     """
     for _ in range(max_iter):
-        if not at.violation > tol:  # a nan is no violation to mend
+        if not tol < at.violation < _FAR:  # a nan, or a run that diverges, is not to be mended
             break
         move = _least_move(at, 0.5 * tol)
         found = _descend(at, move)

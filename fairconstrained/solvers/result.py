@@ -27,6 +27,10 @@ class Status(Enum):
         """What the user can do."""
         return _ADVICE[self]
 
+    def __reduce__(self) -> tuple[type[Status], tuple[str]]:
+        """Return how it is made from its value: skops asks here, where pickle asks Enum."""
+        return Status, (self.value,)
+
 
 _ADVICE = {
     Status.CONVERGED: "",
@@ -36,7 +40,8 @@ _ADVICE = {
     "raise tol or alpha.",
     Status.INFEASIBLE: "The violation cannot be made smaller near this point: raise kappa, or "
     "start elsewhere.",
-    Status.DIVERGED: "The iterates left all bounds: raise alpha, or lower the step size.",
+    Status.DIVERGED: "The iterates left all bounds: raise alpha, lower the step size, or "
+    "give a domain.",
     Status.STOPPED: "",
 }
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from fairconstrained.domains import Domain
 from fairconstrained.scalar import Array
-
-Function = Callable[[Array], tuple[float, Array]]
+from fairconstrained.solvers.quasi_newton import Function, Memory, minimize_lbfgs
 
 
 def minimize_smooth(
@@ -22,11 +20,11 @@ def minimize_smooth(
     tol: float,
     max_iter: int,
     units: Array | None = None,
-    memory: int = 20,
+    memory: Memory | None = None,
 ) -> Array:
     """Return a point of the domain whose projected gradient has a norm of at most `tol`.
 
-    Boxes (the whole space is one) are left to scipy's L-BFGS-B, other domains to the spectral
+    On the whole space by L-BFGS; boxes are left to scipy's L-BFGS-B, other domains to the spectral
     projected gradient method.
 
     Parameters
@@ -44,17 +42,27 @@ def minimize_smooth(
         The largest number of iterations.
     units : ndarray of shape (n_variables,) or None, default=None
         L-BFGS works in the variables w / units; None stands for ones.
-    memory : int, default=20
-        The pairs that L-BFGS keeps.
+    memory : Memory or None, default=None
+        What L-BFGS knows of the curvature, on the whole space; it is added to.
     """
     bounds = domain.bounds(w.size)
     if bounds is None:
         return spectral_projected_gradient(function, w, domain, tol=tol, max_iter=max_iter)
-    recorded = _Recorded(function, domain)
+    unit = np.ones_like(w) if units is None else units
+    if np.all(np.isinf(bounds)):
+        memory = Memory() if memory is None else memory
+        return minimize_lbfgs(function, w, tol=tol, max_iter=max_iter, units=unit, memory=memory)
+    return _minimize_in_box(function, w, domain, tol=tol, max_iter=max_iter, unit=unit)
+
+
+def _minimize_in_box(
+    function: Function, w: Array, domain: Domain, *, tol: float, max_iter: int, unit: Array
+) -> Array:
+    """Minimise over a box by scipy's L-BFGS-B."""
+    recorded, bounds = _Recorded(function, domain), domain.bounds(w.size)
+    assert bounds is not None
     if recorded.residual_at(w) <= tol:
         return w
-
-    unit = np.ones_like(w) if units is None else units
 
     def in_units(u: Array) -> tuple[float, Array]:
         value, gradient = recorded(unit * u)
@@ -65,7 +73,7 @@ def minimize_smooth(
             raise StopIteration
 
     options = {
-        "maxcor": memory,
+        "maxcor": 20,
         "maxiter": max_iter,
         "maxfun": 2 * max_iter,
         "gtol": 0.0,

@@ -106,7 +106,7 @@ class _Run:
     ):
         self.problem, self.rule, self.sampler, self.tol = problem, rule, sampler, tol
         self.metric = metric_of(problem, rule)
-        self.bend = Bend()
+        self.bend = Bend(problem.objective)
         self.k = 0
 
     def epoch(self, anchor: Evaluation, n_steps: int) -> Array:

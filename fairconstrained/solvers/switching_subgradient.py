@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.problem import Evaluation, Part, Problem
 from fairconstrained.scalar import Array
 from fairconstrained.solvers.base import Iterate, Solver, Start
 
@@ -75,10 +75,11 @@ class PolyakSteps(StepRule):
         \qquad \epsilon_k = \frac{\text{first}}{\sqrt{1 + k / 10}},
         \quad \delta_k = \frac{\text{margin}}{1 + k / 10},
 
-    with :math:`L_k` the curvature that recent steps showed. A point counts as feasible when it
-    meets the tolerance asked for, from the first step on, while steps on the objective are as long
-    as a larger tolerance makes them: the next steps on the constraint lead back, and where several
-    constraints bind the margin keeps that from taking ever smaller steps.
+    with :math:`L_k` the curvature that recent steps showed, 0 for an objective with kinks. A point
+    counts as feasible when it meets the tolerance asked for, from the first step on, while steps on
+    the objective are as long as a larger tolerance makes them: the next steps on the constraint
+    lead back, and where several constraints bind the margin keeps that from taking ever smaller
+    steps.
 
     Parameters
     ----------
@@ -283,7 +284,7 @@ class SwitchingSubgradient(Solver):
         rule = self._rule(problem)
         feasible = max(start.feasible, rule.tolerance(self.max_iter - 1, start.feasible))
         answer = Average(feasible) if rule.averages else Best(feasible)
-        metric, bend, w = metric_of(problem, rule), Bend(), start.w
+        metric, bend, w = metric_of(problem, rule), Bend(problem.objective), start.w
         for k in range(self.max_iter):
             at = problem.at(w)
             bend.observe(at)
@@ -325,15 +326,22 @@ def worst_constraint(values: Array) -> tuple[float, Array]:
 
 
 class Bend:
-    """The curvature of the objective along recent steps, which next evaluations show for free."""
+    """The curvature of the objective along recent steps, which next evaluations show for free.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    objective : Part
+        The objective. Where it has kinks a curvature says nothing: zero, no limit to the steps.
+    """
+
+    def __init__(self, objective: Part) -> None:
+        self.known = objective.smooth
         self.curvature = 0.0
         self._before: tuple[float, float, float] | None = None
 
     def remember(self, at: Evaluation, length: float, norm_squared: float) -> None:
         """Keep what the next evaluation is compared with."""
-        self._before = at.objective, length, norm_squared
+        self._before = (at.objective, length, norm_squared) if self.known else None
 
     def observe(self, at: Evaluation) -> None:
         """Take in the evaluation after a step on the objective."""

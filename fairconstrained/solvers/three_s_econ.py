@@ -22,7 +22,7 @@ from fairconstrained.solvers.steps import ConstantSteps, CurvatureSteps, RootSte
 Size = int | Literal["sqrt"] | None
 
 _PROBE = 4096  # rows on which scales are measured when steps take all rows
-_DRAWS = 3  # batches on which they are measured when steps take batches
+_DRAWS = 10  # small batches: heavy tails make the typical one look too flat
 
 
 class ThreeSEcon(Solver):
@@ -137,7 +137,7 @@ class ThreeSEcon(Solver):
         **options
             Further hyperparameters, or others than these.
         """
-        batches = {"q": "sqrt", "batch_size": "sqrt", "check_every": 1, "max_iter": 3000}
+        batches = {"q": "sqrt", "batch_size": "sqrt", "check_every": 1, "max_iter": 5000}
         return cls(**{**batches, "steps": CurvatureSteps(0.5), **options})
 
     @classmethod
@@ -270,7 +270,7 @@ class _Rows:
         """Return the scales that steps on these batches see; a small batch has larger ones."""
         if self.sampled:
             seen = [Scales.near(self.small().at(w), self.rng) for _ in range(_DRAWS)]
-            return Scales(*np.mean([(one.curvature, one.slope) for one in seen], axis=0))
+            return Scales(*np.max([(one.curvature, one.slope) for one in seen], axis=0))
         problem = self.problem
         if problem.n_rows > 2 * _PROBE:
             problem = StratifiedSampler(problem, _PROBE, self.rng).draw()

@@ -1,0 +1,169 @@
+"""Level search: the least unfairness for a loss, by a search along the frontier of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from fairconstrained.penalties import Linear
+from fairconstrained.problem import Problem
+from fairconstrained.scalar import Array
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.ipc import IPC
+from fairconstrained.solvers.result import Result, Status
+from fairconstrained.solvers.smoothing import Smoothing
+
+_FIRST = 0.7  # of the level of the best model: where the search begins
+_SHARE = 0.8  # of the tolerance: what the answer to a level may use up
+
+
+class LevelSearch(Solver):
+    r"""Solves :math:`\min_w \max_j g_j(w)` subject to :math:`f(w) \le b` by its mirror image.
+
+    The least objective for a level t of the constraints,
+
+    .. math::
+        F(t) = \min_w f(w) \quad\text{s.t.}\quad g_j(w) \le t,
+
+    is cheap to find and falls with t at the rate :math:`F'(t) = -\sum_j \lambda_j`. Near the
+    unconstrained optimum it is a parabola, so that Newton's method is applied to
+    :math:`\sqrt{F(t) - \min f} = \sqrt{b - \min f}`, each problem warm-started from the one before,
+    within an interval that every answer makes smaller. Divided by :math:`\sum_j \lambda_j`, the
+    multipliers are those of the problem itself, on which the certificate is computed.
+
+    Parameters
+    ----------
+    solver : Solver or None, default=None
+        Solves the problems of a level; None takes :class:`IPC` where they are smooth, else
+        :class:`Smoothing`.
+    max_iter : int, default=20
+        The largest number of levels.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    A. Aravkin, J. Burke, D. Drusvyatskiy, M. Friedlander, S. Roy, "Level-set methods for convex
+    optimization", Mathematical Programming 174 (2019); the problem is 3S-Econ's Problem 1.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(goal="fairness", max_loss_increase=0.01)
+    >>> clf.fit(X, y, sensitive_features=groups).result_.solver
+    LevelSearch()
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("swapped",)
+
+    def __init__(self, solver: Solver | None = None, *, max_iter: int = 20, tol: float = 1e-4):
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _solver_for(self, problem: Problem) -> Solver:
+        if self.solver is not None:
+            return self.solver
+        return IPC() if problem.smooth else Smoothing()
+
+    def missing(self, problem: Problem) -> list[str]:
+        """Return what the problem lacks for this method, or those of a level for the solver."""
+        lacking = super().missing(problem)
+        if lacking or problem.mirrored is None:
+            return lacking
+        return self._solver_for(problem.mirrored.problem).missing(problem.mirrored.problem)
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the answer to every level as a point of the problem."""
+        made_of = problem.mirrored
+        assert made_of is not None
+        plain = replace(made_of.problem, meter=problem.meter)
+        solver, w = self._solver_for(plain), start.w[:-1]
+        least = made_of.least
+        if least is None:
+            free = solver.minimize(plain.with_constraints(()), w, tol=start.tol)
+            w, least = free.w, free.objective
+        if least >= made_of.bound:
+            at = problem.at(np.append(w, plain.at(w).constraints.max()))
+            yield Iterate(at, None, 0, status=Status.INFEASIBLE)
+            return
+        warm: Start | Result | None
+        search, warm = self._begin(plain, start, w, sqrt(made_of.bound - least))
+        tol = start.tol
+        for k in range(1, self.max_iter + 1):
+            lowered = Linear(np.zeros(plain.n_variables), -search.level)
+            at_level = plain.with_constraints([part.add(lowered) for part in plain.constraints])
+            answer = solver.minimize(
+                at_level, w, warm=warm, tol=tol, random_state=start.random_state
+            )
+            price = float(answer.multipliers.sum())
+            search.learn(answer, least, price, start.tol)
+            tol = _SHARE * start.tol * min(1.0, max(price, 1e-3))
+            status = Status.STALLED if search.ended else None
+            yield _offer(problem, plain, answer, k, start.tol, status)
+            warm, w = answer, answer.w
+
+    @staticmethod
+    def _begin(
+        plain: Problem, start: Start, w: Array, target: float
+    ) -> tuple[_Search, Start | None]:
+        """Return the search and what its first problem starts from."""
+        if start.multipliers is None or start.multipliers[-1] <= 0.0:
+            top = plain.at(w).constraints.max()
+            return _Search(target, _FIRST * top, top), None
+        warm = replace(start, w=w, multipliers=start.multipliers[:-1] / start.multipliers[-1])
+        return _Search(target, start.w[-1], np.inf), warm
+
+
+class _Search:
+    """Where the level is looked for: Newton's method within an interval."""
+
+    def __init__(self, target: float, level: float, high: float):
+        self.target = target
+        self.low, self.high = -np.inf, high
+        self.level = level
+
+    def learn(self, answer: Result, best: float, price: float, tol: float) -> None:
+        """Take in the answer at a level and choose the next one."""
+        reached = sqrt(max(answer.objective - best, 0.0))
+        if answer.violation > tol or reached > self.target:
+            self.low = self.level
+        else:
+            self.high = self.level
+        newton = np.nan
+        if answer.violation <= tol and price > 0.0 and reached > 0.0:
+            newton = self.level + 2.0 * reached * (reached - self.target) / price
+        if np.isfinite(self.low):
+            inside = self.low < newton < self.high
+            self.level = newton if inside else 0.5 * (self.low + self.high)
+        else:
+            least = min(0.0, 2.0 * self.high)  # gaps end at zero, but not all constraints are gaps
+            self.level = max(newton, least) if newton < self.high else self.high - abs(self.high)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the interval is too small to go on."""
+        return self.high - self.low <= 1e-14 * max(1.0, abs(self.high))
+
+
+def _offer(
+    problem: Problem, plain: Problem, answer: Result, k: int, tol: float, status: Status | None
+) -> Iterate:
+    """Return an answer as a point of the swapped problem, with its multipliers.
+
+    Where the objective is below its bound they are left to be estimated: if no level is lower, they
+    are not those of the problem of this level.
+    """
+    at = problem.at(np.append(answer.w, plain.at(answer.w).constraints.max()))
+    price = float(answer.multipliers.sum())
+    if price == 0.0 or at.constraints[-1] < -tol:
+        return Iterate(at, None, k, status=status)
+    width = answer.state.get("width")  # over which kinks were rounded
+    rounded = None if width is None else problem.smoothed(width).at(at.w)
+    multipliers = np.append(answer.multipliers, 1.0) / price
+    return Iterate(at, multipliers, k, status=status, rounded=rounded)

@@ -1,0 +1,171 @@
+"""L-BFGS whose memory outlives a run: warm starts keep what was learned of the curvature."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairconstrained.scalar import Array
+
+Function = Callable[[Array], tuple[float, Array]]
+
+_DECREASE = 1e-4  # Armijo's constant
+_FLATTEN = 0.9  # Wolfe's constant
+_ROUNDING = 1e-14  # relative: differences of values below this say nothing
+_MOST_TRIALS = 20
+_MOST_IDLE = 5  # steps in a row in which the value does not fall by more than rounding
+
+
+class Memory:
+    r"""The latest steps s and changes of the gradient y: an inverse Hessian, applied in O(n).
+
+    Parameters
+    ----------
+    pairs : ndarray of shape (2, n_pairs, n_variables) or None, default=None
+        Steps and changes to begin with, the oldest first: the `pairs` of an earlier memory.
+    size : int, default=30
+        How many are kept.
+
+    References
+    ----------
+    J. Nocedal, S. Wright, "Numerical Optimization", 2006, algorithm 7.4.
+    """
+
+    def __init__(self, pairs: Array | None = None, *, size: int = 30):
+        self._pairs: deque[tuple[Array, Array]] = deque(maxlen=size)
+        if pairs is not None:
+            self._pairs.extend(zip(*pairs, strict=True))
+
+    @classmethod
+    def of(cls, pairs: Array | None, n_variables: int) -> Memory:
+        """Return a memory of the pairs; without them if they are of other variables."""
+        return cls(pairs if pairs is not None and pairs.shape[-1] == n_variables else None)
+
+    def __len__(self) -> int:
+        """Return how many pairs are kept."""
+        return len(self._pairs)
+
+    @property
+    def pairs(self) -> Array | None:
+        """The pairs as one array, for another memory; None if there are none."""
+        return np.stack([*zip(*self._pairs, strict=True)]) if self._pairs else None
+
+    def clear(self) -> None:
+        """Forget all pairs."""
+        self._pairs.clear()
+
+    def add(self, step: Array, change: Array) -> None:
+        """Keep a pair, unless the function did not bend upwards along the step."""
+        if step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+            self._pairs.append((step, change))
+
+    def direction(self, gradient: Array, squared_units: Array) -> Array:
+        """Return minus the inverse Hessian's product with the gradient (two loops)."""
+        d = -gradient
+        shares = []
+        for step, change in reversed(self._pairs):
+            share = (step @ d) / (step @ change)
+            d = d - share * change
+            shares.append(share)
+        d = squared_units * d
+        if self._pairs:
+            step, change = self._pairs[-1]
+            d *= (step @ change) / (change @ (squared_units * change))
+        for (step, change), share in zip(self._pairs, reversed(shares), strict=True):
+            d += (share - (change @ d) / (step @ change)) * step
+        return d
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    w: Array
+    value: float
+    gradient: Array
+
+
+def minimize_lbfgs(
+    function: Function, w: Array, *, tol: float, max_iter: int, units: Array, memory: Memory
+) -> Array:
+    """Return a point whose gradient has a norm of at most `tol`, or the best that was reached.
+
+    Parameters
+    ----------
+    function : callable
+        w -> (value, gradient).
+    w : ndarray of shape (n_variables,)
+        The first point.
+    tol : float
+        The norm of the gradient at which to stop.
+    max_iter : int
+        The largest number of iterations.
+    units : ndarray of shape (n_variables,)
+        The first step is steepest descent in the variables w / units.
+    memory : Memory
+        What is known of the curvature; it is added to.
+    """
+    at = _Point(w, *function(w))
+    squared, idle = units**2, 0
+    for _ in range(max_iter):
+        if idle > _MOST_IDLE or np.linalg.norm(at.gradient) <= tol or not np.isfinite(at.value):
+            return at.w
+        found = _step(function, at, tol, squared, memory)
+        if found is None and len(memory):  # what was learned elsewhere misleads here
+            memory.clear()
+            found = _step(function, at, tol, squared, memory)
+        if found is None:
+            return at.w
+        fell = at.value - found.value > _ROUNDING * abs(at.value)
+        idle = 0 if fell else idle + 1
+        memory.add(found.w - at.w, found.gradient - at.gradient)
+        at = found
+    return at.w
+
+
+def _step(
+    function: Function, at: _Point, tol: float, squared_units: Array, memory: Memory
+) -> _Point | None:
+    """Return the next point, None if no lower one is found in this direction."""
+    direction = memory.direction(at.gradient, squared_units)
+    slope = float(direction @ at.gradient)
+    if slope >= 0.0:
+        return None
+    length = 1.0 if len(memory) else min(1.0, 1.0 / np.sqrt(-slope))
+    return _search(function, at, direction, slope, length, tol)
+
+
+def _search(
+    function: Function, at: _Point, direction: Array, slope: float, length: float, tol: float
+) -> _Point | None:
+    """Return a point that meets Wolfe's conditions, or is lower at least.
+
+    The value may rise by rounding as long as the slope says that the point is nearer the minimum
+    (Hager and Zhang's approximate condition).
+    """
+    low, high, lower = 0.0, np.inf, None
+    rounding = _ROUNDING * abs(at.value)
+    for _ in range(_MOST_TRIALS):
+        w = at.w + length * direction
+        here = _Point(w, *function(w))
+        rise, bend = here.value - at.value, float(direction @ here.gradient)
+        falls = rise <= _DECREASE * length * slope or (rise <= rounding and abs(bend) <= -slope)
+        if not (np.isfinite(here.value) and falls):
+            high = length
+        else:
+            lower = here
+            if bend >= _FLATTEN * slope or np.linalg.norm(here.gradient) <= tol:
+                return here
+            low = length
+        length = _next(low, high, length, length * slope / (slope - bend) if bend > slope else 0.0)
+    return lower if lower is not None and lower.value < at.value - rounding else None
+
+
+def _next(low: float, high: float, length: float, secant: float) -> float:
+    """Return the length to try next: where the slope would vanish if it were linear."""
+    if np.isfinite(high):
+        margin = 0.1 * (high - low)
+        inside = low + margin < secant < high - margin
+        return secant if inside else 0.5 * (low + high)
+    return float(np.clip(secant, 1.5 * length, 10.0 * length))

@@ -1,0 +1,88 @@
+"""Smoothing: a sequence of problems whose kinks are rounded ever less, each handed to a solver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fairconstrained.problem import Problem
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.ipc import IPC
+from fairconstrained.solvers.result import Result, Status
+
+_SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
+
+
+class Smoothing(Solver):
+    r"""Rounds the kinks of hinges, ramps, L1 and SCAD penalties, and solves the smooth problem.
+
+    In every function a kink is replaced by an arc of some width (see
+    :class:`~fairconstrained.scalar.Rounded`). The smooth problem is solved, warm-started, for
+    widths that shrink until the certificate of the problem *as it is* holds: the gradient at the
+    answer is an :math:`\epsilon`-subgradient of its Lagrangian, and epsilon counts as
+    complementarity (see :meth:`~fairconstrained.certificate.KKT.of`).
+
+    Parameters
+    ----------
+    solver : Solver or None, default=None
+        Solves the smooth problems; None takes :class:`IPC`.
+    width : float, default=0.05
+        The first width, > 0.
+    shrink : float, default=0.3
+        What the width is multiplied by from one problem to the next, in (0, 1).
+    max_iter : int, default=12
+        The largest number of smooth problems.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual.
+
+    References
+    ----------
+    Y. Nesterov, "Smooth minimization of non-smooth functions", Mathematical Programming 103 (2005).
+
+    Examples
+    --------
+    >>> from fairconstrained import FairHingeClassifier, make_biased_classification
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairHingeClassifier(kappa=0.05, solver="smoothing").fit(
+    ...     X, y, sensitive_features=groups
+    ... )
+    >>> clf.result_.status.value
+    'converged'
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ("smoothable",)
+
+    def __init__(
+        self,
+        solver: Solver | None = None,
+        *,
+        width: float = 0.05,
+        shrink: float = 0.3,
+        max_iter: int = 12,
+        tol: float = 1e-4,
+    ):
+        self.solver = solver
+        self.width = width
+        self.shrink = shrink
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the answers to the smooth problems, as points of the problem itself."""
+        solver = IPC() if self.solver is None else self.solver
+        warm: Start | Result = start
+        width = start.state.get("width", self.width)
+        for k in range(1, self.max_iter + 1):
+            smooth = problem.smoothed(width)
+            answer = solver.minimize(
+                smooth, warm=warm, tol=_SHARE * start.tol, random_state=start.random_state
+            )
+            yield Iterate(
+                problem.at(answer.w),
+                answer.multipliers,
+                k,
+                {**answer.state, "width": width},
+                answer.status if answer.status is Status.INFEASIBLE else None,
+                smooth.at(answer.w),
+            )
+            warm, width = answer, self.shrink * width
