@@ -16,7 +16,7 @@ from fairconstrained.terms import NO_AUXILIARY, Pullback, SumTerm, Term
 
 @dataclass(frozen=True, eq=False)
 class CellMeans(Term):
-    r"""The affine function :math:`c(s) = R\, A\, \phi(y \circ s) - b` of averages over cells.
+    r"""The affine function :math:`c(s) = R\, A\, \phi(y \circ s) + d - b` of cell averages.
 
     Parameters
     ----------
@@ -33,6 +33,8 @@ class CellMeans(Term):
         y, which turns scores into margins; None stands for ones.
     names : sequence of str
         What each output says.
+    constant : ndarray of shape (n_outputs,) or float, default=0.0
+        d: a part of what is bounded, unlike b, for instance the 1 of "1 - rate".
     """
 
     cells: Any
@@ -41,6 +43,7 @@ class CellMeans(Term):
     offset: Array
     signs: Array | None = None
     names: Sequence[str] = field(default=(), repr=False)
+    constant: Array | float = 0.0
 
     @property
     def n_rows(self) -> int:
@@ -96,6 +99,10 @@ class CellMeans(Term):
         return self.combination.T
 
     @cached_property
+    def _level(self) -> Array:
+        return self.constant - self.offset
+
+    @cached_property
     def _signed_parts(self) -> tuple[Any, Any]:
         """R = positive - negative, both >= 0."""
         return _positive(self.combination), _positive(-self.combination)
@@ -127,8 +134,8 @@ class CellMeans(Term):
         return self._sums(value), pullback
 
     def head(self, statistics: Array) -> Array:
-        """Return R r - b."""
-        return self.combination @ statistics - self.offset
+        """Return R r + d - b."""
+        return self.combination @ statistics + self._level
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return R' v."""
@@ -138,41 +145,80 @@ class CellMeans(Term):
         """Return the term on some rows; cell sizes stay those of the full data."""
         factor = np.full(len(rows), self.n_rows / len(rows)) if weights is None else weights
         signs = None if self.signs is None else self.signs[rows]
-        return replace(self, cells=self._reweighted(self.cells[:, rows], factor), signs=signs)
+        if not self._one_each:
+            return replace(self, cells=self._reweighted(self.cells[:, rows], factor), signs=signs)
+        data, indices = self.cells.data[rows] * factor, self.cells.indices[rows]
+        ends = np.arange(len(rows) + 1)
+        cells = sp.csc_array((data, indices, ends), shape=(self.n_statistics, len(rows)))
+        return replace(self, cells=cells, signs=signs)
+
+    def among(self, rows: Array, n_rows: int) -> CellMeans:
+        """Return the same functions of the scores of `n_rows` rows, of which `rows` are its own.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (n_own_rows,)
+            Where its rows are among all, in increasing order; the others are in no cell.
+        n_rows : int
+            The number of all rows.
+        """
+        lengths = np.zeros(n_rows + 1, dtype=int)
+        lengths[rows + 1] = np.diff(self.cells.indptr)
+        made_of = (self.cells.data, self.cells.indices, np.cumsum(lengths))
+        signs = self.signs
+        if signs is not None:
+            signs = np.ones(n_rows)
+            signs[rows] = self.signs
+        cells = sp.csc_array(made_of, shape=(self.n_statistics, n_rows))
+        return replace(self, cells=cells, signs=signs)
 
     def strict(self) -> CellMeans:
         """Return the term with phi's strict version."""
         return replace(self, function=self.function.strict())
 
+    @property
+    def smoothable(self) -> bool:
+        """Whether phi is."""
+        return self.function.smoothable or self.n_outputs == 0
+
+    def smoothed(self, width: float) -> CellMeans:
+        """Return the term with phi rounded."""
+        return replace(self, function=self.function.smoothed(width))
+
+    def slack(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return |R| A of phi's slack."""
+        margins = scores if self.signs is None else self.signs * scores
+        return abs(self.combination) @ self._sums(self.function.slack(margins))
+
     def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
-        """Return R A phi, without the offset."""
+        """Return R A phi + d, without the offset."""
         return self.value(scores) + self.offset
 
     def convex_parts(self) -> tuple[Term, Term]:
         """Split phi; positive weights take its parts as they are, negative ones exchange them."""
         if self.convex:
-            return self, replace(self, combination=0.0 * self.combination, offset=0.0 * self.offset)
+            return self, self.scaled(0.0)
         positive, negative = self._signed_parts
         plus, minus = self.function.convex_parts()
-        none = np.zeros_like(self.offset)
+        bare = replace(self, offset=np.zeros_like(self.offset), constant=0.0)
         make = replace
         return (
             SumTerm(
                 (
                     make(self, function=plus, combination=positive),
-                    make(self, function=minus, combination=negative, offset=none),
+                    make(bare, function=minus, combination=negative),
                 )
             ),
             SumTerm(
                 (
-                    make(self, function=minus, combination=positive, offset=none),
-                    make(self, function=plus, combination=negative, offset=none),
+                    make(bare, function=minus, combination=positive),
+                    make(bare, function=plus, combination=negative),
                 )
             ),
         )
 
     def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> CellMeans:
-        """Return the tangent: slopes move into the cells, intercepts into the offset."""
+        """Return the tangent: slopes move into the cells, intercepts into d."""
         margins = scores if self.signs is None else self.signs * scores
         value = self.function.value(margins)
         slope = self.function.derivative(margins, value)
@@ -181,7 +227,7 @@ class CellMeans(Term):
             self,
             cells=self._reweighted(self.cells, slope),
             function=Identity(),
-            offset=self.offset - self.combination @ intercepts,
+            constant=self.constant + self.combination @ intercepts,
         )
 
     def strata(self) -> Array:
@@ -192,7 +238,12 @@ class CellMeans(Term):
 
     def scaled(self, factor: float) -> CellMeans:
         """Return the term times a factor."""
-        return replace(self, combination=factor * self.combination, offset=factor * self.offset)
+        return replace(
+            self,
+            combination=factor * self.combination,
+            offset=factor * self.offset,
+            constant=factor * self.constant,
+        )
 
     def weak_curvature(self) -> Array:
         """Return the largest downward curvature of any output along each score."""

@@ -187,6 +187,50 @@ class L1Ball(Domain):
         return residual(brentq(slope, 0.0, 2.0 * np.abs(gradient).max()))
 
 
+class Blocks(Domain):
+    """The product of `n_blocks` copies of a set: every block of variables lies in it on its own.
+
+    Parameters
+    ----------
+    domain : Domain
+        The set of one block.
+    n_blocks : int
+        How many blocks there are, all of one size, one after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import Blocks, L2Ball
+    >>> Blocks(L2Ball(1.0), 2).project(np.array([3.0, -4.0, 0.6, 0.0]))
+    array([ 0.6, -0.8,  0.6,  0. ])
+    """
+
+    def __init__(self, domain: Domain, n_blocks: int):
+        self.domain = domain
+        self.n_blocks = n_blocks
+
+    @property
+    def whole_space(self) -> bool:  # type: ignore[override]
+        """Whether the set of a block is."""
+        return self.domain.whole_space
+
+    def project(self, w: Array) -> Array:
+        """Project block by block."""
+        return np.concatenate([self.domain.project(v) for v in np.split(w, self.n_blocks)])
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return the blocks' residuals: the normal cone of a product is the product of theirs."""
+        blocks = zip(np.split(w, self.n_blocks), np.split(gradient, self.n_blocks), strict=True)
+        return np.concatenate([self.domain.normal_cone_residual(*block) for block in blocks])
+
+    def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
+        """Return the bounds of a block, repeated, or None."""
+        one = self.domain.bounds(n_variables // self.n_blocks)
+        if one is None:
+            return None
+        return np.tile(one[0], self.n_blocks), np.tile(one[1], self.n_blocks)
+
+
 class Leading(Domain):
     """The first `size` variables lie in `domain`, the others (intercept, auxiliary) are free.
 

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 
+from fairconstrained.cells import average
 from fairconstrained.scalar import Array, ScalarFunction
+from fairconstrained.terms import Term
 
 
-class Loss(ScalarFunction):
+class Objective(ABC):
+    """What an estimator minimises: hyperparameters, and a way to bind them to data."""
+
+    @abstractmethod
+    def bind(self, y: Array, sample_weight: Array) -> Term:
+        """Return the term, with one output, that is small where the scores suit the labels.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            The labels, -1 or +1.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+        """
+
+
+class Loss(ScalarFunction, Objective):
     """A function of the margin t = y * score that is small when the score has the label's sign."""
+
+    def bind(self, y: Array, sample_weight: Array) -> Term:
+        """Return the weighted mean of the loss over all rows."""
+        return average(self, y, sample_weight)
 
 
 class Logistic(Loss):
@@ -95,6 +119,7 @@ class Hinge(Loss):
 
     smooth = False
     convex = True
+    kinks = ((1.0, 1.0),)
 
     @property
     def curvature(self) -> tuple[float, float]:
@@ -108,6 +133,33 @@ class Hinge(Loss):
     def derivative(self, t: Array, value: Array) -> Array:
         """Return -1 where the loss is positive, else 0."""
         return -(value > 0.0).astype(float)
+
+
+class SquaredHinge(Loss):
+    r"""The squared hinge loss :math:`\max\{0, 1 - t\}^2 / 2`: smooth, and 0 from the margin on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.losses import SquaredHinge
+    >>> SquaredHinge().value(np.array([-1.0, 0.5, 2.0]))
+    array([2.   , 0.125, 0.   ])
+    """
+
+    convex = True
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Between 0 and 1."""
+        return 0.0, 1.0
+
+    def value(self, t: Array) -> Array:
+        """Return max(0, 1 - t)^2 / 2."""
+        return 0.5 * np.maximum(1.0 - t, 0.0) ** 2
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return -max(0, 1 - t)."""
+        return -np.maximum(1.0 - t, 0.0)
 
 
 class Quadratic(Loss):
@@ -141,5 +193,6 @@ LOSSES = {
     "logistic": Logistic,
     "truncated_logistic": TruncatedLogistic,
     "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
     "quadratic": Quadratic,
 }

@@ -1,110 +1,64 @@
-"""Functions of the weights themselves: penalties, proximity, and what convexification makes."""
+"""Functions of the weights themselves: sparsity, proximity, and which weights they are about."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from fairconstrained.scalar import Array
+from fairconstrained.penalty import L2, ConvexSum, Linear, Penalty, Sum, Zero
+from fairconstrained.scalar import Array, corner, corner_slack, corner_slope
+
+__all__ = [
+    "L1",
+    "L2",
+    "SCAD",
+    "ConvexSum",
+    "Leading",
+    "Linear",
+    "Penalty",
+    "Proximity",
+    "Sum",
+    "Zero",
+]
 
 
-class Penalty(BaseEstimator, ABC):
-    """A function p(w) of the weights, added to the objective or to a constraint.
+class _KinkAtZero(Penalty):
+    """A penalty of each coordinate whose slope jumps at 0, by `jump`, and nowhere else."""
 
-    Attributes
-    ----------
-    smooth, convex : bool
-        Whether the gradient is continuous, whether the function is convex.
-    modulus : float
-        The largest m for which p(w) - m/2 |w|^2 is convex: positive for a strongly convex
-        penalty, negative for a weakly convex one.
-    """
+    smooth = False
+    smoothable = True
+    jump: float
 
-    smooth: bool = True
-    convex: bool = True
+    def smoothed(self, width: float) -> Penalty:
+        """Return the penalty with the kink rounded."""
+        return _RoundedAtZero(self, width)
+
+
+class _RoundedAtZero(Penalty):
+    """A penalty with its kink at 0 rounded, see :class:`~fairconstrained.scalar.Rounded`."""
+
+    def __init__(self, penalty: _KinkAtZero, width: float):
+        self.penalty = penalty
+        self.width = width
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        return self.penalty.convex
 
     @property
     def modulus(self) -> float:
-        """No curvature unless a subclass says otherwise."""
-        return 0.0
-
-    @abstractmethod
-    def value(self, w: Array) -> float:
-        """Return p(w)."""
-
-    @abstractmethod
-    def gradient(self, w: Array) -> Array:
-        """Return the gradient (an element of the subdifferential), of the shape of `w`."""
-
-    def convex_parts(self) -> tuple[Penalty, Penalty]:
-        """Return convex penalties (plus, minus) with p = plus - minus."""
-        if self.convex:
-            return self, Zero()
-        parabola = L2(max(-self.modulus, 0.0))
-        return ConvexSum([self, parabola]), parabola
-
-    def convexify(self, w: Array) -> Penalty:
-        """Return the convex majorant at `w`: the minus part replaced by its tangent there."""
-        plus, minus = self.convex_parts()
-        if isinstance(minus, Zero):
-            return plus
-        gradient = minus.gradient(w)
-        return Sum([plus, Linear(-gradient, float(gradient @ w) - minus.value(w))])
-
-    def __add__(self, other: Penalty) -> Penalty:
-        """Return the sum of two penalties."""
-        terms = [p for p in (self, other) if not isinstance(p, Zero)]
-        return Sum(terms) if len(terms) > 1 else (terms[0] if terms else self)
-
-
-class Zero(Penalty):
-    """p(w) = 0."""
+        return self.penalty.modulus
 
     def value(self, w: Array) -> float:
-        """Return 0."""
-        return 0.0
+        return self.penalty.value(w) + self.penalty.jump * float(corner(w, self.width).sum())
 
     def gradient(self, w: Array) -> Array:
-        """Return zeros."""
-        return np.zeros_like(w)
+        return self.penalty.gradient(w) + self.penalty.jump * corner_slope(w, self.width)
+
+    def slack(self, w: Array) -> float:
+        return self.penalty.jump * float(corner_slack(w, self.width).sum())
 
 
-class L2(Penalty):
-    r""":math:`p(w) = \tfrac{\alpha}{2} \|w\|_2^2`.
-
-    Parameters
-    ----------
-    alpha : float, default=1e-4
-        The strength, >= 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.penalties import L2
-    >>> L2(alpha=0.5).value(np.array([1.0, 2.0]))
-    1.25
-    """
-
-    def __init__(self, alpha: float = 1e-4):
-        self.alpha = alpha
-
-    @property
-    def modulus(self) -> float:
-        """The strength itself."""
-        return self.alpha
-
-    def value(self, w: Array) -> float:
-        """Return alpha / 2 |w|^2."""
-        return float(0.5 * self.alpha * (w @ w))
-
-    def gradient(self, w: Array) -> Array:
-        """Return alpha w."""
-        return self.alpha * w
-
-
-class SCAD(Penalty):
+class SCAD(_KinkAtZero):
     r"""The smoothly clipped absolute deviation, per coordinate, times `strength`.
 
     .. math::
@@ -130,11 +84,15 @@ class SCAD(Penalty):
     6.75
     """
 
-    smooth = False
     convex = False
 
     def __init__(self, strength: float = 0.02):
         self.strength = strength
+
+    @property
+    def jump(self) -> float:  # type: ignore[override]
+        """From -2 to 2, times the strength."""
+        return 4.0 * self.strength
 
     @property
     def modulus(self) -> float:
@@ -176,7 +134,7 @@ class _SCADExcess(Penalty):
         return self.strength * np.sign(w) * 2.0 * np.clip(np.abs(w) - 1.0, 0.0, 1.0)
 
 
-class L1(Penalty):
+class L1(_KinkAtZero):
     r""":math:`p(w) = \alpha \|w\|_1`.
 
     Parameters
@@ -192,10 +150,13 @@ class L1(Penalty):
     1.5
     """
 
-    smooth = False
-
     def __init__(self, alpha: float = 1e-4):
         self.alpha = alpha
+
+    @property
+    def jump(self) -> float:  # type: ignore[override]
+        """From -alpha to alpha."""
+        return 2.0 * self.alpha
 
     def value(self, w: Array) -> float:
         """Return alpha |w|_1."""
@@ -234,77 +195,6 @@ class Proximity(Penalty):
     def gradient(self, w: Array) -> Array:
         """Return rho (w - c)."""
         return self.rho * (w - self.center)
-
-
-class Linear(Penalty):
-    """p(w) = <direction, w> + offset.
-
-    Parameters
-    ----------
-    direction : ndarray of shape (n_variables,)
-        The slope.
-    offset : float, default=0.0
-        The value at 0.
-    """
-
-    def __init__(self, direction: Array, offset: float = 0.0):
-        self.direction = direction
-        self.offset = offset
-
-    def value(self, w: Array) -> float:
-        """Return the value of the affine function."""
-        return float(self.direction @ w) + self.offset
-
-    def gradient(self, w: Array) -> Array:
-        """Return the direction."""
-        return self.direction
-
-
-class Sum(Penalty):
-    """The sum of penalties.
-
-    Parameters
-    ----------
-    terms : list of Penalty
-        The summands.
-    """
-
-    def __init__(self, terms: list[Penalty]):
-        self.terms = terms
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether every summand is."""
-        return all(term.smooth for term in self.terms)
-
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        """Whether every summand is (sufficient, not necessary)."""
-        return all(term.convex for term in self.terms)
-
-    @property
-    def modulus(self) -> float:
-        """The sum of the summands' moduli."""
-        return sum(term.modulus for term in self.terms)
-
-    def value(self, w: Array) -> float:
-        """Return the sum of the values."""
-        return sum(term.value(w) for term in self.terms)
-
-    def gradient(self, w: Array) -> Array:
-        """Return the sum of the gradients."""
-        return np.sum([term.gradient(w) for term in self.terms], axis=0)
-
-    def convex_parts(self) -> tuple[Penalty, Penalty]:
-        """Return the sums of the plus and of the minus parts."""
-        plus, minus = zip(*(term.convex_parts() for term in self.terms), strict=True)
-        return Sum(list(plus)), sum(minus, start=Zero())
-
-
-class ConvexSum(Sum):
-    """A sum that is convex though a summand is not: made by `Penalty.convex_parts`."""
-
-    convex = True
 
 
 class Leading(Penalty):
@@ -353,3 +243,16 @@ class Leading(Penalty):
         if isinstance(minus, Zero):
             return self, minus
         return Leading(plus, self.size), Leading(minus, self.size)
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether the penalty is."""
+        return self.penalty.smoothable
+
+    def smoothed(self, width: float) -> Leading:
+        """Return the rounded penalty of the leading variables."""
+        return Leading(self.penalty.smoothed(width), self.size)
+
+    def slack(self, w: Array) -> float:
+        """Return the slack of the leading variables."""
+        return self.penalty.slack(w[: self.size])

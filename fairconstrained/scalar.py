@@ -27,10 +27,14 @@ class ScalarFunction(BaseEstimator, ABC):
     curvature : tuple of float
         A lower and an upper bound on the second derivative; infinite at a kink. The function is
         weakly convex when the lower bound is finite.
+    kinks : tuple of (position, jump)
+        Where the derivative jumps, and by how much, for a function that is linear in between;
+        `smoothed` needs them.
     """
 
     smooth: bool = True
     convex: bool = False
+    kinks: tuple[tuple[float, float], ...] = ()
 
     @property
     @abstractmethod
@@ -71,6 +75,19 @@ class ScalarFunction(BaseEstimator, ABC):
     def strict(self) -> ScalarFunction:
         """Return what the function stands for: the indicator for a surrogate, itself otherwise."""
         return self
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether the function is smooth or says where its kinks are."""
+        return self.smooth or bool(self.kinks)
+
+    def smoothed(self, width: float) -> ScalarFunction:
+        """Return the function with its kinks rounded over `width`; itself if it has none."""
+        return self if self.smooth else Rounded(self, width)
+
+    def slack(self, t: Array) -> Array:
+        """Return how far phi'(t) is from a derivative: zeros but for :class:`Rounded`."""
+        return np.zeros_like(t)
 
 
 class Parabola(ScalarFunction):
@@ -161,6 +178,11 @@ class PositivePart(ScalarFunction):
         self.scale = scale
 
     @property
+    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
+        """One, where t / scale + shift is 0."""
+        return ((-self.shift * self.scale, 1.0 / self.scale),)
+
+    @property
     def curvature(self) -> tuple[float, float]:
         """Convex, with a kink."""
         return 0.0, np.inf
@@ -208,3 +230,163 @@ class SumFunction(ScalarFunction):
         """Return first'(t) + second'(t)."""
         one = self.first.derivative(t, self.first.value(t))
         return one + self.second.derivative(t, self.second.value(t))
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether both summands are."""
+        return self.first.smoothable and self.second.smoothable
+
+    def smoothed(self, width: float) -> SumFunction:
+        """Return the sum of the rounded summands."""
+        return SumFunction(self.first.smoothed(width), self.second.smoothed(width))
+
+    def slack(self, t: Array) -> Array:
+        """Return the sum of the slacks."""
+        return self.first.slack(t) + self.second.slack(t)
+
+
+class Rounded(ScalarFunction):
+    r"""The mean of a piecewise linear function over an interval about t: its kinks are rounded.
+
+    .. math::
+        \phi_\omega(t) = \frac{1}{\omega} \int_{-\omega/2}^{\omega/2} \phi(t + u)\, du
+        = \phi(t) + \sum_j d_j \frac{\max\{\omega/2 - |t - k_j|, 0\}^2}{2 \omega}
+
+    for kinks at k_j where the slope jumps by d_j. It is convex if :math:`\phi` is, and differs from
+    it within :math:`\omega / 2` of a kink only, by at most :math:`d_j\, \omega / 8`.
+
+    Its derivative is an :math:`\epsilon`-subgradient of a convex :math:`\phi` at t with
+    :math:`\epsilon = \sum_j |d_j|\, |t - k_j| \max\{\omega/2 - |t - k_j|, 0\} / \omega`, which is
+    what `slack` returns; it is at most :math:`d_j\, \omega / 16`.
+
+    Parameters
+    ----------
+    function : ScalarFunction
+        phi, linear between its `kinks`.
+    width : float
+        omega > 0.
+
+    References
+    ----------
+    J.-B. Hiriart-Urruty, C. Lemarechal, "Convex Analysis and Minimization Algorithms II", 1993,
+    chapter XI (approximate subdifferentials).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.losses import Hinge
+    >>> Hinge().smoothed(0.4).value(np.array([0.5, 1.0, 1.5]))
+    array([0.5 , 0.05, 0.  ])
+    """
+
+    def __init__(self, function: ScalarFunction, width: float):
+        self.function = function
+        self.width = width
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether phi is."""
+        return self.function.convex
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Between the sums of the negative and of the positive jumps, over the width."""
+        jumps = np.array([jump for _, jump in self.function.kinks])
+        bounds = np.minimum(jumps, 0.0).sum(), np.maximum(jumps, 0.0).sum()
+        return float(bounds[0] / self.width), float(bounds[1] / self.width)
+
+    def value(self, t: Array) -> Array:
+        """Return phi(t) plus what rounding adds near the kinks."""
+        out = self.function.value(t)
+        for position, jump in self.function.kinks:
+            out = out + jump * corner(t - position, self.width)
+        return out
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return the slope, which runs evenly from one side of a kink to the other."""
+        for position, _ in self.function.kinks:  # on a kink: phi's slope is to be the right one
+            t = np.where(t == position, t + 1e-9 * self.width, t)
+        out = self.function.derivative(t, self.function.value(t))
+        for position, jump in self.function.kinks:
+            out = out + jump * corner_slope(t - position, self.width)
+        return out
+
+    def slack(self, t: Array) -> Array:
+        """Return epsilon."""
+        out = np.zeros_like(t)
+        for position, jump in self.function.kinks:
+            out = out + abs(jump) * corner_slack(t - position, self.width)
+        return out
+
+
+class Reflected(ScalarFunction):
+    """phi(t) = function(-t): a surrogate of 1{t > 0} becomes one of 1{t < 0}.
+
+    Parameters
+    ----------
+    function : ScalarFunction
+        What is reflected.
+    """
+
+    def __init__(self, function: ScalarFunction):
+        self.function = function
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether the function is."""
+        return self.function.smooth
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether the function is."""
+        return self.function.convex
+
+    @property
+    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
+        """The mirror images: the slope jumps by as much."""
+        return tuple((-position, jump) for position, jump in self.function.kinks)
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """The function's."""
+        return self.function.curvature
+
+    def value(self, t: Array) -> Array:
+        """Return function(-t)."""
+        return self.function.value(-t)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return minus the derivative at -t."""
+        return -self.function.derivative(-t, value)
+
+    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
+        """Return the mirror images of the function's parts."""
+        plus, minus = self.function.convex_parts()
+        return Reflected(plus), Reflected(minus)
+
+    def smoothed(self, width: float) -> ScalarFunction:
+        """Return the mirror image of the rounded function."""
+        return Reflected(self.function.smoothed(width))
+
+    def slack(self, t: Array) -> Array:
+        """Return the function's slack at -t."""
+        return self.function.slack(-t)
+
+    def strict(self) -> ScalarFunction:
+        """Return the mirror image of what the function stands for."""
+        return Reflected(self.function.strict())
+
+
+def corner(u: Array, width: float) -> Array:
+    """Return what rounding over `width` adds to max(u, 0)."""
+    return np.maximum(0.5 * width - np.abs(u), 0.0) ** 2 / (2.0 * width)
+
+
+def corner_slope(u: Array, width: float) -> Array:
+    """Return the derivative of `corner`."""
+    return -np.sign(u) * np.maximum(0.5 * width - np.abs(u), 0.0) / width
+
+
+def corner_slack(u: Array, width: float) -> Array:
+    """Return the epsilon for which the slope of the rounded max(u, 0) is an epsilon-subgradient."""
+    return np.abs(u) * np.maximum(0.5 * width - np.abs(u), 0.0) / width

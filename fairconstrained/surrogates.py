@@ -97,6 +97,11 @@ class Ramp(Surrogate):
     smooth = False
 
     @property
+    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
+        """Where the slope begins and where it ends."""
+        return (-0.5 * self.scale, 1.0 / self.scale), (0.5 * self.scale, -1.0 / self.scale)
+
+    @property
     def curvature(self) -> tuple[float, float]:
         """Unbounded: a kink of either sign."""
         return -np.inf, np.inf
@@ -112,6 +117,44 @@ class Ramp(Surrogate):
     def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
         """Return the two positive parts whose difference is the ramp."""
         return PositivePart(0.5, self.scale), PositivePart(-0.5, self.scale)
+
+
+class ShiftedSquare(ScalarFunction):
+    r"""The quadratic surrogate :math:`\phi(t) = (1 + t)^2 / 2` of 1{t > 0}, for pairs.
+
+    It is 1/2 at t = 0, as the indicator is on average, and convex, but not bounded: t - 1/2 + t^2/2
+    is what it adds for a pair, so that it holds down the spread of the scores as well.
+
+    References
+    ----------
+    IDCA, equation (67).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.surrogates import ShiftedSquare
+    >>> ShiftedSquare().value(np.array([-1.0, 0.0, 1.0]))
+    array([0. , 0.5, 2. ])
+    """
+
+    convex = True
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """One everywhere."""
+        return 1.0, 1.0
+
+    def value(self, t: Array) -> Array:
+        """Return (1 + t)^2 / 2."""
+        return 0.5 * (1.0 + t) ** 2
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return 1 + t."""
+        return 1.0 + t
+
+    def strict(self) -> ScalarFunction:
+        """Return the indicator of t > 0."""
+        return Indicator()
 
 
 SURROGATES = {"sigmoid": Sigmoid, "ramp": Ramp}

@@ -37,9 +37,12 @@ class Term(ABC):
         Where these start.
     names : sequence of str
         What each output says, for messages.
+    additive : bool
+        Whether the statistics are sums over rows: those of pairs and of ranks are not.
     """
 
     n_auxiliary: int = 0
+    additive: bool = True
 
     @property
     @abstractmethod
@@ -140,6 +143,19 @@ class Term(ABC):
     def weak_curvature(self) -> Array:
         """Return row weights d >= 0: no output bends down more than d_i along score i."""
 
+    @property
+    def smoothable(self) -> bool:
+        """Whether `smoothed` returns a smooth term."""
+        return self.smooth
+
+    def smoothed(self, width: float) -> Term:
+        """Return the term with the kinks of its functions rounded over `width`."""
+        return self
+
+    def slack(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return, per output, the epsilon by which rounding moved the subgradient at the scores."""
+        return np.zeros(self.n_outputs)
+
     def strata(self) -> Array:
         """Return codes, (n_rows,): rows with the same code belong to the same cells."""
         return np.zeros(self.n_rows, dtype=int)
@@ -197,6 +213,11 @@ class SumTerm(Term):
     def names(self) -> Sequence[str]:
         """The names of the first summand."""
         return self.terms[0].names
+
+    @property
+    def additive(self) -> bool:  # type: ignore[override]
+        """Whether the statistics of every summand are."""
+        return all(term.additive for term in self.terms)
 
     @property
     def smooth(self) -> bool:
@@ -261,6 +282,19 @@ class SumTerm(Term):
     def scaled(self, factor: float) -> SumTerm:
         """Return the sum times a factor."""
         return SumTerm(tuple(term.scaled(factor) for term in self.terms))
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether every summand is."""
+        return all(term.smoothable for term in self.terms)
+
+    def smoothed(self, width: float) -> SumTerm:
+        """Return the sum of the rounded summands."""
+        return SumTerm(tuple(term.smoothed(width) for term in self.terms))
+
+    def slack(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return the sum of the slacks."""
+        return np.sum([term.slack(scores, auxiliary) for term in self.terms], axis=0)
 
     def weak_curvature(self) -> Array:
         """Return the sum of the summands' bounds."""

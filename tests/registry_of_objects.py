@@ -5,34 +5,81 @@ been forgotten.
 """
 
 import inspect
+from functools import partial
 
 import numpy as np
 
 import fairconstrained.penalties as penalties
 from fairconstrained.constraints import (
+    BalancedRate,
+    BoundedGroupLoss,
     DemographicParity,
+    DisparateImpact,
     EqualizedOdds,
     EqualOpportunity,
+    ErrorRateParity,
+    GroupAUCParity,
+    InterGroupAUCParity,
+    IntersectionalLossParity,
+    IntraGroupAUCParity,
+    MinorityRate,
+    PartialDemographicParity,
     PredictiveEquality,
+    ROCParity,
+    WeakPartialDemographicParity,
 )
-from fairconstrained.domains import Box, L1Ball, L2Ball, WholeSpace
+from fairconstrained.domains import Blocks, Box, L1Ball, L2Ball, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.losses import Hinge, Logistic, Quadratic, TruncatedLogistic
+from fairconstrained.losses import Hinge, Logistic, Quadratic, SquaredHinge, TruncatedLogistic
+from fairconstrained.objectives import PairwiseLoss, PartialAUC
+from fairconstrained.partial import Clip
 from fairconstrained.penalties import L1, L2, SCAD, Linear, Proximity, Sum, Zero
-from fairconstrained.scalar import Identity, Indicator, Parabola, PositivePart, SumFunction
-from fairconstrained.surrogates import Ramp, Sigmoid
+from fairconstrained.scalar import (
+    Identity,
+    Indicator,
+    Parabola,
+    PositivePart,
+    Reflected,
+    Rounded,
+    SumFunction,
+)
+from fairconstrained.surrogates import Ramp, ShiftedSquare, Sigmoid
 
 N_VARIABLES = 4  # of the penalties and domains below
 
 SURROGATES = [Sigmoid(), Sigmoid(scale=0.3), Ramp(), Ramp(scale=2.5)]
-LOSSES = [Logistic(), TruncatedLogistic(), TruncatedLogistic(alpha=0.5), Hinge(), Quadratic()]
+LOSSES = [
+    Logistic(),
+    TruncatedLogistic(),
+    TruncatedLogistic(alpha=0.5),
+    Hinge(),
+    SquaredHinge(),
+    Quadratic(),
+]
+OBJECTIVES = [
+    PairwiseLoss(),
+    PairwiseLoss("squared_hinge"),
+    PairwiseLoss("hinge"),
+    PairwiseLoss("logistic"),
+    PairwiseLoss("truncated_logistic", max_pairs=7),
+    PartialAUC(ranks=(0.0, 0.4)),
+    PartialAUC(ranks=(0.25, 0.7)),
+    PartialAUC(ranks=(0.1, 0.6), loss="squared_hinge"),
+    PartialAUC(ranks=(0.0, 1.0)),
+]
 OTHER_FUNCTIONS = [
     Indicator(),
+    ShiftedSquare(),
     Identity(),
     Parabola(1.5),
     Parabola(0.0),
     PositivePart(-0.5, 2.0),
     SumFunction(Sigmoid(), Parabola(0.2)),
+    Clip(-0.3, 0.8),
+    Reflected(Sigmoid(0.5)),
+    Reflected(Ramp()),
+    Rounded(Hinge(), 0.4),
+    Rounded(Ramp(), 0.4),
 ]
 SCALAR_FUNCTIONS = SURROGATES + LOSSES + OTHER_FUNCTIONS
 
@@ -57,9 +104,12 @@ DOMAINS = [
     L1Ball(1.5),
     L1Ball(),
     L2Ball(1.5),
+    Blocks(L2Ball(1.0), 2),
+    Blocks(Box(-0.5, 1.0), 4),
     LeadingDomain(L1Ball(1.0), 3),
     LeadingDomain(L2Ball(1.0), 2),
     LeadingDomain(Box(-0.5, 0.5), 2),
+    LeadingDomain(Blocks(L2Ball(0.5), 1), 3),
 ]
 
 CONSTRAINTS = [
@@ -67,6 +117,45 @@ CONSTRAINTS = [
     for kind in (DemographicParity, EqualOpportunity, PredictiveEquality, EqualizedOdds)
     for surrogate in ("sigmoid", Ramp(2.0))
     for against in ("pairs", "overall")
+]
+CONSTRAINTS += [
+    kind(0.1, surrogate=surrogate, against=against)
+    for kind in (GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity)
+    for surrogate in ("quadratic", "sigmoid", Ramp(2.0))
+    for against in ("pairs", "overall")
+]
+CONSTRAINTS += [
+    kind(surrogate=surrogate, against=against, **settings)
+    for kind, settings in (
+        (ErrorRateParity, {"kappa": 0.1}),
+        (ErrorRateParity, {"ratio": 0.9}),
+        (EqualizedOdds, {"ratio": 0.8}),
+        (DisparateImpact, {}),
+        (BalancedRate, {"r": 0.8, "beta": 0.7}),
+    )
+    for surrogate in ("sigmoid", Ramp(2.0))
+    for against in ("pairs", "overall")
+]
+CONSTRAINTS += [
+    MinorityRate(0.2),
+    MinorityRate(surrogate=Ramp(2.0)),
+    BoundedGroupLoss(0.6),
+    BoundedGroupLoss(0.6, loss=TruncatedLogistic()),
+    BoundedGroupLoss(0.9, loss=Hinge()),
+    IntersectionalLossParity(0.1),
+    IntersectionalLossParity(0.1, loss="logistic"),
+    IntersectionalLossParity(0.1, loss=TruncatedLogistic(), average=True),
+]
+CONSTRAINTS += [
+    make(0.1, surrogate=surrogate)
+    for make in (
+        partial(ROCParity, thresholds=[0.3, -1.0, 1.5]),
+        partial(ROCParity, thresholds=[0.0, 0.7], against="overall"),
+        partial(PartialDemographicParity, ranks=(0.1, 0.6), n_ranks=3),
+        partial(WeakPartialDemographicParity, ranks=(0.35, 0.65)),
+        WeakPartialDemographicParity,
+    )
+    for surrogate in ("sigmoid", Ramp(2.0))
 ]
 
 

@@ -10,7 +10,7 @@ from registry_of_objects import DOMAINS, N_VARIABLES, label, missing
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from fairconstrained.domains import Box, Domain, L1Ball, L2Ball, Leading, WholeSpace
+from fairconstrained.domains import Blocks, Box, Domain, L1Ball, L2Ball, Leading, WholeSpace
 
 # Quarters: the faces of the sets are met often, and no point is nearly but not quite on one.
 vectors = arrays(float, N_VARIABLES, elements=st.integers(-12, 12).map(lambda k: k / 4.0))
@@ -24,6 +24,8 @@ def contains(domain, w):
     """Say whether w is in the set, by its definition."""
     if isinstance(domain, Leading):
         return contains(domain.domain, w[: domain.size])
+    if isinstance(domain, Blocks):
+        return all(contains(domain.domain, block) for block in np.split(w, domain.n_blocks))
     if isinstance(domain, Box):
         return np.all((w >= domain.lower) & (w <= domain.upper))
     if isinstance(domain, L1Ball):
@@ -119,7 +121,9 @@ def test_what_the_residual_adds_is_in_the_normal_cone(domain, target, gradient, 
 @given(target=vectors)
 def test_bounds_are_those_of_a_box(domain, target):
     bounds = domain.bounds(N_VARIABLES)
-    box = domain.domain if isinstance(domain, Leading) else domain
+    box = domain
+    while isinstance(box, Leading | Blocks):
+        box = box.domain
     assert (bounds is None) == isinstance(box, L1Ball | L2Ball)
     if bounds is not None:
         assert_array_equal(domain.project(target), np.clip(target, *bounds))

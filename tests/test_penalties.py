@@ -46,8 +46,9 @@ def test_gradient_lies_between_the_one_sided_differences(penalty, w):
     behind, ahead = slopes(penalty, w)
     gradient = penalty.gradient(w)
     assert gradient.shape == w.shape
-    assert np.all(np.minimum(behind, ahead) - 1e-7 <= gradient)
-    assert np.all(gradient <= np.maximum(behind, ahead) + 1e-7)
+    # where the second derivative jumps both can miss to one side: by its size, at most 1, times h
+    assert np.all(np.minimum(behind, ahead) - 1e-6 <= gradient)
+    assert np.all(gradient <= np.maximum(behind, ahead) + 1e-6)
 
 
 @each(ALL)

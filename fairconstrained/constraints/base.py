@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from fairconstrained.cells import CellMeans
 from fairconstrained.evaluation import Part
 from fairconstrained.groups import Groups
 from fairconstrained.scalar import Array
 from fairconstrained.terms import Term
+
+
+@dataclass(frozen=True, eq=False)
+class KnownRows:
+    """The unconstrained model on some of the training rows."""
+
+    unconstrained: Any
+    rows: Array
+
+    @property
+    def scores(self) -> Array:
+        """Its scores."""
+        return np.asarray(self.unconstrained.scores[self.rows])
 
 
 class Constraint(BaseEstimator, ABC):
@@ -30,9 +46,13 @@ class Constraint(BaseEstimator, ABC):
     ----------
     needs_groups : bool
         Whether the training rows must have groups.
+    of_rates : bool
+        Whether it compares groups' rates of decisions in fixed proportions, so that what the
+        population has is known from binomials.
     """
 
     needs_groups: ClassVar[bool] = True
+    of_rates: bool = False
     kappa: float | None
     surrogate: Any
 
@@ -70,6 +90,49 @@ class Constraint(BaseEstimator, ABC):
             rows. For constraints that are about where its scores lie.
         """
         return Part(model, self.bind(data.y, data.groups, data.sample_weight))
+
+    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[Part]:
+        """Return the constraint's parts: `place` for each grouping of the rows.
+
+        That is one, or one per sensitive attribute where these are on their own
+        (``combine="marginal"``).
+
+        Parameters
+        ----------
+        model, data, unconstrained
+            See `place`.
+        """
+        if data.groups is None:
+            return [self.place(model, data, unconstrained)]
+        return [
+            self.place_known(model, replace(data, groups=groups), unconstrained)
+            for groups in data.groups.separate
+        ]
+
+    def place_known(self, model: Any, data: Any, unconstrained: Any) -> Part:
+        """Return `place` on the rows whose group is known: the others are in no cell.
+
+        Parameters
+        ----------
+        model, data, unconstrained
+            See `place`.
+        """
+        if data.groups is None or data.groups.known.all():
+            return self.place(model, data, unconstrained)
+        rows = np.flatnonzero(data.groups.known)
+        known = replace(
+            data,
+            X=data.X[rows],
+            y=data.y[rows],
+            groups=data.groups.take(rows),
+            sample_weight=data.sample_weight[rows],
+        )
+        part_of = model.on(known.X)
+        part = self.place(part_of, known, KnownRows(unconstrained, rows))
+        if part.model is part_of and isinstance(part.term, CellMeans):
+            term = part.term.among(rows, model.n_rows)  # one model, one pass over the data
+            part = replace(part, model=model, term=term)
+        return part
 
     def with_defaults(self, **defaults: Any) -> Self:
         """Return a copy in which every hyperparameter that is None has the value given here."""

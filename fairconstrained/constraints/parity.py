@@ -2,58 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 
-from fairconstrained.cells import CellMeans, cell_matrix
+from fairconstrained.cells import CellMeans
 from fairconstrained.constraints.base import Constraint, check_kappa
-from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.constraints.measures import (
+    ALL_ROWS,
+    COMPARISONS,
+    NEGATIVES,
+    POSITIVES,
+    Event,
+    Form,
+    Measures,
+    at_least,
+    compared,
+    difference,
+    means,
+    number_between,
+    warn_if_alone,
+)
 from fairconstrained.groups import Groups, check_groups
 from fairconstrained.registry import check_option, resolve
 from fairconstrained.scalar import Array
 from fairconstrained.surrogates import SURROGATES, Surrogate
-
-
-@dataclass(frozen=True)
-class Event:
-    """A condition on the label under which rates are compared: a name and the labels it keeps."""
-
-    name: str
-    labels: tuple[int, ...]
-
-
-ALL_ROWS = Event("", (-1, 1))
-POSITIVES = Event(" | label +1", (1,))
-NEGATIVES = Event(" | label -1", (-1,))
-
-
-def _against_pairs(shares: Array, rates: list[str], overall: str) -> tuple[Any, list[str]]:
-    """Return the rows e_a - e_b for every ordered pair of groups, and what they say."""
-    n = len(shares)
-    first, second = np.nonzero(~np.eye(n, dtype=bool))
-    ends = np.arange(0, 2 * len(first) + 1, 2)
-    signs = np.tile([1.0, -1.0], len(first))
-    rows = sp.csr_array((signs, np.column_stack([first, second]).ravel(), ends), (len(first), n))
-    return rows, [f"{rates[a]} - {rates[b]}" for a, b in zip(first, second, strict=True)]
-
-
-def _against_overall(shares: Array, rates: list[str], overall: str) -> tuple[Any, list[str]]:
-    """Return the rows +-(e_a - shares) for every group, and what they say."""
-    n = len(shares)
-    if n < 2:
-        return sp.csr_array((0, n)), []
-    gaps = np.eye(n) - shares
-    says = [f"{rate} - {overall}" for rate in rates] + [f"{overall} - {rate}" for rate in rates]
-    return sp.csr_array(np.concatenate([gaps, -gaps])), says
-
-
-Comparison = Callable[[Array, list[str], str], tuple[Any, list[str]]]
-_COMPARISONS: dict[str, Comparison] = {"pairs": _against_pairs, "overall": _against_overall}
 
 
 class RateParity(Constraint):
@@ -64,6 +37,7 @@ class RateParity(Constraint):
         \qquad \mathrm{rate}_a - \mathrm{rate}_b \le \kappa \quad \text{for all } a \ne b,
 
     for every event E of the class; the absolute value is split into two one-sided constraints.
+    With `ratio` it is :math:`\mathrm{rate}_a \ge \text{ratio} \cdot \mathrm{rate}_b` instead.
     Subclasses name their events.
 
     Parameters
@@ -74,16 +48,37 @@ class RateParity(Constraint):
         sigma. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the rate of all rows of the event.
+    ratio : float or None, default=None
+        In place of kappa: the least ratio allowed of any two rates that are compared, in [0, 1].
+        The gap of decisions is then the shortfall 1 - rate_a / rate_b, to be compared with
+        1 - ratio.
     """
 
     events: ClassVar[tuple[Event, ...]] = ()
 
     def __init__(
-        self, kappa: float | None = None, *, surrogate: Any = None, against: str = "pairs"
+        self,
+        kappa: float | None = None,
+        *,
+        surrogate: Any = None,
+        against: str = "pairs",
+        ratio: float | None = None,
     ):
         self.kappa = kappa
         self.surrogate = surrogate
         self.against = against
+        self.ratio = ratio
+
+    @property
+    def of_rates(self) -> bool:  # type: ignore[override]
+        """Whether groups are compared with each other: the overall rate depends on their shares."""
+        return self.against == "pairs"
+
+    def with_defaults(self, **defaults: Any) -> Self:
+        """Return a copy with the values given here where it has none; a ratio needs no kappa."""
+        if self.ratio is not None:
+            defaults.pop("kappa", None)
+        return super().with_defaults(**defaults)
 
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> CellMeans:
         """Return the term with one output per event and ordered pair of groups.
@@ -100,7 +95,8 @@ class RateParity(Constraint):
         Raises
         ------
         ValueError
-            If kappa, the surrogate's name or `against` is not valid, or groups are missing.
+            If kappa, ratio, the surrogate's name or `against` is not valid, kappa and ratio are
+            both given, or groups are missing.
 
         Warns
         -----
@@ -108,54 +104,34 @@ class RateParity(Constraint):
             If a group has no rows in an event, or an event has fewer than two groups.
         """
         groups = check_groups(groups, len(y))
-        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        form = self._form()
         surrogate = resolve("surrogate", self.surrogate or "sigmoid", SURROGATES, Surrogate)
-        compare = check_option("against", self.against, _COMPARISONS)
-        bound = [self._bind_event(e, y, groups, sample_weight, compare) for e in self.events]
-        cells, combinations, says = zip(*bound, strict=True)
-        combination = sp.csr_array(sp.block_diag(combinations, format="csr"))
-        return CellMeans(
-            cells=sp.csc_array(sp.vstack(cells, format="csc")),
-            function=surrogate,
-            combination=combination,
-            offset=np.full(combination.shape[0], kappa),
-            names=tuple(f"{name} <= {kappa:g}" for names in says for name in names),
-        )
+        against = check_option("against", self.against, COMPARISONS)
+        measures = self._measures(np.asarray(y), groups, np.asarray(sample_weight))
+        for one in measures:
+            warn_if_alone(one, type(self).__name__)
+        return compared(measures, against, form, surrogate)
 
-    def _bind_event(
-        self, event: Event, y: Array, groups: Groups, sample_weight: Array, compare: Comparison
-    ) -> tuple[Any, Any, list[str]]:
-        """Return the cells of an event, how they combine, and what the combinations say."""
-        inside = np.isin(y, event.labels)
-        counts = np.bincount(groups.codes[inside], minlength=len(groups))
-        present = np.flatnonzero(counts)
-        self._warn_if_vacuous(event, groups, counts)
-        position = np.full(len(groups), -1)
-        position[present] = np.arange(len(present))
-        codes = np.where(inside, position[groups.codes], -1)
-        cells = cell_matrix(codes, sample_weight, len(present))
-        totals = np.bincount(codes[inside], sample_weight[inside], minlength=len(present))
-        shares = totals / max(totals.sum(), np.finfo(float).tiny)
-        rates = [f"rate({groups.names[k]}{event.name})" for k in present]
-        return cells, *compare(shares, rates, f"rate(all{event.name})")
+    def _form(self) -> Form:
+        """Return what is asked of two rates."""
+        if self.ratio is None:
+            return difference(check_kappa(0.05 if self.kappa is None else self.kappa))
+        if self.kappa is not None:
+            raise ValueError(
+                f"{type(self).__name__}: kappa={self.kappa!r} bounds a difference and "
+                f"ratio={self.ratio!r} a ratio; give one of them."
+            )
+        return at_least(number_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed"))
 
-    def _warn_if_vacuous(self, event: Event, groups: Groups, counts: Array) -> None:
+    def _measures(self, y: Array, groups: Groups, weight: Array) -> list[Measures]:
+        """Return the groups' rates in every event."""
         kind = type(self).__name__
-        for k in np.flatnonzero(counts == 0):
-            warnings.warn(
-                f"{kind}: the cell 'group {groups.names[k]}{event.name}' has no rows; "
-                "nothing is asked of it.",
-                VacuousConstraintWarning,
-                stacklevel=2,
-            )
-        if np.count_nonzero(counts) < 2:
-            found = [str(groups.names[k]) for k in np.flatnonzero(counts)]
-            warnings.warn(
-                f"{kind}: fewer than two groups have rows in the cell 'all groups{event.name}' "
-                f"(found: {', '.join(found) or 'none'}); there is nothing to compare.",
-                VacuousConstraintWarning,
-                stacklevel=2,
-            )
+
+        def rates(event: Event) -> Measures:
+            codes = np.where(np.isin(y, event.labels), groups.codes, -1)
+            return means(codes, weight, groups, "rate", event, kind)
+
+        return [rates(event) for event in self.events]
 
 
 class DemographicParity(RateParity):
@@ -171,6 +147,8 @@ class DemographicParity(RateParity):
         What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
+    ratio : float or None, default=None
+        In place of kappa: the least ratio allowed, in [0, 1]; see :class:`RateParity`.
 
     References
     ----------
@@ -205,6 +183,8 @@ class EqualOpportunity(RateParity):
         What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
+    ratio : float or None, default=None
+        In place of kappa: the least ratio allowed, in [0, 1]; see :class:`RateParity`.
 
     References
     ----------
@@ -237,6 +217,8 @@ class PredictiveEquality(RateParity):
         What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
+    ratio : float or None, default=None
+        In place of kappa: the least ratio allowed, in [0, 1]; see :class:`RateParity`.
 
     References
     ----------
@@ -269,6 +251,8 @@ class EqualizedOdds(RateParity):
         What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
+    ratio : float or None, default=None
+        In place of kappa: the least ratio allowed, in [0, 1]; see :class:`RateParity`.
 
     References
     ----------

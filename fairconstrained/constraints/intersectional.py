@@ -1,0 +1,248 @@
+"""Parity of losses over many groups that may overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.cells import CellMeans, cell_matrix
+from fairconstrained.constraints.base import Constraint, check_kappa
+from fairconstrained.constraints.losses import LossMeans
+from fairconstrained.constraints.measures import number_between, warn_vacuous
+from fairconstrained.evaluation import Part
+from fairconstrained.groups import Groups, check_groups
+from fairconstrained.losses import LOSSES, Loss
+from fairconstrained.registry import check_option, resolve
+from fairconstrained.scalar import Array
+
+Members = Iterator[tuple[str, Array]]
+
+
+def _crossed(groups: Groups, thresholds: Any) -> Members:
+    """Yield the library's groups: intersections, or every attribute's with combine="marginal"."""
+    for one in groups.separate:
+        for k, name in enumerate(one.names):
+            yield str(name), one.codes == k
+
+
+def _by_column(groups: Groups, thresholds: Any) -> Members:
+    """Yield a group for every column: the rows where it is true."""
+    for column in groups.columns:
+        strange = [name for name in column.names.tolist() if name not in (0, 1)]
+        if strange:
+            raise ValueError(
+                f"membership='columns' needs columns of True and False (or 1 and 0), one per "
+                f"group; {column.title!r} holds {strange[0]!r}."
+            )
+        yield column.title, column.names.astype(bool)[column.codes]
+
+
+def _above_thresholds(groups: Groups, thresholds: Any) -> Members:
+    """Yield the rows above one threshold in every column, for all combinations of thresholds."""
+    above = [_columns_above(column, thresholds) for column in groups.columns]
+    for chosen in product(*above):
+        inside = chosen[0][1]
+        for _, rows in chosen[1:]:
+            inside = inside & rows
+        yield " & ".join(name for name, _ in chosen), inside
+
+
+def _columns_above(column: Groups, thresholds: Any) -> list[tuple[str, Array]]:
+    """Return which rows of a numeric column are above each threshold."""
+    try:
+        values = column.names.astype(float)
+    except ValueError as error:
+        raise ValueError(
+            f"membership='thresholds' needs numbers; {column.title!r} holds "
+            f"{column.names.tolist()[0]!r}."
+        ) from error
+    cuts = _cuts(values, thresholds)
+    return [(f"{column.title} > {cut:g}", (values > cut)[column.codes]) for cut in cuts]
+
+
+def _cuts(values: Array, thresholds: Any) -> Array:
+    """Return the thresholds: as they are, or so many of equal distance over the values' range."""
+    if isinstance(thresholds, Integral) and int(thresholds) >= 1 and thresholds is not True:
+        return np.linspace(values.min(), values.max(), int(thresholds), endpoint=False)
+    given = list(thresholds) if isinstance(thresholds, Sequence | np.ndarray) else [None]
+    if not given or not all(isinstance(one, Real) and np.isfinite(float(one)) for one in given):
+        raise ValueError(
+            "thresholds must be an integer >= 1 (so many per column, of equal distance) or a list "
+            f"of numbers; got {thresholds!r}."
+        )
+    return np.asarray(given, dtype=float)
+
+
+_MEMBERSHIP: dict[str, Callable[[Groups, Any], Members]] = {
+    "crossed": _crossed,
+    "columns": _by_column,
+    "thresholds": _above_thresholds,
+}
+
+
+class IntersectionalLossParity(Constraint):
+    r"""No group, of many that may overlap, has a mean loss far above that of all rows.
+
+    .. math::
+        \frac{\sum_{i \in G} w_i\, \ell(y_i s_i)}{\sum_{i \in G} w_i}
+        - \frac{\sum_i w_i\, \ell(y_i s_i)}{\sum_i w_i} \le \kappa
+        \quad \text{for every group } G,
+
+    or for the average of the left-hand sides over the groups. Rows that are members of the same
+    groups are one cell, so that the rows are read once however many groups there are. What
+    decisions show is the error rate of a group less that of all rows.
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest excess of a group's mean loss, in [0, 1]. None takes the estimator's, or 0.05
+        outside of one.
+    loss : {"hinge", "logistic", "truncated_logistic", "quadratic"} or Loss, default="hinge"
+        The loss; the paper's is the hinge loss. With a smooth one ("logistic") more solvers apply.
+    membership : {"crossed", "columns", "thresholds"}, default="crossed"
+        What the groups are. "crossed": those of every other constraint, rows that agree in all
+        sensitive columns (with ``combine="marginal"``: the groups of all columns). "columns": every
+        sensitive column is a group, true for its members. "thresholds": the columns are numbers,
+        and a group is the rows that are above one threshold in each, for all combinations.
+    thresholds : int or list of float, default=10
+        For "thresholds": so many per column, of equal distance from the column's least value on, or
+        the thresholds themselves.
+    min_share : float, default=0.01
+        Groups with at most this share of the weight are left out, in [0, 1).
+    average : bool, default=False
+        Whether the average over the groups is bounded, not each of them.
+
+    References
+    ----------
+    PLADA, equation (18) and section 5.3 (the average), appendix D (thresholds).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import IntersectionalLossParity
+    >>> y, ones = np.array([1, -1, 1, -1]), np.ones(4)
+    >>> members = np.array([[1, 0], [1, 1], [0, 1], [0, 0]], dtype=bool)  # they share a row
+    >>> term = IntersectionalLossParity(0.1, membership="columns").bind(y, members, ones)
+    >>> term.names
+    ('loss(attribute 0) - loss(all) <= 0.1', 'loss(attribute 1) - loss(all) <= 0.1')
+    >>> percentages = np.array([[0.0, 0.9], [0.2, 0.8], [0.5, 0.1], [1.0, 0.0]])
+    >>> parity = IntersectionalLossParity(membership="thresholds", thresholds=[0.1, 0.4])
+    >>> parity.bind(y, percentages, ones).names[0]
+    'loss(attribute 0 > 0.1 & attribute 1 > 0.1) - loss(all) <= 0.05'
+    """
+
+    def __init__(
+        self,
+        kappa: float | None = None,
+        *,
+        loss: Any = "hinge",
+        membership: str = "crossed",
+        thresholds: Any = 10,
+        min_share: float = 0.01,
+        average: bool = False,
+    ):
+        self.kappa = kappa
+        self.loss = loss
+        self.membership = membership
+        self.thresholds = thresholds
+        self.min_share = min_share
+        self.average = average
+
+    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[Part]:
+        """Return one part for the groups of all attributes: they may overlap here."""
+        return [self.place_known(model, data, unconstrained)]
+
+    def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> CellMeans:
+        """Return the term with one output per group, or one for their average.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            The labels, -1 or +1.
+        groups : Groups or array-like of shape (n_rows,) or (n_rows, n_columns)
+            The sensitive columns; what they mean is up to `membership`.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+
+        Raises
+        ------
+        ValueError
+            If a parameter is not valid, or the columns do not suit `membership`.
+
+        Warns
+        -----
+        VacuousConstraintWarning
+            If a group has no rows, or none has more than `min_share`.
+        """
+        groups = check_groups(groups, len(y), combine="marginal")
+        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        least = number_between("min_share", self.min_share, 0.0, 1.0, "a share of the weight")
+        loss = resolve("loss", self.loss, LOSSES, Loss)
+        membership = check_option("membership", self.membership, _MEMBERSHIP)
+        if not isinstance(self.average, bool | np.bool_):
+            raise ValueError(f"average must be True or False; got {self.average!r}.")
+        weight = np.asarray(sample_weight, dtype=float)
+        names, members = self._members(membership(groups, self.thresholds), weight, least)
+        atoms, rows = _atoms(members, weight)
+        if self.average and names:
+            rows, names = sp.csr_array(rows.mean(axis=0)[None, :]), ["every group, on average"]
+        # The mean over all rows is a cell of its own: made of the others, it would fill R.
+        everybody = sp.csc_array((weight / weight.sum())[None, :])
+        less_all = sp.csr_array(-np.ones((len(names), 1)))
+        return LossMeans(
+            cells=sp.csc_array(sp.vstack([atoms, everybody], format="csc")),
+            function=loss,
+            combination=sp.csr_array(sp.hstack([rows, less_all])),
+            offset=np.full(len(names), kappa),
+            signs=np.asarray(y, dtype=float),
+            names=tuple(f"loss({name}) - loss(all) <= {kappa:g}" for name in names),
+        )
+
+    def _members(self, found: Members, weight: Array, least: float) -> tuple[list[str], Any]:
+        """Return the names and the members, (n_groups, n_rows), of the groups that are large."""
+        kind, names, rows = type(self).__name__, [], []
+        for name, inside in found:
+            share = weight[inside].sum() / weight.sum()
+            if share > least:
+                names.append(name)
+                rows.append(sp.csr_array(inside[None, :].astype(float)))
+            elif not share and self.membership != "thresholds":
+                warn_vacuous(
+                    f"{kind}: the cell 'group {name}' has no rows; nothing is asked of it."
+                )
+        if not names:
+            warn_vacuous(
+                f"{kind}: no group has more than min_share={least:g} of the rows; nothing is asked."
+            )
+            return [], sp.csr_array((0, len(weight)))
+        return names, sp.csr_array(sp.vstack(rows, format="csr"))
+
+
+def _atoms(members: Any, weight: Array) -> tuple[Any, Any]:
+    """Return cells of rows that are in the same groups, and how groups are made of them.
+
+    Parameters
+    ----------
+    members : CSR of shape (n_groups, n_rows)
+        Ones where a row is in a group.
+    weight : ndarray of shape (n_rows,)
+        The weights of the rows.
+
+    Returns
+    -------
+    cells : CSC of shape (n_cells, n_rows)
+    rows : CSR of shape (n_groups, n_cells)
+        The share of each cell in the weight of the group.
+    """
+    pattern = members.T @ np.random.default_rng(0).standard_normal(members.shape[0])
+    _, first, codes = np.unique(pattern, return_index=True, return_inverse=True)
+    codes = np.ravel(codes)
+    totals = np.bincount(codes, weight)
+    inside = sp.csr_array(members[:, first]) * totals[None, :]
+    rows = sp.csr_array(sp.diags_array(1.0 / inside.sum(axis=1)) @ inside)
+    return cell_matrix(codes, weight, len(totals)), rows

@@ -1,0 +1,135 @@
+"""Constraints on the mean loss of groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.cells import CellMeans
+from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.measures import (
+    ALL_ROWS,
+    alone,
+    at_most,
+    compared,
+    means,
+    number_between,
+)
+from fairconstrained.groups import Groups, check_groups
+from fairconstrained.losses import LOSSES, Loss
+from fairconstrained.registry import resolve
+from fairconstrained.scalar import Array, Indicator
+
+
+@dataclass(frozen=True, eq=False)
+class LossMeans(CellMeans):
+    r"""Affine functions of mean losses; what decisions show of a loss is whether they are wrong.
+
+    `signs` are the labels. `strict` puts the error rate in place of every mean loss: with A, split
+    by label, :math:`A\, 1\{\text{error}\} = A^- 1\{s > 0\} + A^+ (1 - 1\{s > 0\})`.
+    """
+
+    @classmethod
+    def of(cls, term: CellMeans) -> LossMeans:
+        """Return the same term, as one of losses."""
+        return cls(**{field.name: getattr(term, field.name) for field in fields(CellMeans)})
+
+    def strict(self) -> CellMeans:
+        """Return the term with error rates in place of losses."""
+        assert self.signs is not None
+        positive = (self.signs > 0).astype(float)
+        by_label = [self._reweighted(self.cells, keep) for keep in (1.0 - positive, positive)]
+        combination = sp.csr_array(self.combination)
+        return CellMeans(
+            cells=sp.csc_array(sp.vstack(by_label, format="csc")),
+            function=Indicator(),
+            combination=sp.csr_array(sp.hstack([combination, -combination])),
+            offset=self.offset,
+            names=self.names,
+            constant=self.constant + combination @ (self.cells @ positive),
+        )
+
+
+class BoundedGroupLoss(Constraint):
+    r"""Bounded group loss: the mean loss of every group is at most a bound.
+
+    .. math::
+        \frac{\sum_{i \in k} w_i\, \ell(y_i s_i)}{\sum_{i \in k} w_i} \le \text{bound}
+        \quad \text{for every group } k.
+
+    Convex where the loss is: whatever is found is the best there is. What decisions show is the
+    largest error rate of a group. The hinge loss is at least the error, so that its bound holds for
+    error rates as well; so is the logistic loss divided by log 2.
+
+    Parameters
+    ----------
+    bound : float or None, default=None
+        The largest mean loss allowed, in the units of the loss, >= 0. None takes the estimator's
+        kappa, or 0.5 outside of one.
+    loss : {"logistic", "truncated_logistic", "hinge", "quadratic"}, Loss or None, default=None
+        The loss. None takes the estimator's, or the logistic loss (in nats) outside of one.
+
+    References
+    ----------
+    A. Agarwal, M. Dudik, Z. S. Wu, "Fair regression: quantitative definitions and reduction-based
+    algorithms", ICML 2019; fairlearn's ``BoundedGroupLoss``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import BoundedGroupLoss
+    >>> term = BoundedGroupLoss(bound=0.6).bind(
+    ...     np.array([1, -1, 1, -1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names
+    ('loss(a) <= 0.6', 'loss(b) <= 0.6')
+    >>> term.value(np.zeros(4)).round(3)  # log 2 - 0.6
+    array([0.093, 0.093])
+    """
+
+    def __init__(self, bound: float | None = None, *, loss: Any = None):
+        self.bound = bound
+        self.loss = loss
+
+    @property
+    def kappa(self) -> float | None:  # type: ignore[override]
+        """The bound: None where the estimator's kappa is it."""
+        return self.bound
+
+    def with_defaults(self, **defaults: Any) -> Self:
+        """Return a copy with the values given here where it has none; kappa becomes the bound."""
+        return super().with_defaults(**{"bound": defaults.get("kappa"), **defaults})
+
+    def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> CellMeans:
+        """Return the term with one output per group.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            The labels, -1 or +1.
+        groups : Groups or array-like of shape (n_rows,)
+            The groups.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+
+        Raises
+        ------
+        ValueError
+            If the bound or the loss is not valid.
+
+        Warns
+        -----
+        VacuousConstraintWarning
+            If a group has no rows.
+        """
+        groups = check_groups(groups, len(y))
+        bound = 0.5 if self.bound is None else self.bound
+        bound = number_between("bound", bound, 0.0, np.finfo(float).max, "a mean loss")
+        loss = resolve("loss", self.loss or "logistic", LOSSES, Loss)
+        weight = np.asarray(sample_weight, dtype=float)
+        losses = means(groups.codes, weight, groups, "loss", ALL_ROWS, type(self).__name__)
+        labels = np.asarray(y, dtype=float)
+        return LossMeans.of(compared([losses], alone, at_most(bound), loss, signs=labels))

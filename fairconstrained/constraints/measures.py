@@ -1,0 +1,331 @@
+"""What constraints compare: a number for each group, made of averages over cells of rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.cells import CellMeans, cell_matrix
+from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.groups import Groups
+from fairconstrained.scalar import Array, ScalarFunction
+from fairconstrained.terms import NO_AUXILIARY
+
+
+@dataclass(frozen=True)
+class Event:
+    """A condition on the label under which rates are compared: a name and the labels it keeps."""
+
+    name: str
+    labels: tuple[int, ...]
+
+
+ALL_ROWS = Event("", (-1, 1))
+POSITIVES = Event(" | label +1", (1,))
+NEGATIVES = Event(" | label -1", (-1,))
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    r"""A number for each group, :math:`m = M A \phi(s) + d`, for instance its rate.
+
+    Parameters
+    ----------
+    cells : CSC of shape (n_cells, n_rows)
+        A, as in :class:`~fairconstrained.cells.CellMeans`.
+    shares : ndarray of shape (n_groups,)
+        The groups' shares of the weight; they average the groups' numbers to that of all rows.
+    what : str
+        What the numbers are, for messages: "rate", "error".
+    groups : list of str
+        The groups' names.
+    event : Event
+        The rows they are about.
+    combination : CSR of shape (n_groups, n_cells) or None, default=None
+        M; None is the identity: a cell for each group.
+    constant : ndarray of shape (n_groups,) or float, default=0.0
+        d.
+    """
+
+    cells: Any
+    shares: Array
+    what: str
+    groups: list[str]
+    event: Event = ALL_ROWS
+    combination: Any = None
+    constant: Array | float = 0.0
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.groups)
+
+    @property
+    def names(self) -> list[str]:
+        """What each number is, for instance "rate(a | label +1)"."""
+        return [f"{self.what}({group}{self.event.name})" for group in self.groups]
+
+    @property
+    def overall(self) -> str:
+        """What the number of all rows is."""
+        return f"{self.what}(all{self.event.name})"
+
+    def combined(self, rows: Any) -> tuple[Any, Array]:
+        """Return how rows over the groups are made of the cells, and their constants."""
+        constant = rows @ np.broadcast_to(self.constant, len(self))
+        return (rows if self.combination is None else rows @ self.combination), constant
+
+
+def means(
+    codes: Array, weight: Array, groups: Groups, what: str, event: Event, kind: str
+) -> Measures:
+    """Return the mean of every group within an event; groups without rows there are left out.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n_rows,)
+        The group of each row, -1 outside of the event.
+    weight : ndarray of shape (n_rows,)
+        The weights of the rows.
+    groups : Groups
+        The groups' names.
+    what : str
+        What is averaged, for messages.
+    event : Event
+        Called so in messages.
+    kind : str
+        The constraint, for messages.
+
+    Warns
+    -----
+    VacuousConstraintWarning
+        If a group has no rows; the message names the cell.
+    """
+    inside = codes >= 0
+    counts = np.bincount(codes[inside], minlength=len(groups))
+    present = np.flatnonzero(counts)
+    for k in np.flatnonzero(counts == 0):
+        warn_vacuous(
+            f"{kind}: the cell 'group {groups.names[k]}{event.name}' has no rows; "
+            "nothing is asked of it."
+        )
+    position = np.full(len(groups), -1)
+    position[present] = np.arange(len(present))
+    codes = np.where(inside, position[codes], -1)
+    totals = np.bincount(codes[inside], weight[inside], minlength=len(present))
+    return Measures(
+        cell_matrix(codes, weight, len(present)),
+        totals / max(totals.sum(), np.finfo(float).tiny),
+        what,
+        [str(groups.names[k]) for k in present],
+        event,
+    )
+
+
+def warn_vacuous(message: str) -> None:
+    """Warn that nothing is asked of a cell."""
+    warnings.warn(message, VacuousConstraintWarning, stacklevel=2)
+
+
+def warn_if_alone(measures: Measures, kind: str) -> None:
+    """Warn if fewer than two groups have rows in an event."""
+    if len(measures) < 2:
+        warn_vacuous(
+            f"{kind}: fewer than two groups have rows in the cell 'all groups"
+            f"{measures.event.name}' (found: {', '.join(measures.groups) or 'none'}); there is "
+            "nothing to compare."
+        )
+
+
+Sides = tuple[Any, Any, list[tuple[str, str]]]
+Comparison = Callable[[Measures], Sides]
+
+
+def _with_each_other(measures: Measures) -> Sides:
+    """Return the groups a and b of every ordered pair, as unit rows, and their names."""
+    n, names = len(measures), measures.names
+    first, second = np.nonzero(~np.eye(n, dtype=bool))
+    pairs = [(names[a], names[b]) for a, b in zip(first, second, strict=True)]
+    return _unit_rows(first, n), _unit_rows(second, n), pairs
+
+
+def _with_the_overall(measures: Measures) -> Sides:
+    """Return every group and all rows, then all rows and every group."""
+    n, names, overall = len(measures), measures.names, measures.overall
+    if n < 2:
+        return sp.csr_array((0, n)), sp.csr_array((0, n)), []
+    one, every = _unit_rows(np.arange(n), n), sp.csr_array(np.tile(measures.shares, (n, 1)))
+    pairs = [(name, overall) for name in names] + [(overall, name) for name in names]
+    return sp.vstack([one, every]), sp.vstack([every, one]), pairs
+
+
+def alone(measures: Measures) -> Sides:
+    """Return every group, compared with nothing."""
+    n = len(measures)
+    return _unit_rows(np.arange(n), n), sp.csr_array((n, n)), [(a, "") for a in measures.names]
+
+
+COMPARISONS: dict[str, Comparison] = {"pairs": _with_each_other, "overall": _with_the_overall}
+
+
+def _unit_rows(columns: Array, n_columns: int) -> Any:
+    """Return the CSR matrix with a one in each row."""
+    ends = np.arange(len(columns) + 1)
+    return sp.csr_array((np.ones(len(columns)), columns, ends), shape=(len(columns), n_columns))
+
+
+@dataclass(frozen=True)
+class Form:
+    r"""What is asked of two compared numbers: :math:`\alpha m_a + \beta m_b + d \le` bound.
+
+    Parameters
+    ----------
+    first, second : float
+        alpha and beta.
+    bound : float
+        The tolerance.
+    text : str
+        What it says, with {first} and {second} for the two numbers.
+    constant : float, default=0.0
+        d.
+    """
+
+    first: float
+    second: float
+    bound: float
+    text: str
+    constant: float = 0.0
+
+    def term(self, made_of: dict[str, Any], first: Any, second: Any) -> CellMeans:
+        """Return the term; `first` and `second` are pairs of rows over the cells and constants."""
+        return CellMeans(
+            **made_of,
+            combination=sp.csr_array(self.first * first[0] + self.second * second[0]),
+            constant=self.first * first[1] + self.second * second[1] + self.constant,
+        )
+
+
+def difference(kappa: float) -> Form:
+    """Return m_a - m_b <= kappa."""
+    return Form(1.0, -1.0, kappa, f"{{first}} - {{second}} <= {kappa:g}")
+
+
+def balanced(beta: float, bound: float) -> Form:
+    """Return m_a + beta (1 - m_b) <= bound."""
+    text = f"{{first}} + {beta:g} * (1 - {{second}}) <= {bound:g}"
+    return Form(1.0, -beta, bound, text, constant=beta)
+
+
+def at_most(bound: float) -> Form:
+    """Return m_a <= bound."""
+    return Form(1.0, 0.0, bound, f"{{first}} <= {bound:g}")
+
+
+class RatioForm(Form):
+    r"""What is asked of a ratio, :math:`m_a / m_b \ge` ratio, without the division."""
+
+    def term(self, made_of: dict[str, Any], first: Any, second: Any) -> CellMeans:
+        """Return a term whose gap is that of the ratio."""
+        plain = super().term(made_of, first, second)
+        fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
+        return Ratios(**fields, ratio=self.second, whole=second[0], whole_constant=second[1])
+
+
+def at_least(ratio: float) -> Form:
+    """Return ratio m_b - m_a <= 0."""
+    return RatioForm(-1.0, ratio, 0.0, f"{ratio:g} * {{second}} - {{first}} <= 0")
+
+
+@dataclass(frozen=True, eq=False)
+class Ratios(CellMeans):
+    r"""The constraints :math:`\text{ratio} \cdot m_b - m_a \le 0`, affine in the averages.
+
+    `gap` is the shortfall of the ratio, :math:`1 - m_a / m_b`, at most 1 - ratio where the
+    constraint holds; 0 where :math:`m_b` is 0 and there is nothing to fall short of.
+
+    Parameters
+    ----------
+    ratio : float
+        The least ratio allowed.
+    whole : CSR of shape (n_outputs, n_cells)
+        How :math:`m_b` is made of the averages.
+    whole_constant : ndarray of shape (n_outputs,) or float
+        What is added to it.
+    """
+
+    ratio: float = 1.0
+    whole: Any = None
+    whole_constant: Array | float = 0.0
+
+    def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return 1 - m_a / m_b."""
+        statistics = self.forward(scores)[0]
+        whole = self.whole @ statistics + self.whole_constant
+        excess = self.head(statistics) + self.offset  # ratio m_b - m_a
+        there = whole > 0.0
+        gap = np.zeros(self.n_outputs)
+        gap[there] = 1.0 - self.ratio + excess[there] / whole[there]
+        return gap
+
+
+def compared(
+    measures: Sequence[Measures],
+    comparison: Comparison,
+    form: Form,
+    function: ScalarFunction,
+    *,
+    signs: Array | None = None,
+) -> CellMeans:
+    """Return the term that asks `form` of all pairs of numbers that are compared.
+
+    Parameters
+    ----------
+    measures : sequence of Measures
+        Numbers of groups, compared within each entry.
+    comparison : callable
+        Which numbers are compared, of `COMPARISONS`.
+    form : Form
+        What is asked of the two.
+    function : ScalarFunction
+        phi.
+    signs : ndarray of shape (n_rows,) or None, default=None
+        y where phi is a function of the margin.
+    """
+    sides = [comparison(one) for one in measures]
+    made_of = {
+        "cells": sp.csc_array(sp.vstack([one.cells for one in measures], format="csc")),
+        "function": function,
+        "offset": np.full(sum(len(pairs) for _, _, pairs in sides), form.bound),
+        "signs": signs,
+        "names": tuple(
+            form.text.format(first=a, second=b) for _, _, pairs in sides for a, b in pairs
+        ),
+    }
+    both = []
+    for k in (0, 1):
+        rows, constants = zip(
+            *(m.combined(side[k]) for m, side in zip(measures, sides, strict=True)), strict=True
+        )
+        both.append((sp.block_diag(rows, format="csr"), np.concatenate(constants)))
+    return form.term(made_of, *both)
+
+
+def number_between(argument: str, value: Any, low: float, high: float, what: str) -> float:
+    """Return a number as a float.
+
+    Raises
+    ------
+    ValueError
+        If it is not a number in [low, high]; the message says what it is for.
+    """
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and low <= float(value) <= high):
+        raise ValueError(
+            f"{argument} must be a number between {low:g} and {high:g} ({what}); got {value!r}."
+        )
+    return float(value)

@@ -1,0 +1,174 @@
+"""The minority's share of the positive decisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.cells import CellMeans, cell_matrix
+from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.measures import Ratios, number_between, warn_vacuous
+from fairconstrained.evaluation import Part
+from fairconstrained.groups import Groups, check_groups
+from fairconstrained.registry import resolve
+from fairconstrained.scalar import Array
+from fairconstrained.surrogates import SURROGATES, Surrogate
+
+
+class MinorityRate(Constraint):
+    r"""At least a share c of the positive decisions is about the minority.
+
+    .. math::
+        \frac{c \sum_{i \in S} \sigma(s_i) - \sum_{i \in S_{\min}} \sigma(s_i)}{|S|} \le 0,
+
+    on the training rows, or on reference rows S that may be others and need no labels: what is
+    known of the people that will be decided about. The gap of decisions is the share of positive
+    decisions that is not about the minority, to be compared with 1 - c.
+
+    Parameters
+    ----------
+    c : float or None, default=None
+        The least share, in [0, 1]. None takes the minority's share of the rows: its rate is then to
+        be at least the overall rate.
+    minority : group or None, default=None
+        The minority's name among the groups; a tuple where there are several attributes,
+        "attribute=value" with ``combine="marginal"``. None takes the smallest group.
+    reference : array-like, DataFrame, sparse matrix or None, default=None
+        The rows S, with the columns that X has in `fit` (sensitive columns included). None takes
+        the training rows. They are checked as X is; sample weights are not for them.
+    reference_groups : array-like or None, default=None
+        The groups of the reference rows, one each: as `sensitive_features` in `fit`, or True for
+        members of the minority (with ``minority=True``). None takes them from the estimator's
+        `sensitive_columns`.
+    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
+        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+
+    References
+    ----------
+    IPC, equation (5) (there not divided by the number of rows).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import MinorityRate
+    >>> groups = np.array(["a", "b", "b", "b"])
+    >>> term = MinorityRate(c=0.2, minority="a").bind(None, groups, np.ones(4))
+    >>> term.names
+    ('0.2 * rate(all) - 0.25 * rate(a) <= 0',)
+    >>> term.value(np.zeros(4)).round(3)  # (0.2 * 4 - 1) / 2 / 4
+    array([-0.025])
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> X, y, groups = make_biased_classification(1000, gap=0.4, random_state=0)
+    >>> seen, later = slice(0, 600), slice(600, None)
+    >>> rule = MinorityRate(0.4, minority=0, reference=X[later], reference_groups=groups[later])
+    >>> clf = FairLogisticClassifier(rule).fit(X[seen], y[seen])
+    >>> probabilities = clf.predict_proba(X[later])[:, 1]
+    >>> print(f"{probabilities[groups[later] == 0].sum() / probabilities.sum():.3f}")
+    0.400
+    """
+
+    kappa = 0.0  # it has none: an estimator's is not for it
+
+    def __init__(
+        self,
+        c: float | None = None,
+        *,
+        minority: Any = None,
+        reference: Any = None,
+        reference_groups: Any = None,
+        surrogate: Any = None,
+    ):
+        self.c = c
+        self.minority = minority
+        self.reference = reference
+        self.reference_groups = reference_groups
+        self.surrogate = surrogate
+
+    @property
+    def needs_groups(self) -> bool:  # type: ignore[override]
+        """Whether the training rows must have groups: not where reference rows have their own."""
+        return self.reference is None
+
+    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[Part]:
+        """Return one part: the minority is a group of one of the attributes."""
+        return [self.place_known(model, data, unconstrained)]
+
+    def place(self, model: Any, data: Any, unconstrained: Any) -> Part:
+        """Return the constraint on the reference rows, or on the training rows."""
+        if self.reference is None:
+            if self.reference_groups is not None:
+                raise ValueError("MinorityRate: reference_groups are given without reference.")
+            return super().place(model, data, unconstrained)
+        try:
+            X, groups = data.others(self.reference, self.reference_groups, "reference_groups")
+        except ValueError as error:
+            raise ValueError(f"MinorityRate: the reference rows do not fit: {error}") from error
+        if groups is None:
+            raise ValueError(
+                "MinorityRate: the reference rows have no groups: pass reference_groups, or name "
+                "columns of X in the estimator's sensitive_columns."
+            )
+        n_rows = X.shape[0]
+        return Part(model.on(X), self.bind(np.ones(n_rows), groups, np.ones(n_rows)))
+
+    def bind(self, y: Any, groups: Groups | Array, sample_weight: Array) -> CellMeans:
+        """Return the term with one output.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,) or None
+            Not looked at.
+        groups : Groups or array-like of shape (n_rows,)
+            The groups.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+
+        Raises
+        ------
+        ValueError
+            If there is no group of the minority's name, or c is not valid.
+
+        Warns
+        -----
+        VacuousConstraintWarning
+            If all rows are of the minority.
+        """
+        weight = np.asarray(sample_weight, dtype=float)
+        surrogate = resolve("surrogate", self.surrogate or "sigmoid", SURROGATES, Surrogate)
+        name, members = self._members(check_groups(groups, len(weight), combine="marginal"), weight)
+        share = float(weight[members].sum() / weight.sum())
+        c = share if self.c is None else self.c
+        c = number_between("c", c, 0.0, 1.0, "the least share of the positive decisions")
+        present, codes = np.unique(members, return_inverse=True)
+        cells = cell_matrix(codes, weight, len(present))
+        if len(present) < 2:
+            warn_vacuous(
+                f"MinorityRate: the cell 'groups other than {name}' has no rows; nothing is asked."
+            )
+            return CellMeans(cells, surrogate, sp.csr_array((0, 1)), np.zeros(0))
+        whole = np.array([[1.0 - share, share]])
+        return Ratios(
+            cells=cells,
+            function=surrogate,
+            combination=sp.csr_array(c * whole - np.array([[0.0, share]])),
+            offset=np.zeros(1),
+            names=(f"{c:.4g} * rate(all) - {share:.4g} * rate({name}) <= 0",),
+            ratio=c,
+            whole=sp.csr_array(whole),
+        )
+
+    def _members(self, groups: Groups, weight: Array) -> tuple[str, Array]:
+        """Return the minority's name and which rows are of it."""
+        if self.minority is None and not groups.marginal:
+            k = int(np.argmin(np.bincount(groups.codes, weight, minlength=len(groups))))
+            return str(groups.names[k]), groups.codes == k
+        for one in groups.separate:
+            for k, name in enumerate(one.names.tolist()):
+                if name == self.minority:
+                    return str(name), one.codes == k
+        raise ValueError(
+            f"minority={self.minority!r} is none of the groups {groups.listed.tolist()}; name one "
+            "of them."
+        )

@@ -1,0 +1,204 @@
+"""Further constraints on rates: errors, the four-fifths rule, two-sided balance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.cells import cell_matrix
+from fairconstrained.constraints.base import check_kappa
+from fairconstrained.constraints.measures import (
+    ALL_ROWS,
+    Form,
+    Measures,
+    at_least,
+    balanced,
+    means,
+    number_between,
+)
+from fairconstrained.constraints.parity import RateParity
+from fairconstrained.groups import Groups
+from fairconstrained.scalar import Array
+
+
+class ErrorRateParity(RateParity):
+    r"""Error rate parity: the rate of wrong decisions is alike in all groups.
+
+    With the groups' shares :math:`p_k^\pm` of positive and negative labels,
+
+    .. math::
+        \mathrm{error}_k = p_k^-\, E[\sigma(s) \mid k, y = -1]
+        + p_k^+\, (1 - E[\sigma(s) \mid k, y = 1]), \qquad
+        |\mathrm{error}_a - \mathrm{error}_b| \le \kappa.
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
+    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
+        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+    against : {"pairs", "overall"}, default="pairs"
+        Whether groups are compared with each other or with the overall error rate.
+    ratio : float or None, default=None
+        In place of kappa: the least ratio allowed of two error rates, in [0, 1]; see
+        :class:`~fairconstrained.constraints.parity.RateParity`.
+
+    References
+    ----------
+    METHODS.md section 4 (beside the papers' constraints); fairlearn's ``ErrorRateParity``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import ErrorRateParity
+    >>> term = ErrorRateParity(kappa=0.1).bind(
+    ...     np.array([1, -1, 1, -1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names[0]
+    'error(a) - error(b) <= 0.1'
+    >>> term.strict().gap(np.array([1.0, 1.0, 1.0, -1.0]))  # a: one of two is wrong; b: none
+    array([ 0.5, -0.5])
+    """
+
+    of_rates = False  # errors mix two rates in proportions that only the data tell
+
+    def _measures(self, y: Array, groups: Groups, weight: Array) -> list[Measures]:
+        """Return the groups' error rates, made of the rates of their positives and negatives."""
+        known = means(groups.codes, weight, groups, "error", ALL_ROWS, type(self).__name__)
+        cells = np.ravel(known.cells.indices)  # every row is in the cell of its group
+        present, codes = np.unique(2 * cells + (y > 0), return_inverse=True)
+        group, positive = np.divmod(present, 2)
+        inside = np.bincount(codes, weight) / np.bincount(cells, weight)[group]
+        signed = np.where(positive == 1, -inside, inside)
+        return [
+            Measures(
+                cell_matrix(codes, weight, len(present)),
+                known.shares,
+                known.what,
+                known.groups,
+                combination=sp.csr_array(
+                    (signed, (group, np.arange(len(present)))), shape=(len(known), len(present))
+                ),
+                constant=np.bincount(group, positive * inside, minlength=len(known)),
+            )
+        ]
+
+
+class DisparateImpact(RateParity):
+    r"""The four-fifths rule: no group's rate is below `ratio` times that of another.
+
+    .. math:: \text{ratio} \cdot \mathrm{rate}_b - \mathrm{rate}_a \le 0
+        \quad \text{for all } a \ne b.
+
+    This is ``DemographicParity(ratio=0.8)`` by the name that the law gives it. Its gap of
+    decisions is the shortfall :math:`1 - \mathrm{rate}_a / \mathrm{rate}_b`: with the default the
+    rule is met by decisions whose gap is at most 0.2.
+
+    Parameters
+    ----------
+    ratio : float, default=0.8
+        The least ratio allowed of two rates, in [0, 1].
+    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
+        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+    against : {"pairs", "overall"}, default="pairs"
+        Whether groups are compared with each other or with the overall rate.
+
+    References
+    ----------
+    Uniform Guidelines on Employee Selection Procedures, 29 CFR 1607.4 D (1978).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import DisparateImpact
+    >>> term = DisparateImpact().bind(
+    ...     np.array([1, -1, 1, -1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names
+    ('0.8 * rate(b) - rate(a) <= 0', '0.8 * rate(a) - rate(b) <= 0')
+    >>> term.strict().gap(np.array([1.0, -1.0, 1.0, 1.0]))  # a: one of two; b: both
+    array([ 0.5, -1. ])
+    """
+
+    events = (ALL_ROWS,)
+    kappa = 0.0  # it has none: an estimator's is not for it
+
+    def __init__(self, ratio: float = 0.8, *, surrogate: Any = None, against: str = "pairs"):
+        self.ratio = ratio
+        self.surrogate = surrogate
+        self.against = against
+
+    def _form(self) -> Form:
+        """Return what is asked of two rates."""
+        return at_least(number_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed"))
+
+
+class BalancedRate(RateParity):
+    r"""The two-sided balance: no group is mostly decided for while another is decided against.
+
+    .. math::
+        E[\sigma(s) \mid a] + \beta\, (1 - E[\sigma(s) \mid b]) \le r \quad \text{for all } a \ne b;
+
+    with the papers' symmetric surrogates :math:`1 - \sigma(s) = \sigma(-s)`. With beta = 1 this is
+    demographic parity of :math:`\kappa = r - 1`. The gap of decisions is the left-hand side, to be
+    compared with r.
+
+    Parameters
+    ----------
+    r : float or None, default=None
+        The bound, in [min(1, beta), 1 + beta]: with equal rates the left-hand side is between 1 and
+        beta, and with others one of the two is above that. None takes beta plus kappa, which asks
+        :math:`\mathrm{rate}_a \le \beta\, \mathrm{rate}_b + \kappa`.
+    beta : float, default=1.0
+        The balance of the two rates, > 0.
+    kappa : float or None, default=None
+        What is added to beta where `r` is None. None takes the estimator's, or 0.05 outside of one.
+    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
+        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+    against : {"pairs", "overall"}, default="pairs"
+        Whether groups are compared with each other or with the overall rate.
+
+    References
+    ----------
+    IPC, section 1.1 (data-driven constraints), for the pairs (M, F) and (F, M).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import BalancedRate
+    >>> term = BalancedRate(r=0.6, beta=0.5).bind(
+    ...     np.array([1, -1, 1, -1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names[0]
+    'rate(a) + 0.5 * (1 - rate(b)) <= 0.6'
+    >>> term.value(np.zeros(4)).round(2)  # all rates are 1/2
+    array([0.15, 0.15])
+    """
+
+    events = (ALL_ROWS,)
+    ratio = None  # it has none: the bound is r
+
+    def __init__(
+        self,
+        r: float | None = None,
+        beta: float = 1.0,
+        *,
+        kappa: float | None = None,
+        surrogate: Any = None,
+        against: str = "pairs",
+    ):
+        self.r = r
+        self.beta = beta
+        self.kappa = kappa
+        self.surrogate = surrogate
+        self.against = against
+
+    def _form(self) -> Form:
+        """Return what is asked of two rates."""
+        beta = number_between("beta", self.beta, np.finfo(float).tiny, 1e6, "what balances rates")
+        if self.r is None:
+            return balanced(beta, beta + check_kappa(0.05 if self.kappa is None else self.kappa))
+        reach = "no model has less, none can have more"
+        return balanced(beta, number_between("r", self.r, min(1.0, beta), 1.0 + beta, reach))

@@ -1,0 +1,147 @@
+"""ROC parity: rates alike at every threshold, not only at the one that decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.constraints.base import Constraint, check_kappa
+from fairconstrained.constraints.group_rates import check_count, group_rates, rates_of
+from fairconstrained.constraints.measures import COMPARISONS
+from fairconstrained.evaluation import Part
+from fairconstrained.groups import Groups, check_groups
+from fairconstrained.registry import check_option, resolve
+from fairconstrained.scalar import Array
+from fairconstrained.surrogates import SURROGATES, Surrogate
+from fairconstrained.thresholds import ThresholdRates
+
+
+class ROCParity(Constraint):
+    r"""ROC (strong demographic) parity: rates above every threshold of a grid are alike.
+
+    .. math::
+        \Big| \frac{\sum_{i \in a} w_i\, \sigma(s_i - \theta)}{\sum_{i \in a} w_i}
+        - \frac{\sum_{i \in b} w_i\, \sigma(s_i - \theta)}{\sum_{i \in b} w_i} \Big| \le \kappa
+        \quad \text{for all } \theta \text{ of a grid and all groups } a, b,
+
+    two one-sided constraints for each. In an estimator the grid is `n_thresholds` equally spaced
+    points from lo - (hi - lo) / 2 to hi + (hi - lo) / 2, lo and hi the least and the largest score
+    that the model without constraints gives to a training row. All thresholds together cost a few
+    times what one does (see :mod:`fairconstrained.sums`).
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
+    surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
+        sigma. None takes the estimator's, or the sigmoid outside of one.
+    thresholds : array-like of shape (n_thresholds,) or None, default=None
+        The grid; None makes it of the scores of the model without constraints, as above.
+    n_thresholds : int, default=400
+        How many thresholds that grid has.
+    against : {"pairs", "overall"}, default="pairs"
+        Whether groups are compared with each other or with the rate of all rows.
+
+    References
+    ----------
+    3S-Econ, section 5 (Problem 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import ROCParity
+    >>> term = ROCParity(kappa=0.1, thresholds=[-1.0, 1.0]).bind(
+    ...     np.array([1, -1, 1, -1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names[:2]
+    ('rate(a, s > -1) - rate(b, s > -1) <= 0.1', 'rate(a, s > 1) - rate(b, s > 1) <= 0.1')
+    >>> term.strict().gap(np.array([0.0, 2.0, -2.0, 0.0]))
+    array([ 0.5,  0.5, -0.5, -0.5])
+    """
+
+    def __init__(
+        self,
+        kappa: float | None = None,
+        *,
+        surrogate: Any = None,
+        thresholds: Any = None,
+        n_thresholds: int = 400,
+        against: str = "pairs",
+    ):
+        self.kappa = kappa
+        self.surrogate = surrogate
+        self.thresholds = thresholds
+        self.n_thresholds = n_thresholds
+        self.against = against
+
+    def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> ThresholdRates:
+        """Return the term with one output per ordered pair of groups and threshold.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            The labels, -1 or +1; they play no part.
+        groups : Groups or array-like of shape (n_rows,)
+            The groups.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+
+        Raises
+        ------
+        ValueError
+            If kappa, the surrogate's name, `against` or the thresholds are not valid, no thresholds
+            are given, or groups are missing.
+
+        Warns
+        -----
+        VacuousConstraintWarning
+            If a group has no rows, or there are fewer than two groups.
+        """
+        groups = check_groups(groups, len(y))
+        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        thresholds = _check_thresholds(self.thresholds)
+        surrogate = resolve("surrogate", self.surrogate or "sigmoid", SURROGATES, Surrogate)
+        compare = check_option("against", self.against, COMPARISONS)
+        measures = group_rates(groups, np.asarray(sample_weight), type(self).__name__)
+        first, second, pairs = compare(measures)
+        grid = sp.eye_array(len(thresholds), format="csr")
+        combination = sp.csr_array(sp.kron(sp.csr_array(first - second), grid, format="csr"))
+        marks = [f", s > {theta:g})" for theta in thresholds]
+        names = tuple(
+            f"{a[:-1]}{mark} - {b[:-1]}{mark} <= {kappa:g}" for a, b in pairs for mark in marks
+        )
+        offset = np.full(combination.shape[0], kappa)
+        rates = rates_of(measures, surrogate)
+        return ThresholdRates(rates, thresholds, combination, offset, names=names)
+
+    def place(self, model: Any, data: Any, unconstrained: Any) -> Part:
+        """Return the term with a grid made of the scores of the model without constraints.
+
+        Parameters
+        ----------
+        model, data, unconstrained
+            See :meth:`Constraint.place`.
+        """
+        if self.thresholds is not None:
+            return super().place(model, data, unconstrained)
+        count = check_count("n_thresholds", self.n_thresholds)
+        low, high = unconstrained.scores.min(), unconstrained.scores.max()
+        half = 0.5 * (high - low)
+        grid = np.unique(np.linspace(low - half, high + half, count))
+        return self.with_defaults(thresholds=grid).place(model, data, unconstrained)
+
+
+def _check_thresholds(thresholds: Any) -> Array:
+    if thresholds is None:
+        raise ValueError(
+            "ROCParity: thresholds=None takes its grid from the scores of the model without "
+            "constraints, which bind does not have; give thresholds, or use it in an estimator."
+        )
+    found = np.asarray(thresholds, dtype=float)
+    if found.ndim != 1 or found.size == 0 or not np.all(np.isfinite(found)):
+        raise ValueError(
+            f"thresholds must be a list of one or more finite numbers; got {thresholds!r}."
+        )
+    return found

@@ -1,0 +1,119 @@
+"""Errors of classes, which Neyman-Pearson problems trade against each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_sample_weight
+
+from fairconstrained.groups import Groups
+
+
+def class_error_rates(
+    y_true: Any, y_pred: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+) -> pd.Series | pd.DataFrame:
+    r"""Return the error rate of every class, in every group: what Neyman-Pearson problems bound.
+
+    :math:`e_k = \Pr(\hat y \ne k \mid y = k)`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The labels, of any number of classes.
+    y_pred : array-like of shape (n_samples,)
+        The predicted labels.
+    sensitive_features : array-like or DataFrame or None, default=None
+        The groups; None for the rates of all rows.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        The weights of the rows.
+
+    Returns
+    -------
+    rates : Series or DataFrame
+        Indexed by class; with groups a column for each of them, nan where a group has no rows of a
+        class.
+
+    References
+    ----------
+    IPC, section 1.1.
+
+    Examples
+    --------
+    >>> from fairconstrained.metrics import class_error_rates
+    >>> class_error_rates([0, 0, 1, 2], [0, 1, 1, 0]).to_dict()
+    {0: 0.5, 1: 0.0, 2: 1.0}
+    """
+    labels, predicted = column_or_1d(y_true), column_or_1d(y_pred)
+    check_consistent_length(labels, predicted)
+    weight = _check_sample_weight(
+        sample_weight, np.zeros((len(labels), 1)), dtype=np.float64, ensure_non_negative=True
+    )
+    classes, codes = np.unique(labels, return_inverse=True)
+    groups = Groups.encode(
+        np.zeros(len(labels)) if sensitive_features is None else sensitive_features
+    )
+    check_consistent_length(labels, groups.codes)
+    cell, n_cells = codes * len(groups) + groups.codes, len(classes) * len(groups)
+    wrong = np.bincount(cell, weight * (labels != predicted), minlength=n_cells)
+    total = np.bincount(cell, weight, minlength=n_cells)
+    rates = np.divide(wrong, total, out=np.full(n_cells, np.nan), where=total > 0)
+    table = pd.DataFrame(
+        rates.reshape(len(classes), -1),
+        index=pd.Index(classes, name="class"),
+        columns=pd.Index(groups.names.tolist(), name="group", tupleize_cols=False),
+    )
+    return table.iloc[:, 0].rename("error") if sensitive_features is None else table
+
+
+def neyman_pearson_error(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    priority: Any = None,
+    sensitive_features: Any = None,
+    sample_weight: Any = None,
+) -> float:
+    r"""Return the largest error rate of any class but the priority class, in any group.
+
+    :math:`\max_{k \ne \text{priority}} \Pr(\hat y \ne k \mid y = k)`: what a Neyman-Pearson
+    classifier keeps below its bound while it makes the priority class's error small. Without groups
+    it can be given to :class:`fairlearn.metrics.MetricFrame`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The labels, of any number of classes.
+    y_pred : array-like of shape (n_samples,)
+        The predicted labels.
+    priority : label or None, default=None
+        The class that is not counted; None counts all.
+    sensitive_features : array-like or DataFrame or None, default=None
+        The groups; None takes all rows together.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        The weights of the rows.
+
+    Returns
+    -------
+    error : float
+        In [0, 1]; nan if there is no row of another class.
+
+    References
+    ----------
+    IPC, section 1.1.
+
+    Examples
+    --------
+    >>> from fairconstrained.metrics import neyman_pearson_error
+    >>> neyman_pearson_error([0, 0, 1, 2], [0, 1, 1, 0], priority=2)
+    0.5
+    """
+    rates = class_error_rates(
+        y_true, y_pred, sensitive_features=sensitive_features, sample_weight=sample_weight
+    )
+    if priority is not None:
+        rates = rates.drop(index=priority, errors="ignore")
+    found = rates.to_numpy(dtype=float)
+    return float(np.nanmax(found)) if np.isfinite(found).any() else float("nan")

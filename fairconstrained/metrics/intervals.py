@@ -1,0 +1,201 @@
+"""Confidence intervals of rates, of their differences, and of the largest difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import beta, norm
+
+from fairconstrained.scalar import Array
+
+
+class Interval(NamedTuple):
+    """A number, or several, between two bounds.
+
+    Attributes
+    ----------
+    value, low, high : ndarray or float
+        The estimate and its bounds.
+    """
+
+    value: Array
+    low: Array
+    high: Array
+
+
+def check_confidence(confidence: float) -> float:
+    """Return the confidence as a float.
+
+    Raises
+    ------
+    ValueError
+        If it is not a number between 0 and 1.
+    """
+    valid = isinstance(confidence, Real) and not isinstance(confidence, bool)
+    if not valid or not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must be a number between 0 and 1; got {confidence!r}.")
+    return float(confidence)
+
+
+def clopper_pearson(rates: Array, sizes: Array, confidence: float) -> Interval:
+    r"""Return exact intervals of rates.
+
+    With k of n the bounds are the :math:`\alpha / 2` quantile of Beta(k, n - k + 1) and the
+    :math:`1 - \alpha / 2` quantile of Beta(k + 1, n - k): they contain the rate with at least the
+    confidence, whatever the rate and n. A rate of nothing (n = 0) may be anything.
+
+    Parameters
+    ----------
+    rates : ndarray
+        k / n; nan where n = 0.
+    sizes : ndarray
+        n, or an effective n of weighted rows, which need not be whole.
+    confidence : float
+        1 - alpha.
+
+    References
+    ----------
+    Clopper, Pearson (1934), The use of confidence or fiducial limits illustrated in the case of the
+    binomial.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.metrics.intervals import clopper_pearson
+    >>> rate, low, high = clopper_pearson(np.array([0.0, 0.5]), np.array([10, 10]), 0.95)
+    >>> low.round(3), high.round(3)
+    (array([0.   , 0.187]), array([0.308, 0.813]))
+    """
+    rates, sizes = np.asarray(rates, dtype=float), np.asarray(sizes, dtype=float)
+    known = sizes > 0
+    n = np.where(known, sizes, 1.0)
+    k = np.clip(np.where(known, rates, 0.5), 0.0, 1.0) * n
+    tail = 0.5 * (1.0 - confidence)
+    inside = np.maximum(k, 1e-9), np.maximum(n - k, 1e-9)  # quantiles of Beta(0, .) are not defined
+    low = np.where(k > 1e-9, beta.ppf(tail, inside[0], n - k + 1.0), 0.0)
+    high = np.where(n - k > 1e-9, beta.ppf(1.0 - tail, k + 1.0, inside[1]), 1.0)
+    return Interval(rates, np.where(known, low, 0.0), np.where(known, high, 1.0))
+
+
+def wilson(rates: Array, sizes: Array, z: float) -> tuple[Array, Array]:
+    """Return the score intervals of rates, (0, 1) where there are no rows."""
+    known = sizes > 0
+    n, p = np.where(known, sizes, 1.0), np.where(known, rates, 0.5)
+    centre = p + z**2 / (2.0 * n)
+    spread = z * np.sqrt(p * (1.0 - p) / n + z**2 / (4.0 * n**2))
+    low, high = ((centre + side * spread) / (1.0 + z**2 / n) for side in (-1.0, 1.0))
+    return np.where(known, np.maximum(low, 0.0), 0.0), np.where(known, np.minimum(high, 1.0), 1.0)
+
+
+def newcombe(rates: Array, sizes: Array, confidence: float) -> Interval:
+    r"""Return intervals of the differences of all pairs of rates.
+
+    Newcombe's method 10: with the score intervals :math:`(l_a, u_a)` and :math:`(l_b, u_b)`,
+
+    .. math::
+        p_a - p_b - \sqrt{(p_a - l_a)^2 + (u_b - p_b)^2}, \qquad
+        p_a - p_b + \sqrt{(u_a - p_a)^2 + (p_b - l_b)^2}.
+
+    The coverage is close to the confidence, on average a little above it, also for small groups.
+
+    Parameters
+    ----------
+    rates : ndarray of shape (n_groups,)
+        The rates.
+    sizes : ndarray of shape (n_groups,)
+        Of how many rows each is the rate.
+    confidence : float
+        For each of the pairs on its own.
+
+    Returns
+    -------
+    interval : Interval
+        Of ``rates[a] - rates[b]`` for a < b, in the order of ``numpy.triu_indices``.
+
+    References
+    ----------
+    Newcombe (1998), Interval estimation for the difference between independent proportions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.metrics.intervals import newcombe
+    >>> value, low, high = newcombe(np.array([56 / 70, 48 / 80]), np.array([70, 80]), 0.95)
+    >>> low.round(4), high.round(4)
+    (array([0.0524]), array([0.3339]))
+    """
+    rates, sizes = np.asarray(rates, dtype=float), np.asarray(sizes, dtype=float)
+    low, high = wilson(rates, sizes, float(norm.ppf(0.5 + 0.5 * confidence)))
+    a, b = np.triu_indices(len(rates), 1)
+    value = rates[a] - rates[b]
+    down = value - np.hypot(rates[a] - low[a], high[b] - rates[b])
+    up = value + np.hypot(high[a] - rates[a], rates[b] - low[b])
+    return Interval(value, down, up)
+
+
+def largest_gap(cells: Sequence[tuple[Array, Array]], confidence: float) -> Interval:
+    """Return the largest difference of two groups' rates, with an interval.
+
+    The intervals of all pairs (:func:`newcombe`) are made at once at a confidence that is raised
+    so that together they hold with the one asked for (Bonferroni). Then the largest gap lies
+    between the largest of the pairs' least gaps and the largest of their largest ones.
+
+    Parameters
+    ----------
+    cells : sequence of tuples of ndarray of shape (n_groups,)
+        For every kind of rate the groups' rates and of how many rows they are. Groups without rows
+        (nan) are left out.
+    confidence : float
+        For the largest gap of all kinds.
+
+    Returns
+    -------
+    interval : Interval
+        Of the largest gap; nan between 0 and 1 if no two groups have rates.
+    """
+    known = [(r[n > 0], n[n > 0]) for r, n in cells]
+    n_pairs = sum(len(r) * (len(r) - 1) // 2 for r, _ in known)
+    if n_pairs == 0:
+        return Interval(np.array(np.nan), np.array(0.0), np.array(1.0))
+    each = 1.0 - (1.0 - confidence) / n_pairs
+    pairs = [newcombe(r, n, each) for r, n in known]
+    value, low, high = (np.concatenate(parts) for parts in zip(*pairs, strict=True))
+    least = np.maximum(np.maximum(low, -high), 0.0)
+    return Interval(np.abs(value).max(), least.max(), np.minimum(np.maximum(-low, high), 1.0).max())
+
+
+def largest_shortfall(cells: Sequence[tuple[Array, Array]], confidence: float) -> Interval:
+    """Return the largest shortfall 1 - rate_a / rate_b of two groups' rates, with an interval.
+
+    The exact intervals of all rates (:func:`clopper_pearson`) are made at a confidence that is
+    raised so that together they hold with the one asked for (Bonferroni); a ratio then lies between
+    those of their ends. This is on the safe side: the coverage is above the confidence.
+
+    Parameters
+    ----------
+    cells, confidence
+        See :func:`largest_gap`. The shortfall is 0 where both rates are.
+    """
+    known = [(r[n > 0], n[n > 0]) for r, n in cells]
+    n_rates = sum(len(r) for r, _ in known if len(r) > 1)
+    if n_rates == 0:
+        return Interval(np.array(np.nan), np.array(0.0), np.array(1.0))
+    each = 1.0 - (1.0 - confidence) / n_rates
+    found = []
+    for rates, sizes in known:
+        value, low, high = clopper_pearson(rates, sizes, each)
+        pairs = [_shortfalls(value, value), _shortfalls(high, low), _shortfalls(low, high)]
+        found.append([part.max(initial=0.0) for part in pairs])
+    value, least, most = np.max(found, axis=0)
+    return Interval(value, least, most)
+
+
+def _shortfalls(first: Array, second: Array) -> Array:
+    """Return 1 - first[a] / second[b] for all a and b that differ, at least 0."""
+    ratio = np.ones((len(first), len(second)))
+    np.divide(first[:, None], second[None, :], out=ratio, where=second[None, :] > 0.0)
+    np.fill_diagonal(ratio, 1.0)
+    return np.maximum(1.0 - ratio, 0.0)

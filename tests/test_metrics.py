@@ -1,0 +1,290 @@
+"""Tests of fairconstrained.metrics against definitions in plain loops, and other libraries."""
+
+import warnings
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ks_2samp
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import confusion_matrix, roc_auc_score
+
+from fairconstrained import metrics
+
+rows = st.tuples(
+    st.integers(0, 1),  # label
+    st.sampled_from("abc"),
+    st.integers(-4, 4).map(lambda k: k / 2),  # score, with ties
+    st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]),  # weight
+)
+tables = st.lists(rows, min_size=1, max_size=14).filter(lambda t: any(row[3] for row in t))
+RANKS = st.sampled_from([(0.0, 1.0), (0.0, 0.25), (0.05, 0.3), (0.4, 0.7), (0.7, 1.0)])
+METRICS = [getattr(metrics, name) for name in metrics.__all__]
+OF_GROUPS = [one for one in METRICS if one.__name__.endswith("difference")]
+each = pytest.mark.parametrize("metric", OF_GROUPS, ids=lambda one: one.__name__)
+
+
+def columns(table):
+    """Return labels, groups, scores and weights."""
+    y, groups, scores, weight = zip(*table, strict=True)
+    return np.array(y), np.array(groups), np.array(scores), np.array(weight)
+
+
+def share(condition, weight):
+    return weight[condition].sum() / weight.sum()
+
+
+def in_range(scores, weight, ranks):
+    """Return the rows whose rank, the share of weight above them, is in the range."""
+    rank = np.array([share(scores > one, weight) for one in scores])
+    inside = (rank >= ranks[0] - 1e-12) & (rank < ranks[1] - 1e-12)
+    if not inside.any():  # equal scores bridge the range: those of the highest rank below it
+        inside = rank == rank[rank < ranks[0]].max()
+    return inside
+
+
+def gap_between(a, b, thresholds):
+    """Return the largest gap of Pr(s > theta) of two lists of (score, weight)."""
+    return max(abs(share(a[0] > theta, a[1]) - share(b[0] > theta, b[1])) for theta in thresholds)
+
+
+def by_pairs(table, measure):
+    """Return the largest measure of two groups with positive weight."""
+    y, groups, scores, weight = columns(table)
+    names = np.unique(groups[weight > 0])
+    parts = [(scores[r], weight[r], y[r]) for r in ((groups == k) & (weight > 0) for k in names)]
+    return max((measure(a, b) for a, b in combinations(parts, 2)), default=0.0)
+
+
+def call(metric, table, **options):
+    y, groups, scores, weight = columns(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return metric(y, scores, sensitive_features=groups, sample_weight=weight, **options)
+
+
+@given(table=tables, ranks=RANKS)
+def test_partial_parity_is_the_definition(table, ranks):
+    thresholds = np.unique([row[2] for row in table])
+
+    def measure(*groups):
+        inside = [in_range(scores, weight, ranks) for scores, weight, _ in groups]
+        parts = [(g[0][rows], g[1][rows]) for g, rows in zip(groups, inside, strict=True)]
+        return gap_between(*parts, thresholds)
+
+    found = call(metrics.partial_demographic_parity_difference, table, ranks=ranks)
+    assert found == pytest.approx(by_pairs(table, measure), abs=1e-9)
+
+
+@given(table=tables, ranks=RANKS, threshold=st.sampled_from([-1.0, 0.0, 0.5]))
+def test_weak_partial_parity_is_the_definition(table, ranks, threshold):
+    def measure(*groups):
+        rates = [np.clip(share(s > threshold, w), *ranks) for s, w, _ in groups]
+        return abs(rates[0] - rates[1]) / (ranks[1] - ranks[0])
+
+    metric = metrics.weak_partial_demographic_parity_difference
+    found = call(metric, table, ranks=ranks, threshold=threshold)
+    assert found == pytest.approx(by_pairs(table, measure), abs=1e-9)
+
+
+@given(table=tables)
+def test_roc_parity_is_the_kolmogorov_smirnov_distance(table):
+    even = [(*row[:3], 1.0) for row in table]
+    found = call(metrics.roc_parity_difference, even)
+    expected = by_pairs(even, lambda a, b: ks_2samp(a[0], b[0]).statistic)
+    assert found == pytest.approx(expected, abs=1e-12)
+    weighted = by_pairs(table, lambda a, b: gap_between(a, b, np.unique([r[2] for r in table])))
+    assert call(metrics.roc_parity_difference, table) == pytest.approx(weighted, abs=1e-12)
+
+
+def probability(first, second):
+    """Return the weight of pairs in which the first is above, ties counted half."""
+    (s, a), (t, b) = first, second
+    signs = np.sign(s[:, None] - t)
+    return float(a @ (0.5 * (signs + 1.0)) @ b / (a.sum() * b.sum()))
+
+
+def halves(group):
+    scores, weight, y = group
+    return [(scores[y == k], weight[y == k]) for k in (1, 0)]
+
+
+def comparable(table):
+    """Return the rows of the groups that have both labels with positive weight."""
+    there = {(row[1], row[0]) for row in table if row[3] > 0}
+    return [row for row in table if {(row[1], 0), (row[1], 1)} <= there]
+
+
+@given(table=tables)
+def test_pairwise_measures_are_the_double_sums(table):
+    def group(a, b):
+        return abs(probability(a[:2], b[:2]) - 0.5)
+
+    def inter(a, b):
+        (up, down), (its_up, its_down) = halves(a), halves(b)
+        return abs(probability(up, its_down) - probability(its_up, down))
+
+    def intra(a, b):
+        return abs(probability(*halves(a)) - probability(*halves(b)))
+
+    assert call(metrics.group_auc_difference, table) == pytest.approx(by_pairs(table, group))
+    both = comparable(table)
+    for metric, measure in (
+        (metrics.inter_group_auc_difference, inter),
+        (metrics.intra_group_auc_difference, intra),
+    ):
+        expected = by_pairs(both, measure) if both else 0.0
+        assert call(metric, table) == pytest.approx(expected, abs=1e-12)
+
+
+def test_intra_group_difference_is_that_of_sklearns_auc(rng):
+    y, scores = rng.integers(2, size=200), rng.normal(size=200).round(1)
+    groups, weight = rng.choice(list("abc"), size=200), rng.uniform(0.5, 2.0, size=200)
+    aucs = [
+        roc_auc_score(y[k], scores[k], sample_weight=weight[k])
+        for k in (groups == name for name in "abc")
+    ]
+    found = metrics.intra_group_auc_difference(
+        y, scores, sensitive_features=groups, sample_weight=weight
+    )
+    assert found == pytest.approx(max(aucs) - min(aucs))
+    sizes = [weight[groups == name].sum() for name in "abc"]
+    mean = np.average(aucs, weights=sizes)
+    found = metrics.intra_group_auc_difference(
+        y, scores, sensitive_features=groups, sample_weight=weight, method="to_overall"
+    )
+    assert found == pytest.approx(np.max(np.abs(aucs - mean)))
+
+
+def test_weak_parity_on_all_ranks_is_fairlearns_demographic_parity(rng):
+    fairlearn = pytest.importorskip("fairlearn.metrics", reason="fairlearn is not installed")
+    y, decisions = rng.integers(2, size=100), rng.integers(2, size=100)
+    groups, weight = rng.choice(list("abc"), size=100), rng.uniform(0.5, 2.0, size=100)
+    for method in ("between_groups", "to_overall"):
+        options = {"sensitive_features": groups, "sample_weight": weight, "method": method}
+        expected = fairlearn.demographic_parity_difference(y, decisions, **options)
+        found = metrics.weak_partial_demographic_parity_difference(y, decisions, **options)
+        assert found == pytest.approx(expected)
+
+
+def test_metrics_serve_in_a_metric_frame(rng):
+    fairlearn = pytest.importorskip("fairlearn.metrics", reason="fairlearn is not installed")
+    y, predicted = rng.integers(3, size=90), rng.integers(3, size=90)
+    groups = rng.choice(["u", "v"], size=90)
+    frame = fairlearn.MetricFrame(
+        metrics=metrics.neyman_pearson_error, y_true=y, y_pred=predicted, sensitive_features=groups
+    )
+    table = metrics.class_error_rates(y, predicted, sensitive_features=groups)
+    assert frame.by_group.to_dict() == pytest.approx(table.max().to_dict())
+
+
+@given(table=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=20))
+def test_class_error_rates_are_those_of_the_confusion_matrix(table):
+    y, predicted = np.array(table).T
+    counts = confusion_matrix(y, predicted, labels=[0, 1, 2])
+    rates = metrics.class_error_rates(y, predicted)
+    assert set(rates.index) == set(y.tolist())
+    for k in rates.index:
+        assert rates[k] == pytest.approx(1.0 - counts[k, k] / counts[k].sum())
+    assert metrics.neyman_pearson_error(y, predicted) == pytest.approx(rates.max())
+    others = rates.drop(index=1, errors="ignore")
+    found = metrics.neyman_pearson_error(y, predicted, priority=1)
+    assert found == pytest.approx(others.max(), nan_ok=True)
+
+
+def test_class_error_rates_by_group_weigh_rows():
+    rates = metrics.class_error_rates(
+        ["n", "n", "n", "p"],
+        ["n", "p", "p", "p"],
+        sensitive_features=["a", "a", "b", "b"],
+        sample_weight=[3.0, 1.0, 2.0, 1.0],
+    )
+    assert rates.loc["n"].tolist() == [0.25, 1.0]
+    assert rates.loc["p", "b"] == 0.0
+    assert np.isnan(rates.loc["p", "a"])
+    frame = {"sensitive_features": pd.DataFrame({"x": [0, 0, 1, 1], "y": [0, 1, 0, 1]})}
+    assert metrics.class_error_rates([0, 0, 1, 1], [0, 1, 1, 0], **frame).shape == (2, 4)
+
+
+@each
+@given(table=tables)
+def test_measures_are_between_0_and_1_and_do_not_see_names_or_order(metric, table):
+    found = call(metric, table)
+    assert 0.0 <= found <= 1.0 + 1e-12
+    renamed = [(y, {"a": "z", "b": "b", "c": "7"}[g], s, w) for y, g, s, w in reversed(table)]
+    assert call(metric, renamed) == pytest.approx(found, abs=1e-12)
+    monotone = [(y, g, np.exp(s) - 1.0, w) for y, g, s, w in table]  # keeps the sign as well
+    assert call(metric, monotone) == pytest.approx(found, abs=1e-12)
+
+
+@each
+@given(table=tables)
+def test_weights_are_repeated_rows(metric, table):
+    whole = [(*row[:3], float(int(row[3]))) for row in table]
+    repeated = [(*row[:3], 1.0) for row in whole for _ in range(int(row[3]))]
+    if repeated:
+        assert call(metric, whole) == pytest.approx(call(metric, repeated), abs=1e-9)
+
+
+@each
+def test_one_group_has_no_difference(metric):
+    y, scores = [0, 1, 1], [0.3, 0.1, 0.9]
+    assert metric(y, scores, sensitive_features=["a"] * 3) == 0.0
+
+
+@each
+def test_groups_may_come_as_a_frame_and_weights_are_optional(metric):
+    y, scores = pd.Series([0, 1, 0, 1]), pd.Series([0.1, 0.2, 0.3, 0.4])
+    frame = pd.DataFrame({"sex": ["f", "f", "m", "m"]})
+    one = metric(y, scores, sensitive_features=frame)
+    assert one == metric(y, scores, sensitive_features=frame["sex"], sample_weight=[2.0] * 4)
+
+
+@each
+def test_bad_input_is_told(metric):
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        metric([0, 1], [0.1, 0.2, 0.3], sensitive_features=["a", "b"])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        metric([0, 1], [0.1, 0.2], sensitive_features=["a", "b", "b"])
+    with pytest.raises(ValueError, match="y_pred has 1 missing values"):
+        metric([0, 1], [0.1, np.nan], sensitive_features=["a", "b"])
+    with pytest.raises(ValueError, match="sensitive_features has missing values in 1 of 2 rows"):
+        metric([0, 1], [0.1, 0.2], sensitive_features=["a", None])
+    with pytest.raises(ValueError, match="at least one non-zero number"):
+        metric([0, 1], [0.1, 0.2], sensitive_features=["a", "b"], sample_weight=[0.0, 0.0])
+    with pytest.raises(ValueError, match="Negative values in data passed to"):
+        metric([0, 1], [0.1, 0.2], sensitive_features=["a", "b"], sample_weight=[1.0, -1.0])
+
+
+def test_bad_settings_are_told():
+    args, groups = ([0, 1], [0.1, 0.2]), {"sensitive_features": ["a", "b"]}
+    with pytest.raises(ValueError, match="ranks must be two numbers"):
+        metrics.partial_demographic_parity_difference(*args, **groups, ranks=(0.3, 0.1))
+    with pytest.raises(ValueError, match=r"method='max' is unknown.*'between_groups'"):
+        metrics.roc_parity_difference(*args, **groups, method="max")
+    with pytest.raises(ValueError, match="pos_label=2 is not in y_true"):
+        metrics.intra_group_auc_difference(*args, **groups, pos_label=2)
+    with pytest.raises(ValueError, match="two classes, it has 3"):
+        metrics.inter_group_auc_difference(
+            [0, 1, 2], [1.0, 2.0, 3.0], sensitive_features=["a", "b", "a"]
+        )
+
+
+def test_a_group_without_a_class_is_named():
+    y, scores, groups = [0, 1, 0, 1, 0], [0.1, 0.2, 0.3, 0.4, 0.5], list("aabbc")
+    with pytest.warns(UndefinedMetricWarning, match="Group c has no positive rows"):
+        found = metrics.intra_group_auc_difference(y, scores, sensitive_features=groups)
+    assert found == 0.0
+
+
+def test_labels_of_any_kind():
+    scores, groups = [0.9, 0.1, 0.2, 0.8], list("aabb")
+    for y in ([1, -1, 1, -1], [True, False, True, False], ["yes", "no", "yes", "no"]):
+        assert metrics.intra_group_auc_difference(y, scores, sensitive_features=groups) == 1.0
+    found = metrics.intra_group_auc_difference(
+        ["no", "yes", "no", "yes"], scores, sensitive_features=groups, pos_label="no"
+    )
+    assert found == 1.0
