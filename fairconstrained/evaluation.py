@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,9 +16,25 @@ from fairconstrained.terms import Pullback, Term
 
 @dataclass
 class Meter:
-    """Counts the rows that forward passes have read."""
+    """Counts the rows that forward passes have read, and remembers the latest one.
+
+    Problems that transforms have made of one another share it: an outer loop that looks at its
+    oracle's answer in its own problem does not read the rows again.
+    """
 
     rows: float = 0.0
+    latest: tuple[Any, Array, Array] | None = field(default=None, repr=False)
+
+    def scores(self, model: Any, w: Array) -> Array:
+        """Return the model's scores."""
+        if self.latest is not None:
+            known, at, scores = self.latest
+            if known is model and np.array_equal(at, w):
+                return scores
+        scores = model.scores(w)
+        self.rows += model.n_rows
+        self.latest = model, w.copy(), scores
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +104,16 @@ class Part:
             raise ValueError("convexify needs a model whose scores are linear in the weights.")
         return replace(self, term=self.term.convexify(scores, w[self.auxiliary]), penalty=penalty)
 
+    @property
+    def smoothable(self) -> bool:
+        """Whether term and penalty are."""
+        return self.penalty.smoothable and (self.term is None or self.term.smoothable)
+
+    def smoothed(self, width: float) -> Part:
+        """Return the part with its kinks rounded over `width`."""
+        term = None if self.term is None else self.term.smoothed(width)
+        return replace(self, term=term, penalty=self.penalty.smoothed(width))
+
     def modulus(self) -> float:
         """Return a lower bound on the curvature: negative if weakly convex, -inf if not even so."""
         if self.term is None:
@@ -125,8 +152,8 @@ class Evaluation:
         if model is None:
             return None
         if id(model) not in self._scores:
-            self._scores[id(model)] = model.scores(self.w[: model.n_parameters])
-            self.problem.meter.rows += model.n_rows
+            w = self.w[: model.n_parameters]
+            self._scores[id(model)] = self.problem.meter.scores(model, w)
         return self._scores[id(model)]
 
     def _forward(self, part: Part) -> tuple[Array, Pullback]:
@@ -175,13 +202,36 @@ class Evaluation:
     @cached_property
     def decision_gap(self) -> float:
         """The largest gap that the decisions 1{score > 0} show; nan without constraints."""
+        return self._largest_gap([part.strict() for part in self.problem.constraints])
+
+    @cached_property
+    def gap(self) -> float:
+        """The largest gap on scores, before any tolerance; nan without constraints."""
+        return self._largest_gap(self.problem.constraints)
+
+    def _largest_gap(self, parts: Sequence[Part]) -> float:
         gaps = [
-            part.term.strict().gap(scores, self.w[part.auxiliary])
-            for part in self.problem.constraints
+            part.term.gap(scores, self.w[part.auxiliary])
+            for part in parts
             if part.term is not None and (scores := self.scores_of(part)) is not None
         ]
         gap = np.concatenate([np.zeros(0), *gaps])
         return float(gap.max(initial=0.0)) if gap.size else float("nan")
+
+    def slack(self, multipliers: Array) -> float:
+        r"""Return the :math:`\epsilon` for which `gradient` is an :math:`\epsilon`-subgradient.
+
+        It is 0 but for problems that :meth:`Problem.smoothed` made: there the gradient is one of
+        the problem that was rounded, to within this.
+        """
+        slacks = [np.zeros(0)]
+        for part in self.problem.parts:
+            slack = np.full(part.n_outputs, part.penalty.slack(self.w))
+            scores = self.scores_of(part)
+            if part.term is not None and scores is not None:
+                slack += part.term.slack(scores, self.w[part.auxiliary])
+            slacks.append(slack)
+        return float(np.append(1.0, multipliers) @ np.concatenate(slacks))
 
     def gradient(self, multipliers: Array | None = None, *, objective: float = 1.0) -> Array:
         r"""Return the gradient of :math:`f + \sum_j \lambda_j g_j`: one backward pass per model.

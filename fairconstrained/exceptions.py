@@ -5,11 +5,16 @@ from __future__ import annotations
 from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
+    "ConstantDecisionWarning",
     "ConvergenceWarning",
     "IncompatibleSolverError",
     "InfeasibleConstraintWarning",
     "VacuousConstraintWarning",
 ]
+
+
+class ConstantDecisionWarning(UserWarning):
+    """No model better than one that decides the same of everybody meets a bound on decisions."""
 
 
 class VacuousConstraintWarning(UserWarning):

@@ -1,42 +1,19 @@
-"""Linear classifiers under fairness constraints."""
+"""Logistic regression under fairness constraints."""
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_expit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.linear_model import LogisticRegression
 
-from fairconstrained.constraints import CONSTRAINTS, Constraint
-from fairconstrained.constraints.base import check_kappa
-from fairconstrained.domains import Domain
-from fairconstrained.exceptions import ConvergenceWarning, InfeasibleConstraintWarning
-from fairconstrained.losses import LOSSES, Loss
-from fairconstrained.models import LinearModel
-from fairconstrained.penalties import Penalty
-from fairconstrained.problem import Problem
-from fairconstrained.progress import Progress
-from fairconstrained.registry import resolve
+from fairconstrained.estimator import FairLinearClassifier
+from fairconstrained.plain import filled
 from fairconstrained.scalar import Array
-from fairconstrained.solvers import SOLVERS, Result, Solver, automatic
-from fairconstrained.solvers.base import Start
-from fairconstrained.training import (
-    SensitiveColumns,
-    TrainingData,
-    build_problem,
-    check_options,
-    domain_of,
-    penalty_of,
-    threads_that_pay,
-)
 
 
-class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class FairLogisticClassifier(FairLinearClassifier):
     r"""Logistic regression under explicit fairness constraints.
 
     .. math::
@@ -51,21 +28,35 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     ----------
     constraint : str, Constraint, list of these or None, default="demographic_parity"
         What must hold: "demographic_parity", "equal_opportunity", "predictive_equality",
-        "equalized_odds", an object such as ``EqualizedOdds(kappa=0.1, against="overall")``, or a
-        list, all of which must hold. None fits the unconstrained model and needs no groups.
+        "equalized_odds", another name of the README's table, an object such as
+        ``EqualizedOdds(kappa=0.1, against="overall")``, or a list, all of which must hold. None
+        fits the unconstrained model and needs no groups.
     kappa : float, default=0.05
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
+    goal : {"accuracy", "fairness"}, default="accuracy"
+        "accuracy" minimises the loss subject to the constraints. "fairness" minimises the largest
+        gap, max_j g_j with kappa = 0 for constraints without a kappa of their own, subject to a
+        loss (with its penalty) of at most 1 + `max_loss_increase` times the best possible; it
+        starts at the unconstrained model, and `kappa` is not used.
+    max_loss_increase : float, default=0.001
+        For goal="fairness": the part of the best loss that may be given up, > 0.
     solver : str or Solver, default="auto"
-        "auto" takes the first that can solve the problem of "ipc" (smooth problems), "ipp-ssg"
-        (weakly convex ones) and "ssg" (any); the README lists all names with what each needs and
+        "auto" takes the first that can solve the problem of "ipc" (smooth problems), "smoothing"
+        (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex problems)
+        and "ssg" (any); the README lists all names with what each needs and
         guarantees. Or an object such as ``IPC(rho=0.01)``, whose own tolerance then holds. Which
         one ran is in ``result_.solver``.
     beta : float or None, default=None
         Passed to solvers that have such a parameter; an error for others.
     surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
         What stands for the decision 1{score > 0} in constraints that do not name their own.
-    loss : {"logistic", "truncated_logistic", "hinge", "quadratic"} or Loss, default="logistic"
-        The loss of the margin.
+    loss : {"logistic", "truncated_logistic", "hinge", "squared_hinge", "quadratic", "auc", \
+            "partial_auc"} or Objective, default="logistic"
+        A loss of the margin, or of pairs of rows: "auc" is
+        :class:`~fairconstrained.objectives.PairwiseLoss`, "partial_auc"
+        :class:`~fairconstrained.objectives.PartialAUC`, objects of which choose the pairs' loss and
+        the ranks. Losses of pairs say how well scores rank and leave the intercept where it is: use
+        the scores, or choose a threshold afterwards.
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``. The intercept is
         free. Where `domain` is the whole space, coefficients are penalised per spread of their
@@ -81,8 +72,32 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         groups. With None the groups are passed to `fit`.
     use_sensitive : bool, default=False
         Whether the sensitive columns are features of the model as well.
-    enforce : {"score"}, default="score"
-        Whether `kappa` bounds the surrogate's gap, as in the papers.
+    combine : {"intersection", "marginal"}, default="intersection"
+        What several sensitive columns mean to the constraints. "intersection": rows that agree in
+        all of them are one group. "marginal": every column is on its own, as if there were a
+        constraint for each; groups are then called "attribute=value".
+    groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
+        What missing values (None, NaN, pd.NA) in sensitive columns mean: an error, a group of their
+        own called "missing", or rows that count in the loss and in no cell of a constraint (of
+        several columns: where one of them is missing; with ``combine="marginal"`` for that one).
+    group_interactions : bool, default=False
+        Whether the model has coefficients of its own for every group: IDCA's cross terms (1, x, z,
+        z x). The groups are then read from X when predicting, too, so that `sensitive_columns` is
+        needed. The penalty counts what all groups have in common and how each departs from it.
+    enforce : {"score", "decision"}, default="score"
+        What `kappa` bounds on the training rows: the surrogate's gap, as in the papers, or the gap
+        of what `predict` does. "decision" starts from the fit on scores and searches the
+        surrogate's tolerances, its scale and the intercept, at two to four times the cost, for the
+        most accurate model that meets the bound (see `decision_search_`). `result_` then has the
+        status, trace and multipliers of the fit on scores, and the figures of the model found.
+    confidence : float or None, default=None
+        With enforce="decision": the probability, over the draw of the data, with which the gap of
+        decisions in the population is to be at most kappa. A part of the rows is held out; models
+        that are fitted to the others, ever less far below the bound, are tested on them by exact
+        binomial limits (see :func:`~fairconstrained.confidence.enforce_with_confidence`). For
+        constraints that compare groups' rates with each other.
+    holdout : float, default=0.25
+        The share of every group and label that is held out for `confidence`.
     max_iter : int or None, default=None
         The solver's largest number of iterations; None takes its default.
     tol : float, default=1e-4
@@ -97,9 +112,11 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features_in_)
-        The coefficients; zero for sensitive columns that the model may not see.
-    intercept_ : ndarray of shape (1,)
-        The intercept.
+        The coefficients; zero for sensitive columns that the model may not see. With
+        `group_interactions` of shape (n_groups, n_features_in_): row k multiplies the rows of
+        group ``groups_[k]``.
+    intercept_ : ndarray of shape (1,) or (n_groups,)
+        The intercept, or one for every group.
     classes_ : ndarray of shape (2,)
         The class labels; the second one is the positive decision.
     n_features_in_ : int
@@ -112,17 +129,35 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     n_iter_ : int
         The solver's iterations.
     groups_ : ndarray
-        The groups, sorted; tuples if there were several sensitive attributes.
+        The groups, sorted; tuples if there were several sensitive attributes, and with
+        ``combine="marginal"`` the groups of each, called "attribute=value".
     multipliers_ : ndarray of shape (n_constraints,)
         The Lagrange multipliers: what the objective would gain per unit of each tolerance.
     objective_ : float
-        Mean loss plus penalty.
+        Mean loss plus penalty, whatever the goal. (With goal="fairness" what is minimised is a
+        bound on the gaps, and ``result_.objective`` is its value.)
     violation_ : float
         The largest violation on scores, measured with the surrogate; 0 if all constraints hold.
+        With goal="fairness" the constraint that counts is the one on the loss.
+    gap_ : float
+        The largest gap on scores, measured with the surrogate, before kappa is subtracted (nan
+        without constraints).
     decision_gap_ : float
-        The largest gap that the decisions show on the training rows (nan without constraints).
+        The largest gap that the decisions show on the training rows (nan without constraints): a
+        difference of rates, or what the constraint's own page calls its gap, such as the shortfall
+        1 - rate_a / rate_b of a ratio.
     kkt_residual_ : float
         See :func:`~fairconstrained.certificate.kkt_residual`.
+    decision_search_ : DecisionSearch or None
+        With enforce="decision": whether the bound is met, the training accuracy of the model, of
+        the fit on scores and without constraints, `accuracy_cost` (the last less the first), and
+        the data passes made; see :class:`~fairconstrained.decisions.DecisionSearch`.
+    certificate_ : Certificate or None
+        With `confidence`: whether the constraints hold for the population with it, the upper bounds
+        on them, and how many rows would do if there are too few; see
+        :class:`~fairconstrained.confidence.Certificate`.
+    holdout_indices_ : ndarray of int
+        With `confidence`: the rows of X that were held out. All other measures are about the rest.
     result_ : Result
         All of this, the status, the trace and the solver.
 
@@ -131,7 +166,11 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     ConvergenceWarning
         If the solver ends short of its tolerance.
     InfeasibleConstraintWarning
-        If it ends with a violation above its tolerance.
+        If it ends with a violation above its tolerance; with enforce="decision" if neither a model
+        that was found nor constant decisions meet the bound.
+    ConstantDecisionWarning
+        With enforce="decision": if only constant decisions were found to meet the bound, or with
+        `confidence` to meet it for the population.
     VacuousConstraintWarning
         If a cell of a constraint has no rows.
 
@@ -151,220 +190,6 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     >>> clf.objective_ > unconstrained.objective_
     True
     """
-
-    def __init__(
-        self,
-        constraint: Any = "demographic_parity",
-        kappa: float = 0.05,
-        *,
-        solver: str | Solver = "auto",
-        beta: float | None = None,
-        surrogate: Any = "sigmoid",
-        loss: Any = "logistic",
-        alpha: float | Penalty = 1e-4,
-        domain: Domain | None = None,
-        fit_intercept: bool = True,
-        sensitive_columns: Any = None,
-        use_sensitive: bool = False,
-        enforce: str = "score",
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        warm_start: bool = False,
-        random_state: Any = None,
-        verbose: int = 0,
-    ):
-        self.constraint = constraint
-        self.kappa = kappa
-        self.solver = solver
-        self.beta = beta
-        self.surrogate = surrogate
-        self.loss = loss
-        self.alpha = alpha
-        self.domain = domain
-        self.fit_intercept = fit_intercept
-        self.sensitive_columns = sensitive_columns
-        self.use_sensitive = use_sensitive
-        self.enforce = enforce
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: binary labels, sparse features."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags
-
-    @with_callbacks
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The features.
-        y : array-like of shape (n_samples,)
-            The labels, of two classes.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the rows in the loss and in the groups' averages alike.
-        sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-            The groups; rows that agree in all columns are one group. Not needed with
-            `sensitive_columns` or without a constraint.
-
-        Returns
-        -------
-        self : FairLogisticClassifier
-            The fitted estimator.
-
-        Raises
-        ------
-        ValueError
-            If an argument is not valid, groups are missing, or the solver cannot solve the problem.
-        """
-        check_options(self)
-        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
-        data = TrainingData.check(self, X, y, sensitive_features, sample_weight, columns)
-        constraints = self._constraints(data)
-        with threads_that_pay(data.X):
-            problem = build_problem(
-                data,
-                constraints,
-                loss=resolve("loss", self.loss, LOSSES, Loss),
-                penalty=penalty_of(self.alpha),
-                domain=domain_of(self.domain),
-                fit_intercept=self.fit_intercept,
-            )
-            kept = columns.kept(self)
-            solver = self._solver(problem)
-            solver.check(problem)
-            progress = Progress(
-                self, X, y, sample_weight, lambda w: self._ready_to_predict(problem, data, kept, w)
-            )
-            result = solver.minimize(
-                problem,
-                warm=self._warm(problem, kept, solver),
-                callback=progress,
-                random_state=self.random_state,
-            )
-            progress.close(result.w)
-        self._store(problem, result, data, kept)
-        self._warn()
-        return self
-
-    def _constraints(self, data: TrainingData) -> list[Constraint]:
-        """Return the constraints with the estimator's kappa and surrogate where they have none."""
-        if self.constraint is None:
-            return []
-        given = self.constraint if isinstance(self.constraint, list | tuple) else [self.constraint]
-        found = [resolve("constraint", one, CONSTRAINTS, Constraint) for one in given]
-        if found and data.groups is None:
-            raise ValueError(
-                f"constraint={self.constraint!r} needs groups: pass sensitive_features to fit (in "
-                "pipelines and searches by metadata routing), or name columns of X in "
-                "sensitive_columns."
-            )
-        if any(one.kappa is None for one in found):
-            check_kappa(self.kappa)
-        return [one.with_defaults(kappa=self.kappa, surrogate=self.surrogate) for one in found]
-
-    def _solver(self, problem: Problem) -> Solver:
-        """Return the solver with the estimator's options."""
-        names = {"auto": lambda: automatic(problem), **SOLVERS}
-        solver = resolve("solver", self.solver, names, Solver)
-        if isinstance(self.solver, str):
-            solver = solver.with_options(tol=self.tol)
-        if self.beta is not None and "beta" not in solver.get_params(deep=False):
-            raise ValueError(
-                f"beta={self.beta!r} is given, but solver {solver!r} has no such parameter; "
-                "leave beta at None."
-            )
-        return solver.with_options(max_iter=self.max_iter, beta=self.beta)
-
-    def _warm(self, problem: Problem, kept: Array, solver: Solver) -> Start | None:
-        """Return the last fit as a start if it is wanted and fits the problem."""
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return None
-        if self.coef_.shape[1] != self.n_features_in_:
-            return None
-        w = problem.objective.model.variables(self.coef_[:, kept], self.intercept_)
-        known = len(self.multipliers_) == problem.n_constraints
-        return Start(w, self.multipliers_ if known else None)
-
-    def _ready_to_predict(
-        self, problem: Problem, data: TrainingData, kept: Array, w: Array
-    ) -> dict[str, Array]:
-        """Return what `predict` needs, in the units of X, for the solver's variables."""
-        model = problem.objective.model
-        coef, intercept = model.coefficients(w[: model.n_parameters])
-        full = np.zeros((1, self.n_features_in_))
-        full[:, kept] = coef
-        return {"coef_": full, "intercept_": intercept, "classes_": data.classes}
-
-    def _store(self, problem: Problem, result: Result, data: TrainingData, kept: Array) -> None:
-        for name, value in self._ready_to_predict(problem, data, kept, result.w).items():
-            setattr(self, name, value)
-        scale = problem.objective.model.scale
-        self.feature_scale_ = np.ones(self.n_features_in_)
-        if scale is not None:
-            self.feature_scale_[kept] = scale
-        self.groups_ = np.array([]) if data.groups is None else data.groups.names
-        self.n_iter_ = result.n_iter
-        self.multipliers_ = result.multipliers
-        self.objective_ = result.objective
-        self.violation_ = result.violation
-        self.decision_gap_ = problem.unmetered().at(result.w).decision_gap
-        self.kkt_residual_ = result.kkt_residual
-        self.result_ = result
-
-    def _warn(self) -> None:
-        result = self.result_
-        if result.violation > result.solver.tol:
-            warnings.warn(
-                f"No model that meets the constraints was found; the least violation is "
-                f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
-                InfeasibleConstraintWarning,
-                stacklevel=4,
-            )
-        elif not result.converged:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the scores.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows, with the columns seen in `fit`.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-            The second class is decided where the score is positive.
-        """
-        check_is_fitted(self)
-        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
-        model = LinearModel(columns.features(self, X, reset=False))
-        return model.scores(np.append(self.coef_[0, columns.kept(self)], self.intercept_))
-
-    def predict(self, X: Any) -> Array:
-        """Return the class of each row.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int)]
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, the logistic function of the scores.
@@ -396,3 +221,43 @@ class FairLogisticClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         """
         scores = self.decision_function(X)
         return np.column_stack([log_expit(-scores), log_expit(scores)])
+
+    def to_sklearn(self, *, sensitive: str = "zero") -> LogisticRegression:
+        """Return scikit-learn's logistic regression with the same coefficients.
+
+        It decides as this model does, with the same probabilities, and is what exporters to ONNX
+        and PMML know. It remembers nothing of constraints and groups. For pipelines see
+        :func:`fairconstrained.deployment.to_sklearn`.
+
+        Parameters
+        ----------
+        sensitive : {"zero", "leave_out"}, default="zero"
+            Sensitive columns that the model does not see are, with "zero", columns like all others
+            with a coefficient of zero (and must then be numbers); with "leave_out" X is to come
+            without them.
+
+        Returns
+        -------
+        model : LogisticRegression
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            If this model was fitted with ``group_interactions=True``: no plain model is equivalent.
+        NotFittedError
+            If it is not fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+        >>> X, y, groups = make_biased_classification(random_state=0)
+        >>> fair = FairLogisticClassifier().fit(X, y, sensitive_features=groups)
+        >>> plain = fair.to_sklearn()
+        >>> np.allclose(plain.predict_proba(X), fair.predict_proba(X))
+        True
+        """
+        plain = filled(LogisticRegression(fit_intercept=self.fit_intercept), self, sensitive)
+        plain.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
+        return plain

@@ -17,7 +17,26 @@ from fairconstrained.penalties import Linear, Penalty, Proximity
 from fairconstrained.scalar import Array
 from fairconstrained.terms import joint_codes
 
-__all__ = ["Evaluation", "Meter", "Part", "Problem"]
+__all__ = ["Evaluation", "Meter", "Mirrored", "Part", "Problem"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mirrored:
+    """What a swapped problem was made of.
+
+    Attributes
+    ----------
+    problem : Problem
+        The problem of the least objective.
+    bound : float
+        The largest objective allowed.
+    least : float or None
+        The least objective of all, if it is known.
+    """
+
+    problem: Problem
+    bound: float
+    least: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +53,8 @@ class Problem:
         W.
     n_variables : int or None
         The number of variables; by default the model's parameters and what the terms own.
+    mirrored : Mirrored or None
+        For a problem that :meth:`swap` made with a bound: what it was made of.
 
     Examples
     --------
@@ -57,6 +78,7 @@ class Problem:
     domain: Domain = field(default_factory=WholeSpace)
     n_variables: int = 0
     meter: Meter = field(default_factory=Meter, repr=False)
+    mirrored: Mirrored | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Count the variables when their number is not given."""
@@ -106,9 +128,19 @@ class Problem:
         return all(part.smooth for part in self.parts)
 
     @property
+    def smoothable(self) -> bool:
+        """Whether all functions are smooth or say where their kinks are, as `smoothed` needs."""
+        return all(part.smoothable for part in self.parts)
+
+    @property
     def convex(self) -> bool:
         """Whether all functions are convex (sufficient, not necessary)."""
         return all(part.convex for part in self.parts)
+
+    @property
+    def swapped(self) -> bool:
+        """Whether this is the least unfairness for a loss, see :meth:`swap`."""
+        return self.mirrored is not None
 
     @property
     def difference_of_convex(self) -> bool:
@@ -155,11 +187,11 @@ class Problem:
 
     def unmetered(self) -> Problem:
         """Return the same problem with a meter of its own, for measurements that do not count."""
-        return replace(self, meter=Meter())
+        return replace(self, meter=Meter(latest=self.meter.latest))
 
     def with_constraints(self, constraints: Sequence[Part]) -> Problem:
         """Return the problem with other constraints."""
-        return replace(self, constraints=tuple(constraints))
+        return replace(self, constraints=tuple(constraints), mirrored=None)
 
     def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> Problem:
         """Return the problem on batches, its statistics unbiased estimates of the full ones.
@@ -231,7 +263,18 @@ class Problem:
         at = self.unmetered().at(w)
         return self._map(lambda part: part.convexify(at.w, at.scores_of(part)))
 
-    def swap(self, bound: float | None = None) -> Problem:
+    def smoothed(self, width: float) -> Problem:
+        """Return the problem with all kinks rounded over `width`, smooth if it is `smoothable`.
+
+        Parameters
+        ----------
+        width : float
+            In the units of the scores for losses and surrogates, of the weights for penalties; see
+            :class:`~fairconstrained.scalar.Rounded`.
+        """
+        return self._map(lambda part: part.smoothed(width))
+
+    def swap(self, bound: float | None = None, *, least: float | None = None) -> Problem:
         r"""Return the swapped problem: the least unfairness subject to the loss.
 
         .. math::
@@ -245,6 +288,8 @@ class Problem:
         bound : float or None, default=None
             The largest objective allowed; None leaves the objective out, which is the problem of
             finding a feasible point.
+        least : float or None, default=None
+            The least objective without constraints, where it is known.
 
         References
         ----------
@@ -266,8 +311,9 @@ class Problem:
             constraints=tuple(constraints),
             domain=LeadingDomain(self.domain, n),
             n_variables=n + 1,
+            mirrored=None if bound is None else Mirrored(self, bound, least),
         )
 
     def _map(self, change: Any) -> Problem:
         objective, *constraints = (change(part) for part in self.parts)
-        return replace(self, objective=objective, constraints=tuple(constraints))
+        return replace(self, objective=objective, constraints=tuple(constraints), mirrored=None)

@@ -62,7 +62,7 @@ UNKNOWN = {
         "against='all'",
         ["'pairs'", "'overall'"],
     ),
-    "enforce": ({"enforce": "both"}, "enforce='both'", ["'score'"]),
+    "enforce": ({"enforce": "both"}, "enforce='both'", ["'score'", "'decision'"]),
 }
 
 
@@ -131,11 +131,6 @@ def test_kappa_of_a_constraint():
 def test_valid_numbers_of_other_types():
     assert fit(kappa=np.float32(0.1), alpha=0, max_iter=np.int64(50), verbose=False).violation_ < 1
     assert fit(kappa=1, fit_intercept=np.True_).result_.converged
-
-
-def test_enforce_decision_is_not_there_yet():
-    with raises(ValueError, "enforce='decision'", "enforce='score'", "decision_gap_"):
-        fit(enforce="decision")
 
 
 def test_beta_with_a_solver_that_has_none():

@@ -144,7 +144,7 @@ def test_the_meter_counts_fractions_for_batches(problem, w):
     rows = [np.arange(model.n_rows // 4) for model in problem.models]
     batch = problem.batch(*rows)
     for draws in (1, 2):
-        values(batch, w)
+        values(batch, w + draws)  # at a point that it was just at nothing is read again
         assert problem.passes == batch.passes == draws * 0.25
     measured = problem.unmetered()
     values(measured, w)

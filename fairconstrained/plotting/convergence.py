@@ -1,4 +1,4 @@
-"""Plots in scikit-learn's convention: `from_...` draws, the display keeps what was drawn."""
+"""How runs of solvers converge."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
+from fairconstrained.plotting.style import MARKERS, look, tidy
 from fairconstrained.scalar import Array
 from fairconstrained.solvers.result import Result, Trace
 
-# Okabe and Ito's colours, which the colour blind can tell apart, without the yellow that paper
-# swallows; the styles of the lines tell them apart in black and white.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-_STYLES = ("-", "--", "-.", ":")
-_MARKERS = ("o", "s", "^", "D", "v", "<", ">", "p", "P", "X")
 _MARKS_PER_LINE = 8
 _X_LABELS = {"data_passes": "passes over the data", "seconds": "seconds", "iteration": "iterations"}
 _LEAST = 1e-16  # below it a value is rounding
@@ -162,10 +158,9 @@ class ConvergenceDisplay:
     def _style(self, i: int) -> dict[str, Any]:
         """Return how line i looks. Later lines are thinner, so that those below show."""
         return {
-            "color": _COLOURS[i % len(_COLOURS)],
-            "linestyle": _STYLES[i % len(_STYLES)],
+            **look(i),
             "linewidth": 1.4 + 1.4 * (1.0 - (i + 1) / len(self.traces)),
-            "marker": _MARKERS[i % len(_MARKERS)],
+            "marker": MARKERS[i % len(MARKERS)],
             "markersize": 5.5,
             "markeredgecolor": "white",
             "markeredgewidth": 0.5,
@@ -215,9 +210,7 @@ class ConvergenceDisplay:
         objective, violation, stationarity = self.axes_
         for axis in self.axes_:
             axis.set_xlabel(_X_LABELS[self.x])
-            axis.grid(True, which="major", color="0.9", linewidth=0.6)
-            axis.set_axisbelow(True)
-            axis.spines[["top", "right"]].set_visible(False)
+            tidy(axis)
             if log_x:
                 axis.set_xscale("log")
         objective.set_ylabel("objective")

@@ -1,0 +1,366 @@
+"""Bounds on decisions: the search over the tolerances of what stands for decisions."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.candidates import NEAR, WINDOW, Candidate, Search
+from fairconstrained.cells import CellMeans
+from fairconstrained.evaluation import Meter, Part
+from fairconstrained.exceptions import ConstantDecisionWarning, InfeasibleConstraintWarning
+from fairconstrained.penalty import Linear
+from fairconstrained.problem import Problem
+from fairconstrained.scalar import Array
+from fairconstrained.solvers import Result, Solver
+from fairconstrained.surrogates import Surrogate
+from fairconstrained.terms import Term
+
+_MOST_SOLVES = 6
+_SOLVES = 1.5  # data passes of the fit on scores, times this, after which no solve begins
+_CUT = 2.0  # where a solve is cut off, and what it found is lost
+_EFFORT = 2.6  # passes and lines after which no model is repaired
+_LOOSE = 10.0  # its solves are that much looser than the fit on scores
+_SPEEDS = (0.3, 4.0)  # between these the decisions' speed is taken to be
+_SHARPEN = 2.0  # above this speed the surrogate is made as steep as the decisions are
+_REPAIRS = 12
+_POOL = 3  # how many models are repaired
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionSearch:
+    """What the search for a model whose decisions meet the bound found, and what it cost.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_variables,)
+        The model.
+    met : bool
+        Whether its decisions on the training rows meet all constraints.
+    constant : bool
+        Whether it decides the same of everybody, because nothing better was found.
+    excess : float
+        The largest constraint, measured on decisions: <= 0 if they are met.
+    accuracy : float
+        The weighted share of right decisions on the training rows.
+    accuracy_on_scores : float
+        The same of the fit that bounds scores, which the search starts from.
+    accuracy_unconstrained : float
+        The same of the model without constraints.
+    n_solves : int
+        How many problems were solved after the fit on scores.
+    data_passes : float
+        The data passes of the fit on scores and of the search together.
+    data_passes_on_scores : float
+        Those of the fit on scores alone.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> X, y, groups = make_biased_classification(2000, gap=0.3, random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.1, enforce="decision")
+    >>> search = clf.fit(X, y, sensitive_features=groups).decision_search_
+    >>> search.met, search.constant, clf.decision_gap_ <= 0.1
+    (True, False, True)
+    >>> search.data_passes <= 4.0 * search.data_passes_on_scores
+    True
+    """
+
+    w: Array = field(repr=False)
+    met: bool
+    constant: bool
+    excess: float
+    accuracy: float
+    accuracy_on_scores: float
+    accuracy_unconstrained: float
+    n_solves: int
+    data_passes: float
+    data_passes_on_scores: float
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn if the bound is not met, or by constant decisions only."""
+        figures = (
+            f"right on {self.accuracy:.3f} of the training rows; without constraints it would be "
+            f"{self.accuracy_unconstrained:.3f}"
+        )
+        if not self.met:
+            warnings.warn(
+                f"enforce='decision': no model whose decisions meet the constraints was found, nor "
+                f"do constant decisions; the one nearest to them is kept: it misses them by "
+                f"{self.excess:.3g} and is {figures}. Raise kappa.",
+                InfeasibleConstraintWarning,
+                stacklevel=stacklevel,
+            )
+        elif self.constant:
+            warnings.warn(
+                f"enforce='decision': nothing better than constant decisions was found to meet the "
+                f"constraints. The model decides the same of everybody and is {figures}. Raise "
+                "kappa, or join small groups.",
+                ConstantDecisionWarning,
+                stacklevel=stacklevel,
+            )
+
+    @property
+    def accuracy_cost(self) -> float:
+        """The training accuracy that the bound costs, compared with the unconstrained model."""
+        return self.accuracy_unconstrained - self.accuracy
+
+    def result(self, problem: Problem, first: Result) -> Result:
+        """Return the result of the fit on scores with this model in place of its own."""
+        at = problem.unmetered().at(self.w)
+        return replace(
+            first,
+            w=self.w,
+            objective=at.objective,
+            violation=at.violation,
+            strict_violation=at.strict_violation,
+            data_passes=self.data_passes,
+        )
+
+
+def constant_decisions(
+    problem: Problem, y: Array, sample_weight: Array, like: DecisionSearch
+) -> DecisionSearch:
+    """Return the best model that decides the same of everybody, its other figures as in `like`."""
+    best = Search(problem, y, sample_weight).constant
+    return replace(
+        like,
+        w=best.w,
+        met=best.met,
+        constant=True,
+        excess=best.excess,
+        accuracy=best.accuracy,
+    )
+
+
+class Spent(Exception):
+    """A solve has read more rows than it may."""
+
+
+class Limited(Meter):
+    """Counts on another meter, and raises `Spent` beyond a number of rows."""
+
+    def __init__(self, meter: Meter, most: float):
+        self.meter, self.most = meter, most
+
+    @property
+    def rows(self) -> float:
+        """The rows counted so far."""
+        return self.meter.rows
+
+    @rows.setter
+    def rows(self, value: float) -> None:
+        self.meter.rows = value
+        if value > self.most:
+            raise Spent
+
+
+def raise_by(problem: Problem, candidate: Candidate) -> Array:
+    r"""Return by how much to raise every constraint so that its strict version is met.
+
+    With the surrogate's value :math:`g_j` and the decisions' :math:`G_j` at the model, and
+    decisions that move :math:`\rho_j` times as fast as the surrogate, :math:`G_j \le 0` holds, to
+    first order, where :math:`g_j \le g_j(w) - G_j(w) / \rho_j`: the constraint is raised by
+    :math:`G_j(w) / \rho_j - g_j(w)`, which is negative where decisions are fairer than scores.
+    """
+    shifts = []
+    for part in problem.constraints:
+        term, scores = part.term, candidate.scores[id(part.model)]
+        assert term is not None
+        own = candidate.w[part.auxiliary]
+        strict = term.strict().value(scores, own)
+        shift = strict / speeds(term, scores) - term.value(scores, own)
+        if not isinstance(term, CellMeans):  # one shift for all: that of the worst
+            shift = np.full(len(shift), shift[int(np.argmax(strict))])
+        shifts.append(shift)
+    return np.concatenate(shifts)
+
+
+def speeds(term: Term, scores: Array) -> Array:
+    """Return how fast decisions move compared with the surrogate, for each output.
+
+    A cell's rate of decisions moves with the density of its scores at 0, the surrogate's average
+    with the mean of its derivative. Terms that are not averages over cells count as moving alike.
+    """
+    if not isinstance(term, CellMeans):
+        return np.ones(term.n_outputs)
+    near = (np.abs(scores) < WINDOW) / (2.0 * WINDOW)
+    slope = np.abs(term.function.derivative(scores, term.function.value(scores)))
+    averages = sp.csr_array(term.cells) @ np.column_stack([near, slope])
+    dense, steep = (abs(term.combination) @ averages).T
+    ratio = np.divide(dense, steep, out=np.ones_like(dense), where=steep > 0.0)
+    return np.clip(ratio, *_SPEEDS)
+
+
+def raised(problem: Problem, shifts: Array) -> Problem:
+    """Return the problem with g_j + shift_j in place of g_j."""
+    ends = np.cumsum([part.n_outputs for part in problem.constraints])[:-1]
+    parts = []
+    for part, shift in zip(problem.constraints, np.split(shifts, ends), strict=True):
+        if isinstance(part.term, CellMeans):
+            offset = part.term.offset - shift
+            parts.append(replace(part, term=replace(part.term, offset=offset)))
+        else:
+            level = float(shift.max(initial=-np.inf)) if len(shift) else 0.0
+            parts.append(part.add(Linear(np.zeros(problem.n_variables), level)))
+    return problem.with_constraints(parts)
+
+
+def sharpened(problem: Problem, candidate: Candidate) -> Problem:
+    """Return the problem with steeper surrogates where decisions move much faster than they do.
+
+    That is so where scores are small, as on data that say little about the labels.
+    """
+
+    def steeper(part: Part) -> Part:
+        term, scores = part.term, candidate.scores[id(part.model)]
+        if not (isinstance(term, CellMeans) and isinstance(term.function, Surrogate)):
+            return part
+        near = term.strict().value(scores) > -NEAR
+        speed = float(speeds(term, scores)[near].max(initial=1.0))
+        if speed < _SHARPEN:
+            return part
+        function = copy.copy(term.function)
+        function.scale = function.scale / speed
+        return replace(part, term=replace(term, function=function))
+
+    return problem.with_constraints([steeper(part) for part in problem.constraints])
+
+
+class _Run:
+    """What one search has spent and seen.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem with the surrogate.
+    first : Result
+        Its solution.
+    search : Search
+        Keeps the best candidate.
+    """
+
+    def __init__(self, problem: Problem, first: Result, search: Search, begin: float):
+        self.problem, self.first, self.search, self.begin = problem, first, search, begin
+        self.limit = first.data_passes
+        self.seen = [search.judge(first.w)]
+
+    @property
+    def start(self) -> Candidate:
+        """The fit on scores."""
+        return self.seen[0]
+
+    def spent(self) -> float:
+        """Return the data passes made, as a multiple of those of the fit on scores."""
+        return (self.problem.passes - self.begin) / self.limit
+
+    def effort(self) -> float:
+        """Return the same with a line counted as a pass, which it costs on few features."""
+        return self.spent() + self.search.n_lines / self.limit
+
+    def solve(self, solver: Solver, random_state: Any) -> None:
+        """Solve with raised tolerances, again and again from the last solution."""
+        steep, warm, cost = sharpened(self.problem, self.start), self.first, 0.0
+        most = (self.begin + _CUT * self.limit) * self.problem.n_rows
+        for _ in range(_MOST_SOLVES):
+            before = self.spent()
+            if before + cost > _SOLVES:
+                break
+            wanted = raised(steep, raise_by(steep, self.seen[-1]))
+            try:
+                warm = solver.minimize(
+                    replace(wanted, meter=Limited(self.problem.meter, most)),
+                    warm=warm,
+                    tol=_LOOSE * solver.tol,
+                    callback=lambda _: self.spent() > _SOLVES,
+                    random_state=random_state,
+                )
+            except Spent:
+                break
+            cost = self.spent() - before
+            self.seen.append(self.search.judge(warm.w))
+            self.search.offer(self.seen[-1])
+            self.search.sweep_intercept(self.seen[-1])
+
+    def repair(self) -> None:
+        """Repair the most promising models step by step."""
+        for one in sorted(self.seen, key=lambda one: -one.promise)[:_POOL]:
+            for _ in range(_REPAIRS):
+                best = self.search.best
+                if best.met and one.accuracy <= best.accuracy:
+                    break  # repairs cost accuracy: this one would not be better
+                found = self.search.repair(one, lambda: self.effort() > _EFFORT)
+                if found.promise <= one.promise:
+                    break
+                one = found
+
+    def join(self, free: Candidate) -> None:
+        """Look for better models between the best and the others."""
+        best = self.search.best
+        for other in (*self.seen, free):
+            self.search.sweep_between(self.search.best, other)
+        if self.search.best is not best:
+            self.search.sweep_intercept(self.search.best)
+
+
+def enforce_on_decisions(
+    problem: Problem,
+    first: Result,
+    solver: Solver,
+    y: Array,
+    sample_weight: Array,
+    unconstrained: Array,
+    *,
+    random_state: Any = None,
+) -> DecisionSearch:
+    r"""Return a model whose decisions meet the constraints, the most accurate that was found.
+
+    The surrogate's tolerances are searched: each constraint is raised by what its decisions show
+    (`raise_by`) and the problem solved again from the last solution, a few times. All intercepts of
+    every solution and the lines between them are searched by counting, solutions short of the bound
+    are repaired, and constant decisions are the candidate that there always is. The decisions of
+    what is returned were looked at.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem with the surrogate.
+    first : Result
+        Its solution.
+    solver : Solver
+        Solves it again.
+    y, sample_weight : ndarray of shape (n_rows,)
+        Labels, -1 or +1, and weights of the objective's rows.
+    unconstrained : ndarray of shape (n_parameters,)
+        The model without constraints.
+    random_state : int, RandomState or None, default=None
+        For stochastic solvers.
+    """
+    begin, search = problem.passes, Search(problem, y, sample_weight)
+    run = _Run(problem, first, search, begin)
+    free = search.judge(np.append(unconstrained, first.w[len(unconstrained) :]))
+    for one in (free, run.start):
+        search.offer(one)
+        search.sweep_intercept(one)
+    if not free.met:
+        run.solve(solver, random_state)
+        run.repair()
+        run.join(free)
+    best = search.best
+    return DecisionSearch(
+        w=best.w,
+        met=best.met,
+        constant=best is search.constant,
+        excess=best.excess,
+        accuracy=best.accuracy,
+        accuracy_on_scores=run.start.accuracy,
+        accuracy_unconstrained=free.accuracy,
+        n_solves=len(run.seen) - 1,
+        data_passes=first.data_passes + problem.passes - begin,
+        data_passes_on_scores=first.data_passes,
+    )

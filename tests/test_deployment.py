@@ -1,0 +1,265 @@
+"""What is deployed decides as the model that was fitted, and its file holds no surprises."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse as sp
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
+
+from fairconstrained import (
+    EqualizedOdds,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    make_biased_classification,
+)
+from fairconstrained.deployment import to_sklearn, trusted_types
+from fairconstrained.domains import L1Ball
+from fairconstrained.exceptions import (
+    ConstantDecisionWarning,
+    ConvergenceWarning,
+    InfeasibleConstraintWarning,
+)
+from fairconstrained.penalties import SCAD
+from fairconstrained.solvers import IPC, SOLVERS, SwitchingSubgradient
+
+N_ROWS = 300
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y, groups = make_biased_classification(n_samples=N_ROWS, n_features=4, random_state=0)
+    return X, y, groups
+
+
+@pytest.fixture(scope="module")
+def frame(data):
+    """Named columns, one of them the groups, as strings."""
+    X, y, groups = data
+    columns = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    columns.insert(1, "sex", np.where(groups == 0, "f", "m"))
+    return columns, np.where(y == 1, "yes", "no")
+
+
+@pytest.fixture(scope="module", params=[FairLogisticClassifier, FairHingeClassifier])
+def fitted(request, data):
+    X, y, groups = data
+    return request.param(kappa=0.05).fit(X, y, sensitive_features=groups)
+
+
+def assert_alike(plain, model, X):
+    """Assert that two models have the same scores, probabilities and decisions."""
+    np.testing.assert_allclose(plain.decision_function(X), model.decision_function(X), atol=1e-12)
+    assert np.array_equal(plain.predict(X), model.predict(X))
+    assert hasattr(plain, "predict_proba") == hasattr(model, "predict_proba")
+    if hasattr(model, "predict_proba"):
+        np.testing.assert_allclose(plain.predict_proba(X), model.predict_proba(X), atol=1e-12)
+
+
+def test_plain_model_decides_alike(fitted, data):
+    plain = fitted.to_sklearn()
+    expected = LogisticRegression if hasattr(fitted, "predict_proba") else LinearSVC
+    assert type(plain) is expected
+    assert_alike(plain, fitted, data[0])
+    assert_alike(plain, fitted, sp.csr_array(data[0]))
+
+
+def test_plain_model_has_the_attributes_of_a_fitted_one(fitted, data):
+    X, y, _ = data
+    plain = fitted.to_sklearn()
+    real = clone(plain).set_params(max_iter=1_000_000).fit(X, y)
+    assert set(vars(plain)) == set(vars(real))
+    for name in ("coef_", "intercept_", "classes_"):
+        assert getattr(plain, name).shape == getattr(real, name).shape
+        assert getattr(plain, name).dtype == getattr(real, name).dtype
+    assert plain.n_features_in_ == 4
+    assert np.max(plain.n_iter_) == fitted.n_iter_
+
+
+def test_plain_model_is_a_copy(fitted, data):
+    X = data[0]
+    plain = fitted.to_sklearn()
+    before = fitted.decision_function(X)
+    plain.coef_[:] = 0.0
+    plain.intercept_[:] = 7.0
+    assert np.array_equal(fitted.decision_function(X), before)
+
+
+def test_names_and_labels_are_kept(frame):
+    X, y = frame
+    X = X.drop(columns="sex")
+    fair = FairLogisticClassifier().fit(X, y, sensitive_features=frame[0]["sex"])
+    plain = fair.to_sklearn()
+    assert plain.feature_names_in_.tolist() == ["a", "b", "c", "d"]
+    assert plain.classes_.tolist() == ["no", "yes"]
+    assert_alike(plain, fair, X)
+
+
+def test_no_intercept(data):
+    X, y, groups = data
+    fair = FairLogisticClassifier(fit_intercept=False).fit(X, y, sensitive_features=groups)
+    plain = fair.to_sklearn()
+    assert plain.get_params()["fit_intercept"] is False
+    assert_alike(plain, fair, X)
+
+
+def test_hidden_column_has_no_weight_or_is_left_out(data):
+    X, y, groups = data
+    whole = np.column_stack([X[:, :2], groups, X[:, 2:]])
+    fair = FairLogisticClassifier(sensitive_columns=[2]).fit(whole, y)
+    assert_alike(fair.to_sklearn(), fair, whole)
+    smaller = fair.to_sklearn(sensitive="leave_out")
+    assert smaller.n_features_in_ == 4
+    expected = fair.predict_proba(whole)
+    np.testing.assert_allclose(smaller.predict_proba(X), expected, atol=1e-12)
+
+
+def test_visible_sensitive_column_stays(data):
+    X, y, groups = data
+    whole = np.column_stack([X, groups])
+    fair = FairLogisticClassifier(sensitive_columns=[4], use_sensitive=True).fit(whole, y)
+    assert_alike(fair.to_sklearn(sensitive="leave_out"), fair, whole)
+
+
+def test_pipeline_without_the_column_of_strings(frame):
+    X, y = frame
+    fair = make_pipeline(FairLogisticClassifier(sensitive_columns=["sex"])).fit(X, y)
+    plain = to_sklearn(fair, sensitive="leave_out")
+    assert [name for name, _ in plain.steps] == ["columns", "fairlogisticclassifier"]
+    assert_alike(plain, fair, X)
+    assert_alike(plain, fair, X.assign(sex="not known"))
+
+
+def test_pipeline_and_search(frame):
+    X, y = frame
+    columns = make_column_transformer(
+        (OneHotEncoder(sparse_output=False), ["sex"]), remainder=StandardScaler()
+    )
+    pipeline = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=[0, 1]))
+    search = GridSearchCV(pipeline, {"fairlogisticclassifier__kappa": [0.05]}, cv=2).fit(X, y)
+    for sensitive in ("zero", "leave_out"):
+        plain = to_sklearn(search, sensitive=sensitive)
+        assert_alike(plain, search.best_estimator_, X)
+
+
+def test_coefficients_per_group_have_no_plain_equivalent(data):
+    X, y, groups = data
+    whole = np.column_stack([X, groups])
+    fair = FairLogisticClassifier(sensitive_columns=[4], group_interactions=True).fit(whole, y)
+    with pytest.raises(ValueError, match="group_interactions=True: it has coefficients for each"):
+        fair.to_sklearn()
+    with pytest.raises(ValueError, match="deploy the model as it is"):
+        to_sklearn(make_pipeline(StandardScaler(), fair))
+
+
+def test_what_cannot_be_converted_is_refused(data):
+    X, y, _ = data
+    with pytest.raises(NotFittedError):
+        FairLogisticClassifier().to_sklearn()
+    with pytest.raises(ValueError, match="pipeline that ends in one; found LogisticRegression"):
+        to_sklearn(LogisticRegression().fit(X, y))
+    with pytest.raises(ValueError, match=r"'zero'.*'leave_out'"):
+        FairLogisticClassifier(None).fit(X, y).to_sklearn(sensitive="drop")
+
+
+def test_pickle(fitted, data):
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_alike(again, fitted, data[0])
+    assert again.result_.status is fitted.result_.status
+    assert again.result_.trace == fitted.result_.trace
+
+
+def test_plain_model_has_no_untrusted_types(fitted, data):
+    skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
+    saved = skops.dumps(make_pipeline(StandardScaler().fit(data[0]), fitted.to_sklearn()))
+    assert skops.get_untrusted_types(data=saved) == []
+    loaded = skops.loads(saved)
+    assert_alike(loaded[-1], fitted, data[0])
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_skops_loads_the_estimator_with_its_result(solver, data):
+    skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
+    X, y, groups = data
+    goal = "fairness" if "swapped" in SOLVERS[solver]().requires else "accuracy"
+    fair = FairLogisticClassifier(solver=solver, goal=goal, max_iter=2, random_state=0)
+    with warnings.catch_warnings():  # two iterations are few
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", InfeasibleConstraintWarning)
+        fair.fit(X, y, sensitive_features=groups)
+    saved = skops.dumps(fair)
+    untrusted = skops.get_untrusted_types(data=saved)
+    assert set(untrusted) <= set(trusted_types())
+    loaded = skops.loads(saved, trusted=trusted_types())
+    assert_alike(loaded, fair, X)
+    assert loaded.result_.status is fair.result_.status
+    assert loaded.result_.message == fair.result_.message
+    assert loaded.result_.trace == fair.result_.trace
+    assert repr(loaded.get_params()) == repr(fair.get_params())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"constraint": EqualizedOdds(0.1, against="overall"), "alpha": SCAD(0.02), "max_iter": 2},
+        {"constraint": ["demographic_parity", "roc_parity"], "domain": L1Ball(20.0), "max_iter": 2},
+        {"constraint": "partial_dp", "loss": "truncated_logistic", "max_iter": 2},
+        {"enforce": "decision", "confidence": 0.5, "kappa": 0.3},
+        {"solver": IPC(oracle=SwitchingSubgradient(max_iter=50), max_iter=2)},
+    ],
+    ids=["objects", "list", "names", "certificate", "oracle"],
+)
+def test_skops_loads_objects_among_the_parameters(options, data):
+    skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
+    X, y, groups = data
+    fair = FairLogisticClassifier(**{"random_state": 0, **options})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", InfeasibleConstraintWarning)
+        warnings.simplefilter("ignore", ConstantDecisionWarning)
+        fair.fit(X, y, sensitive_features=groups)
+    loaded = skops.loads(skops.dumps(fair), trusted=trusted_types())
+    assert_alike(loaded, fair, X)
+    assert repr(loaded) == repr(fair)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", InfeasibleConstraintWarning)
+        warnings.simplefilter("ignore", ConstantDecisionWarning)
+        again = clone(loaded).fit(X, y, sensitive_features=groups)
+    assert_alike(again, fair, X)
+
+
+def test_functions_are_not_trusted(data):
+    skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
+    exceptions = pytest.importorskip("skops.io.exceptions")
+    X, y, groups = data
+    whole = np.column_stack([X, groups])
+    fair = FairLogisticClassifier(sensitive_columns=last_column).fit(whole, y)
+    with pytest.raises(exceptions.UntrustedTypesFoundException, match="last_column"):
+        skops.loads(skops.dumps(fair), trusted=trusted_types())
+
+
+def last_column(X):
+    return np.asarray(X)[:, -1]
+
+
+def test_onnx(fitted, data):
+    convert = pytest.importorskip("skl2onnx", reason="skl2onnx is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    X = data[0].astype(np.float32)
+    exported = convert.to_onnx(to_sklearn(fitted), X[:1])
+    session = runtime.InferenceSession(exported.SerializeToString())
+    labels, scores = session.run(None, {session.get_inputs()[0].name: X})[:2]
+    assert np.array_equal(labels, fitted.predict(X))
+    if hasattr(fitted, "predict_proba"):
+        probabilities = np.array([[row[c] for c in fitted.classes_] for row in scores])
+        np.testing.assert_allclose(probabilities, fitted.predict_proba(X), atol=1e-5)

@@ -1,0 +1,127 @@
+"""goal="fairness": the least unfairness for a loss that is nearly the best."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from fairconstrained import (
+    DemographicParity,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    VacuousConstraintWarning,
+    make_biased_classification,
+)
+from fairconstrained.solvers import SOLVERS
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_biased_classification(500, 4, gap=0.4, random_state=0)
+
+
+def fitted(data, kind=FairLogisticClassifier, **options):
+    X, y, groups = data
+    return kind(**{"goal": "fairness", "max_loss_increase": 0.02, **options}).fit(
+        X, y, sensitive_features=groups
+    )
+
+
+@pytest.mark.parametrize("kind", [FairLogisticClassifier, FairHingeClassifier])
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_the_loss_allowed_is_spent_on_fairness(data, kind, constraint):
+    X, y, _ = data
+    best = kind(None).fit(X, y)
+    fair = fitted(data, kind, constraint=constraint)
+    assert fair.result_.converged
+    assert_allclose(fair.objective_, 1.02 * best.objective_, rtol=2e-4)
+    assert fair.gap_ == pytest.approx(fair.result_.objective, abs=2e-4)
+    unfair = kind(constraint, kappa=1.0).fit(*data[:2], sensitive_features=data[2])
+    assert fair.gap_ < unfair.gap_ - 0.02
+    assert fair.multipliers_[-1] > 0.0, "the constraint on the loss is active"
+
+
+def test_both_goals_meet(data):
+    """The least loss for the gap that was reached is the loss that was allowed."""
+    X, y, groups = data
+    fair = fitted(data, tol=1e-5)
+    accurate = FairLogisticClassifier(kappa=fair.gap_, tol=1e-5).fit(
+        X, y, sensitive_features=groups
+    )
+    assert_allclose(accurate.objective_, fair.objective_, rtol=1e-4)
+    assert_allclose(accurate.coef_, fair.coef_, atol=2e-2)
+
+
+def test_more_loss_buys_more_fairness_until_there_is_none_left(data):
+    gaps = [fitted(data, max_loss_increase=m).gap_ for m in (0.001, 0.01, 0.05, 1.0)]
+    assert gaps[0] > gaps[1] + 0.01 > gaps[2] + 0.02
+    assert gaps[3] == pytest.approx(0.0, abs=2e-4)
+
+
+def test_kappa_is_not_used(data):
+    assert_allclose(fitted(data, kappa=0.9).coef_, fitted(data, kappa=0.0).coef_)
+
+
+def test_a_kappa_of_the_constraint_is_where_its_gap_is_counted_from(data):
+    lenient = fitted(data, constraint=[DemographicParity(0.1), "equal_opportunity"], tol=1e-5)
+    assert lenient.result_.objective < lenient.gap_ - 0.05
+
+
+@pytest.mark.parametrize("solver", [*(n for n in SOLVERS if n in ("augmented-lagrangian", "idca"))])
+def test_other_solvers_take_the_problem(data, solver):
+    chosen, default = fitted(data, solver=solver), fitted(data)
+    assert chosen.violation_ <= 1e-4
+    assert chosen.gap_ == pytest.approx(default.gap_, abs=5e-3)
+
+
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+def test_a_method_of_subgradients_takes_it(data):
+    fit = fitted(data, solver="3s-econ", tol=1e-2)
+    assert fit.violation_ <= 1e-2
+    assert (
+        fit.gap_ < FairLogisticClassifier(kappa=1.0).fit(*data[:2], sensitive_features=data[2]).gap_
+    )
+
+
+def test_gap_of_the_other_goal(data):
+    X, y, groups = data
+    fit = FairLogisticClassifier(kappa=0.03).fit(X, y, sensitive_features=groups)
+    assert fit.gap_ == pytest.approx(0.03, abs=1e-4)
+    assert np.isnan(FairLogisticClassifier(None).fit(X, y).gap_)
+
+
+def test_warm_start_starts_where_the_last_fit_ended(data):
+    X, y, groups = data
+    clf = fitted(data, warm_start=True)
+    cold = clf.result_.data_passes
+    clf.set_params(max_loss_increase=0.021).fit(X, y, sensitive_features=groups)
+    fresh = fitted(data, max_loss_increase=0.021)
+    assert clf.result_.data_passes < 0.8 * cold
+    assert_allclose(clf.gap_, fresh.gap_, atol=3e-4)
+
+
+def test_one_group_by_chance_gives_the_unconstrained_model(data):
+    X, y, _ = data
+    with pytest.warns(VacuousConstraintWarning):
+        fit = fitted((X, y, np.zeros(len(y))))
+    assert_allclose(fit.coef_, FairLogisticClassifier(None).fit(X, y).coef_, atol=1e-8)
+
+
+MISTAKES = {
+    "no constraint": (
+        {"constraint": None},
+        r"goal='fairness'.*constraint=None.*demographic_parity",
+    ),
+    "empty list": ({"constraint": []}, r"goal='fairness'.*constraint=\[\]"),
+    "negative": ({"max_loss_increase": -0.1}, r"max_loss_increase must be .*> 0.*got -0.1"),
+    "nothing": ({"max_loss_increase": 0.0}, r"max_loss_increase must be .*> 0.*got 0.0"),
+    "text": ({"max_loss_increase": "1%"}, r"max_loss_increase .*got '1%'"),
+    "true": ({"max_loss_increase": True}, r"max_loss_increase .*got True"),
+    "unknown": ({"goal": "justice"}, r"goal='justice' is unknown.*'accuracy', 'fairness'"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistakes_are_told(data, case):
+    options, message = MISTAKES[case]
+    with pytest.raises(ValueError, match=message):
+        fitted(data, **options)
