@@ -1,0 +1,88 @@
+"""The notebooks run from a clean kernel, and their stored outputs are those of such a run."""
+
+import base64
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[1] / "notebooks"
+NAMES = [
+    "01_first_steps.ipynb",
+    "02_choosing_kappa.ipynb",
+    "03_where_it_matters.ipynb",
+    "04_which_solver.ipynb",
+    "05_against_fairlearn.ipynb",
+]
+SLOW = {"02_choosing_kappa.ipynb"}  # more than ten seconds
+RUNS = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in NAMES]
+MOST_BYTES = 60_000  # of a picture
+
+
+def code_cells(name):
+    """Return the cells of code as they are stored; json alone will do for that."""
+    notebook = json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def shape(cells):
+    """Return for every cell its place in the run, and the kinds of its outputs in order."""
+
+    def kind(output):
+        return output["output_type"], output.get("name", ""), sorted(output.get("data", {}))
+
+    return [(cell["execution_count"], [kind(each) for each in cell["outputs"]]) for cell in cells]
+
+
+@pytest.fixture
+def execute():
+    """What notebooks/run.py runs notebooks with."""
+    pytest.importorskip("nbclient", reason="nbclient, which runs notebooks, is not installed")
+    pytest.importorskip("ipykernel", reason="ipykernel, which runs notebooks, is not installed")
+    return runpy.run_path(str(FOLDER / "run.py"))["execute"]
+
+
+def test_there_are_no_others():
+    assert sorted(path.name for path in FOLDER.glob("*.ipynb")) == NAMES
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_runs_from_a_clean_kernel(name, execute, data_folder):
+    cells = [cell for cell in execute(FOLDER / name).cells if cell.cell_type == "code"]
+    assert shape(cells) == shape(code_cells(name)), "run notebooks/run.py and keep the outputs"
+
+
+@pytest.mark.slow  # together about a minute
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_on_generated_data(name, execute, monkeypatch, tmp_path):
+    monkeypatch.setenv("FAIRCONSTRAINED_DATA", str(tmp_path / "none"))
+    cells = [cell for cell in execute(FOLDER / name).cells if cell.cell_type == "code"]
+    assert "generated" in cells[0].outputs[0].text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_outputs_are_stored(name):
+    cells = code_cells(name)
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert all(cell["outputs"] for cell in cells), "a cell shows nothing"
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    assert {output["output_type"] for output in outputs} <= {
+        "stream",
+        "execute_result",
+        "display_data",
+    }
+    assert {output.get("name", "stdout") for output in outputs} == {"stdout"}, "something warned"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pictures_are_small(name):
+    outputs = [output for cell in code_cells(name) for output in cell["outputs"]]
+    pictures = [o["data"]["image/png"] for o in outputs if "image/png" in o.get("data", {})]
+    assert pictures
+    assert all(len(base64.b64decode(picture)) <= MOST_BYTES for picture in pictures)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_named_in_the_readme(name):
+    assert f"(notebooks/{name})" in (FOLDER.parent / "README.md").read_text(encoding="utf-8")
