@@ -215,4 +215,7 @@ def violation_stationarity(at: Evaluation) -> float:
     heavy = 1e3  # a row that holds the sum of the multipliers at one
     rows = np.vstack([columns, np.full(near.size, heavy)])
     weights = nnls(rows, np.append(np.zeros(len(at.w)), heavy))[0]
-    return float(np.linalg.norm(at.problem.domain.normal_cone_residual(at.w, columns @ weights)))
+    domain, slope = at.problem.domain, columns @ weights
+    residual = domain.normal_cone_residual(at.w, slope)
+    reach = at.w - domain.project(at.w - slope)  # small near the boundary as well as on it
+    return float(min(np.linalg.norm(residual), np.linalg.norm(reach)))

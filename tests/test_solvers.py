@@ -109,7 +109,7 @@ def test_solver_finds_the_solution_that_scipy_finds(solver_name: str, problem_na
 @pytest.mark.parametrize("solver_name", NAMES)
 def test_certificate_is_recomputed_from_point_and_multipliers(solver_name: str) -> None:
     problem = PROBLEMS["equalized odds, 3 groups"]()
-    result = GRID[solver_name][0].minimize(problem)
+    result = GRID[solver_name][0].minimize(problem, random_state=0)
     kkt = KKT.of(problem.at(result.w), result.multipliers)
     assert kkt.residual == pytest.approx(result.kkt_residual, rel=1e-9)
     assert kkt.violation == pytest.approx(result.violation, abs=1e-15)
@@ -182,7 +182,7 @@ def test_mismatch_names_what_is_missing_and_who_can(solver: Solver) -> None:
     ids=["contradiction", "ball", "box"],
 )
 def test_infeasible_problem_is_told_apart_from_a_slow_one(solver_name: str, problem) -> None:
-    result = GRID[solver_name][0].minimize(problem)
+    result = GRID[solver_name][0].minimize(problem, random_state=0)
     assert result.status is Status.INFEASIBLE
     assert result.violation > 0.05
     assert "raise kappa" in result.message
@@ -215,7 +215,7 @@ def test_toy_of_ipc_has_its_known_solution(solver_name: str) -> None:
 
     There the constraint (50 a^2 - 5 b^2) / 2 - 10 is -12.5: it is not active, its multiplier is 0.
     """
-    result = GRID[solver_name][0].minimize(toy_of_ipc(), np.array([0.0, 0.5]))
+    result = GRID[solver_name][0].minimize(toy_of_ipc(), np.array([0.0, 0.5]), random_state=0)
     assert result.w == pytest.approx([0.0, 1.0], abs=1e-3)
     assert result.objective == pytest.approx(-0.5, abs=1e-3)
     assert result.multipliers == pytest.approx([0.0], abs=1e-3)
