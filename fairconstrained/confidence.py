@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.stats import beta
 from sklearn.utils import check_random_state
 
 from fairconstrained.cells import CellMeans
@@ -23,6 +22,7 @@ from fairconstrained.decisions import (
 )
 from fairconstrained.exceptions import ConstantDecisionWarning
 from fairconstrained.inputs import TrainingData, is_number
+from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.problem import Part, Problem
 from fairconstrained.scalar import Array
 from fairconstrained.solvers import Result, Solver
@@ -228,14 +228,7 @@ class Cells:
 
     def _interval(self, rates: Array, sizes: Array, delta: float) -> tuple[Array, Array]:
         """Return one-sided limits: Clopper and Pearson's where weights are alike, Hoeffding's."""
-        successes = rates * sizes
-        with np.errstate(invalid="ignore"):
-            low = np.where(
-                successes > 0.0, beta.ppf(delta, successes, sizes - successes + 1.0), 0.0
-            )
-            high = np.where(
-                successes < sizes, beta.ppf(1.0 - delta, successes + 1.0, sizes - successes), 1.0
-            )
+        _, low, high = clopper_pearson(rates, sizes, 1.0 - 2.0 * delta)  # delta on each side
         reach = np.sqrt(np.log(1.0 / delta) / (2.0 * sizes))
         low = np.where(self.exact, low, np.maximum(rates - reach, 0.0))
         high = np.where(self.exact, high, np.minimum(rates + reach, 1.0))

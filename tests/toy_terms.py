@@ -29,19 +29,19 @@ class ToyTerm(Term):
         return self.value(scores, auxiliary) + self.kappa
 
     def strict(self):
-        raise NotImplementedError
+        raise NotImplementedError("solvers are tested on toys as they are")
 
     def convex_parts(self):
-        raise NotImplementedError
+        raise NotImplementedError("solvers are tested on toys as they are")
 
     def linearize(self, scores, auxiliary=NO_AUXILIARY):
-        raise NotImplementedError
+        raise NotImplementedError("solvers are tested on toys as they are")
 
     def scaled(self, factor):
-        raise NotImplementedError
+        raise NotImplementedError("solvers are tested on toys as they are")
 
     def weak_curvature(self):
-        raise NotImplementedError
+        raise NotImplementedError("solvers are tested on toys as they are")
 
     @property
     def n_statistics(self):
