@@ -251,17 +251,23 @@ class CellMeans(Term):
             return np.zeros(self.n_rows)
         lower, upper = self.function.curvature
         down, up = max(-lower, 0.0), max(upper, 0.0)
-        positive, negative = (sp.coo_array(part).toarray() for part in self._signed_parts)
-        bend = np.zeros(positive.shape[1])
-        for part, size in ((positive, down), (negative, up)):
-            used = part.max(axis=0) > 0
-            bend[used] = np.maximum(bend[used], part.max(axis=0)[used] * size)
+        positive, negative = (_largest(part) for part in self._signed_parts)
+        bend = np.zeros(self.n_statistics)
+        for largest, size in ((positive, down), (negative, up)):
+            used = largest > 0
+            bend[used] = np.maximum(bend[used], largest[used] * size)
         return self._cells_transposed @ bend
 
 
 def _positive(matrix: Any) -> Any:
     """Return max(matrix, 0), of the same format."""
     return matrix.maximum(0.0) if hasattr(matrix, "maximum") else np.maximum(matrix, 0.0)
+
+
+def _largest(matrix: Any) -> Array:
+    """Return the largest entry of each column."""
+    largest = matrix.max(axis=0)
+    return largest.toarray().ravel() if hasattr(largest, "toarray") else largest
 
 
 def average(function: ScalarFunction, signs: Array, sample_weight: Array) -> CellMeans:
@@ -295,8 +301,9 @@ def cell_matrix(codes: Array, sample_weight: Array, n_cells: int) -> Any:
     n_cells : int
         The number of cells, none of them empty.
     """
-    rows = np.flatnonzero(codes >= 0)
+    inside = codes >= 0
+    rows = np.flatnonzero(inside)
     members, weights = codes[rows], np.asarray(sample_weight, dtype=float)[rows]
     totals = np.bincount(members, weights, minlength=n_cells)
-    shape = (n_cells, len(codes))
-    return sp.csc_array((weights / totals[members], (members, rows)), shape=shape)
+    ends = np.append(0, np.cumsum(inside))
+    return sp.csc_array((weights / totals[members], members, ends), shape=(n_cells, len(codes)))

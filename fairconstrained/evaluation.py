@@ -14,6 +14,16 @@ from fairconstrained.scalar import Array
 from fairconstrained.terms import Pullback, Term
 
 
+@dataclass(frozen=True, eq=False)
+class Latest:
+    """The forward pass that was made last: a model's scores, and what terms made of them."""
+
+    model: Any
+    w: Array
+    scores: Array
+    passes: dict[int, tuple[Term, tuple[Array, Pullback]]] = field(default_factory=dict)
+
+
 @dataclass
 class Meter:
     """Counts the rows that forward passes have read, and remembers the latest one.
@@ -23,18 +33,24 @@ class Meter:
     """
 
     rows: float = 0.0
-    latest: tuple[Any, Array, Array] | None = field(default=None, repr=False)
+    latest: Latest | None = field(default=None, repr=False)
 
     def scores(self, model: Any, w: Array) -> Array:
         """Return the model's scores."""
-        if self.latest is not None:
-            known, at, scores = self.latest
-            if known is model and np.array_equal(at, w):
-                return scores
-        scores = model.scores(w)
-        self.rows += model.n_rows
-        self.latest = model, w.copy(), scores
-        return scores
+        known = self.latest
+        if known is None or known.model is not model or not np.array_equal(known.w, w):
+            known = self.latest = Latest(model, w.copy(), model.scores(w))
+            self.rows += model.n_rows
+        return known.scores
+
+    def forward(self, term: Term, scores: Array, auxiliary: Array) -> tuple[Array, Pullback]:
+        """Return the term's forward pass."""
+        if auxiliary.size or self.latest is None or self.latest.scores is not scores:
+            return term.forward(scores, auxiliary)
+        passes = self.latest.passes
+        if id(term) not in passes:
+            passes[id(term)] = term, term.forward(scores)
+        return passes[id(term)][1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +156,7 @@ class Evaluation:
         self.w = w
         self._scores: dict[int, Array] = {}
         self._passes: dict[int, tuple[Array, Pullback]] = {}
+        self._gradient: tuple[Array, Array] | None = None
 
     def release(self) -> None:
         """Forget what has the length of the rows; values known already stay known."""
@@ -161,7 +178,8 @@ class Evaluation:
             assert part.term is not None
             scores = self.scores_of(part)
             assert scores is not None
-            self._passes[id(part)] = part.term.forward(scores, self.w[part.auxiliary])
+            auxiliary = self.w[part.auxiliary]
+            self._passes[id(part)] = self.problem.meter.forward(part.term, scores, auxiliary)
         return self._passes[id(part)]
 
     def _outputs(self, part: Part) -> Array:
@@ -243,13 +261,17 @@ class Evaluation:
         objective : float, default=1.0
             The weight of f; 0 for the constraints alone.
         """
-        weights = [np.array([objective])]
-        if multipliers is not None and self.problem.constraints:
-            ends = np.cumsum([part.n_outputs for part in self.problem.constraints])[:-1]
-            weights += np.split(np.asarray(multipliers, dtype=float), ends)
+        weights = np.append(objective, np.zeros(0) if multipliers is None else multipliers)
+        if self._gradient is None or not np.array_equal(self._gradient[0], weights):
+            self._gradient = weights, self._backward(weights)
+        return self._gradient[1].copy()
+
+    def _backward(self, weights: Array) -> Array:
+        """Return the gradient of the functions' weighted sum; the last ones may be left out."""
         total = np.zeros(self.problem.n_variables)
         cotangents: dict[int, Array] = {}
-        for part, weight in zip(self.problem.parts, weights, strict=False):
+        ends = np.cumsum([part.n_outputs for part in self.problem.parts])
+        for part, weight in zip(self.problem.parts, np.split(weights, ends[:-1]), strict=True):
             if not np.any(weight):
                 continue
             if not isinstance(part.penalty, Zero):

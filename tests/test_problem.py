@@ -19,7 +19,7 @@ from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.losses import Logistic
 from fairconstrained.models import LinearModel
 from fairconstrained.penalties import L2, Proximity
-from fairconstrained.problem import Part, Problem
+from fairconstrained.problem import Meter, Part, Problem
 
 
 def lagrangian(problem, w, multipliers):
@@ -344,3 +344,15 @@ def test_evaluations_keep_nothing_of_the_point_but_its_value(problem, w, multipl
     first[:] = np.nan
     assert np.isfinite(at.gradient(multipliers)).all()
     assert_allclose(at.w, w)
+
+
+def test_what_is_remembered_of_a_point_is_what_is_computed_anew(problem, w, multipliers):
+    problem.at(w).gradient(multipliers)
+    for other in (problem, problem.unmetered(), problem.proximal(w, 1.0)):
+        known, anew = other.at(w), replace(other, meter=Meter()).at(w)
+        for weights in (multipliers, multipliers, 2.0 * multipliers + 1.0):
+            assert_array_equal(known.gradient(weights), anew.gradient(weights))
+        assert_array_equal(known.constraints, anew.constraints)
+    elsewhere = problem.at(w + 0.5)
+    elsewhere.gradient(multipliers)
+    assert_array_equal(problem.at(w).constraints, known.constraints)

@@ -128,7 +128,7 @@ class RateParity(Constraint):
         kind = type(self).__name__
 
         def rates(event: Event) -> Measures:
-            codes = np.where(np.isin(y, event.labels), groups.codes, -1)
+            codes = np.where(event.holds(y), groups.codes, -1)
             return means(codes, weight, groups, "rate", event, kind)
 
         return [rates(event) for event in self.events]
