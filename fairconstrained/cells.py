@@ -245,6 +245,11 @@ class CellMeans(Term):
             constant=factor * self.constant,
         )
 
+    @property
+    def weakly_convex(self) -> bool:
+        """Whether `weak_curvature` is finite."""
+        return bool(np.all(np.isfinite(self.function.curvature))) or super().weakly_convex
+
     def weak_curvature(self) -> Array:
         """Return the largest downward curvature of any output along each score."""
         if self.convex:

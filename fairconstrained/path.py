@@ -352,7 +352,8 @@ def _points(
         start = replace(start, state={})
     solved: list[tuple[float, Result]] = []
     for kappa in kappas:
-        fitted = copy(base).set_params(kappa=float(kappa))
+        fitted = copy(base)
+        fitted.kappa = float(kappa)
         problem = _problem(prepared, fitted)
         warm = _fitting(_predicted(solved, kappa) or start, problem, prepared.model)
         result = solver.minimize(problem, warm=warm, random_state=base.random_state)

@@ -168,10 +168,7 @@ class Problem:
     @property
     def weakly_convex(self) -> bool:
         """Whether a quadratic can make all functions convex."""
-        return all(
-            part.term is None or bool(np.all(np.isfinite(part.term.weak_curvature())))
-            for part in self.parts
-        )
+        return all(part.term is None or part.term.weakly_convex for part in self.parts)
 
     def start(self) -> Array:
         """Return the point 0 of the domain, with the terms' own starts."""

@@ -144,6 +144,11 @@ class Term(ABC):
         """Return row weights d >= 0: no output bends down more than d_i along score i."""
 
     @property
+    def weakly_convex(self) -> bool:
+        """Whether a quadratic in the scores can make every output convex."""
+        return bool(np.all(np.isfinite(self.weak_curvature())))
+
+    @property
     def smoothable(self) -> bool:
         """Whether `smoothed` returns a smooth term."""
         return self.smooth

@@ -316,7 +316,8 @@ def compared(
         rows, constants = zip(
             *(m.combined(side[k]) for m, side in zip(measures, sides, strict=True)), strict=True
         )
-        both.append((sp.block_diag(rows, format="csr"), np.concatenate(constants)))
+        side_by_side = rows[0] if len(rows) == 1 else sp.block_diag(rows, format="csr")
+        both.append((side_by_side, np.concatenate(constants)))
     return form.term(made_of, *both)
 
 

@@ -16,6 +16,10 @@ from fairconstrained.solvers.smooth import minimize_smooth
 
 _HIGH = 1e3  # a growth of sigma after which a violation that does not fall is looked at closely
 _ROUNDING = 1e9  # a growth after which nothing but rounding is left of the objective
+_REDUCE = 0.03  # what a round leaves of the gradient at least: the multipliers move it again
+_FALL = 0.1  # of the constraints: a smaller change from one round to the next says little
+
+Pair = tuple[Array, Array]
 
 
 class AugmentedLagrangian(Solver):
@@ -27,10 +31,11 @@ class AugmentedLagrangian(Solver):
         f(w) + \frac{1}{2\sigma} \sum_j \big(\max\{\lambda_j + \sigma g_j(w), 0\}^2
         - \lambda_j^2\big)
 
-    and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`; sigma grows where
-    the violation does not fall fast enough. Every evaluation is one forward and one backward pass
-    whatever the number of constraints. What L-BFGS has learned of the curvature is kept from one
-    round to the next, and in the state for warm starts.
+    and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`, then goes on along
+    the last change to where the active constraints are expected to vanish (:class:`Secant`); sigma
+    grows where the violation does not fall fast enough. Every evaluation is one forward and one
+    backward pass whatever the number of constraints. What L-BFGS has learned of the curvature is
+    kept from one round to the next, and in the state for warm starts.
 
     Parameters
     ----------
@@ -38,6 +43,9 @@ class AugmentedLagrangian(Solver):
         The first penalty parameter, > 0.
     growth : float, default=2.0
         The factor by which sigma grows, > 1.
+    accelerate : bool, default=True
+        Whether multipliers go on along their last change. Not for problems without interior, whose
+        multipliers have no bound.
     max_iter : int, default=100
         The largest number of rounds.
     max_inner : int, default=1000
@@ -63,12 +71,14 @@ class AugmentedLagrangian(Solver):
         sigma: float = 3.0,
         *,
         growth: float = 2.0,
+        accelerate: bool = True,
         max_iter: int = 100,
         max_inner: int = 1000,
         tol: float = 1e-4,
     ):
         self.sigma = sigma
         self.growth = growth
+        self.accelerate = accelerate
         self.max_iter = max_iter
         self.max_inner = max_inner
         self.tol = tol
@@ -85,7 +95,7 @@ class AugmentedLagrangian(Solver):
         sigma = start.state.get("sigma", self.sigma)
         inner_tol = start.state.get("inner_tol", max(1e-2, 0.9 * start.tol))
         memory = Memory.of(start.state.get("pairs"), w.size)
-        before = np.inf
+        secant, before = Secant.of(start.state.get("secant"), problem.n_constraints), np.inf
         for k in range(1, self.max_iter + 1):
             inner_tol = max(inner_tol, 0.9 * start.tol)
             at = self._minimize_round(problem, w, multipliers, sigma, inner_tol, memory)
@@ -93,12 +103,16 @@ class AugmentedLagrangian(Solver):
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             w, error = at.w, float(np.abs(shift).max(initial=0.0))
             inner_tol *= 0.1
+            told = self.accelerate and inner_tol <= start.tol  # loose rounds say little
+            ahead = secant.beyond(multipliers, at.constraints) if told else multipliers
             state = {"sigma": sigma, "inner_tol": inner_tol, "pairs": memory.pairs}
+            state["secant"] = secant.pair
             hopeless = sigma >= _HIGH * self.sigma and is_stuck(at, start.tol)
             status = Status.INFEASIBLE if hopeless else None
             if status is None and sigma >= _ROUNDING * self.sigma:
                 status = Status.STALLED
             yield Iterate(at, multipliers, k, state, status)
+            multipliers = ahead
             if error > 0.5 * before and error > 0.5 * start.tol:
                 sigma *= self.growth
             before = error
@@ -122,6 +136,8 @@ class AugmentedLagrangian(Solver):
             excess = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
             return at.objective + excess, at.gradient(updated)
 
+        first = problem.domain.normal_cone_residual(w, function(w)[1])
+        tol = max(tol, _REDUCE * float(np.linalg.norm(first)))
         found = minimize_smooth(
             function,
             w,
@@ -133,3 +149,46 @@ class AugmentedLagrangian(Solver):
         )
         at = latest[0]
         return at if np.array_equal(at.w, found) else problem.at(found)
+
+
+class Secant:
+    r"""Multipliers for the next round, beyond those of the last one.
+
+    Every round ends at a minimiser of the Lagrangian with the multipliers it ends with, so that the
+    active constraints there are a function of them. It falls, and vanishes at the solution: along
+    the last step s, with the fall y of the constraints, about :math:`(s^T g / s^T y)\, s` ahead.
+
+    Parameters
+    ----------
+    pair : tuple of two ndarray of shape (n_constraints,) or None, default=None
+        s and y, where an earlier run knows them.
+    """
+
+    def __init__(self, pair: Pair | None = None):
+        self.pair = pair
+        self._last: Pair | None = None
+
+    @classmethod
+    def of(cls, pair: Pair | None, n_constraints: int) -> Secant:
+        """Return the secant of a pair; without it if it is of other constraints."""
+        return cls(pair if pair is not None and pair[0].size == n_constraints else None)
+
+    def beyond(self, multipliers: Array, constraints: Array) -> Array:
+        """Return the multipliers at which the constraints are expected to vanish.
+
+        Parameters
+        ----------
+        multipliers, constraints : ndarray of shape (n_constraints,)
+            Those that the round ended with.
+        """
+        active = multipliers > 0.0
+        level = np.where(active, constraints, 0.0)
+        last, self._last = self._last, (multipliers, level)
+        if last is not None:
+            step, fall = multipliers - last[0], last[1] - level
+            told = np.linalg.norm(fall) >= _FALL * np.linalg.norm(last[1])
+            self.pair = (step, fall) if told and step @ fall > 0.0 else None
+        if self.pair is None or np.any(self.pair[0][~active]):
+            return multipliers
+        step, fall = self.pair
+        return np.maximum(multipliers + (step @ level) / (step @ fall) * step, 0.0)
