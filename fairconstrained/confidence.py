@@ -18,7 +18,6 @@ from fairconstrained.decisions import (
     DecisionSearch,
     constant_decisions,
     enforce_on_decisions,
-    raised,
 )
 from fairconstrained.exceptions import ConstantDecisionWarning
 from fairconstrained.inputs import TrainingData, is_number
@@ -342,7 +341,7 @@ def enforce_with_confidence(
         for margin in _MARGINS:
             shifts = np.minimum(margin * width, _MOST * np.maximum(room, 0.0))
             found = enforce_on_decisions(
-                raised(problem, shifts),
+                problem.raised(shifts),
                 first,
                 solver,
                 data.y,

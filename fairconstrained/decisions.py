@@ -14,7 +14,6 @@ from fairconstrained.candidates import NEAR, WINDOW, Candidate, Search
 from fairconstrained.cells import CellMeans
 from fairconstrained.evaluation import Meter, Part
 from fairconstrained.exceptions import ConstantDecisionWarning, InfeasibleConstraintWarning
-from fairconstrained.penalty import Linear
 from fairconstrained.problem import Problem
 from fairconstrained.scalar import Array
 from fairconstrained.solvers import Result, Solver
@@ -197,20 +196,6 @@ def speeds(term: Term, scores: Array) -> Array:
     return np.clip(ratio, *_SPEEDS)
 
 
-def raised(problem: Problem, shifts: Array) -> Problem:
-    """Return the problem with g_j + shift_j in place of g_j."""
-    ends = np.cumsum([part.n_outputs for part in problem.constraints])[:-1]
-    parts = []
-    for part, shift in zip(problem.constraints, np.split(shifts, ends), strict=True):
-        if isinstance(part.term, CellMeans):
-            offset = part.term.offset - shift
-            parts.append(replace(part, term=replace(part.term, offset=offset)))
-        else:
-            level = float(shift.max(initial=-np.inf)) if len(shift) else 0.0
-            parts.append(part.add(Linear(np.zeros(problem.n_variables), level)))
-    return problem.with_constraints(parts)
-
-
 def sharpened(problem: Problem, candidate: Candidate) -> Problem:
     """Return the problem with steeper surrogates where decisions move much faster than they do.
 
@@ -271,7 +256,7 @@ class _Run:
             before = self.spent()
             if before + cost > _SOLVES:
                 break
-            wanted = raised(steep, raise_by(steep, self.seen[-1]))
+            wanted = steep.raised(raise_by(steep, self.seen[-1]))
             try:
                 warm = solver.minimize(
                     replace(wanted, meter=Limited(self.problem.meter, most)),

@@ -107,6 +107,10 @@ class Part:
         """Return the part with one more penalty."""
         return replace(self, penalty=self.penalty + penalty)
 
+    def raised(self, shift: Array) -> Part:
+        """Return the part with other tolerances, see :meth:`Term.raised`."""
+        return self if self.term is None else replace(self, term=self.term.raised(shift))
+
     def strict(self) -> Part:
         """Return the part with the indicator in place of the surrogate."""
         return self if self.term is None else replace(self, term=self.term.strict())

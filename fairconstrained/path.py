@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from fairconstrained.estimator import FairLinearClassifier
-from fairconstrained.exceptions import ConvergenceWarning, VacuousConstraintWarning
+from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.held_out import Rows
 from fairconstrained.held_out import held_out as held_out_rows
 from fairconstrained.inputs import is_number
@@ -23,7 +23,8 @@ from fairconstrained.problem import Problem
 from fairconstrained.scalar import Array
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
-from fairconstrained.training import Prepared, constrained, threads_that_pay
+from fairconstrained.tolerances import AnyTolerance
+from fairconstrained.training import Prepared, threads_that_pay
 
 _ORDER = 2  # of the polynomial in kappa that the next point is predicted with
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
@@ -266,9 +267,10 @@ def follow(
     base = clone(estimator).set_params(kappa=0.0)
     prepared = base._prepare(*rows)
     with threads_that_pay(prepared.data.X):
-        chosen = _grid(prepared, base, kappas, n_kappas, min_ratio)
+        problems = AnyTolerance(prepared, base, _begin(prepared).w)
+        chosen = _grid(problems, kappas, n_kappas, min_ratio)
         elsewhere = held_out_rows(prepared, base, *held_out)
-        points = list(_points(prepared, base, chosen, elsewhere))
+        points = list(_points(problems, chosen, elsewhere))
     estimators, results, accuracy, measures = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
     passes[0] += prepared.unconstrained.result.data_passes
@@ -293,16 +295,13 @@ def _check_followed(estimator: Any) -> None:
         raise ValueError("constraint=None has no tolerance to vary: name a constraint.")
 
 
-def _grid(
-    prepared: Prepared, base: FairLinearClassifier, kappas: Any, n_kappas: Any, min_ratio: Any
-) -> Array:
+def _grid(problems: AnyTolerance, kappas: Any, n_kappas: Any, min_ratio: Any) -> Array:
     """Return the tolerances in falling order; at kappa = 0, violations are kappas that bind."""
-    tightest = prepared.problem
-    follows = _follows(prepared, base)
+    follows, prepared = problems.follows, problems.prepared
     if follows.size and not follows.any():  # without groups there is nothing to follow
         raise ValueError(
-            f"constraint={base.constraint!r} does not take its tolerance from the estimator: leave "
-            "kappa at None in the constraint whose tolerance is to vary."
+            f"constraint={problems.base.constraint!r} does not take its tolerance from the "
+            "estimator: leave kappa at None in the constraint whose tolerance is to vary."
         )
     if kappas is not None:
         given = np.unique(np.asarray(kappas, dtype=float))[::-1]
@@ -313,25 +312,9 @@ def _grid(
         raise ValueError(f"n_kappas must be an integer >= 2; got {n_kappas!r}.")
     if not (is_number(min_ratio, Real) and 0.0 < min_ratio < 1.0):
         raise ValueError(f"min_ratio must be a number between 0 and 1; got {min_ratio!r}.")
-    w = _begin(prepared).w
-    most = float(tightest.at(w).constraints[follows].max(initial=0.0))
+    free = prepared.problem.at(_begin(prepared).w)
+    most = float(free.constraints[follows].max(initial=0.0))
     return np.geomspace(1.0, min_ratio, n_kappas) * np.clip(most, _LEAST, 1.0)
-
-
-def _follows(prepared: Prepared, base: FairLinearClassifier) -> Array:
-    """Return which outputs change with the estimator's kappa: what those outputs say changes."""
-    other = _problem(prepared, copy(base).set_params(kappa=0.5))
-    w = other.start()
-    here = prepared.problem.at(w).constraints
-    return np.asarray(other.at(w).constraints != here)
-
-
-def _problem(prepared: Prepared, estimator: FairLinearClassifier) -> Problem:
-    """Return the problem with the estimator's kappa; a cell without rows was reported before."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousConstraintWarning)
-        constraints = estimator._constraints(prepared.data)
-        return constrained(prepared.problem, constraints, prepared.data, prepared.unconstrained)
 
 
 def _begin(prepared: Prepared) -> Start:
@@ -343,10 +326,10 @@ def _begin(prepared: Prepared) -> Start:
 
 
 def _points(
-    prepared: Prepared, base: FairLinearClassifier, kappas: Array, elsewhere: Rows | None
+    problems: AnyTolerance, kappas: Array, elsewhere: Rows | None
 ) -> Iterator[tuple[FairLinearClassifier, Result, float, dict[str, float]]]:
     """Yield the fitted estimator, the result, and what they are worth, for every tolerance."""
-    data = prepared.data
+    prepared, base, data = problems.prepared, problems.base, problems.prepared.data
     start, solver = _begin(prepared), base._solver(prepared.problem)
     if type(solver) is not type(prepared.unconstrained.result.solver):
         start = replace(start, state={})
@@ -354,7 +337,7 @@ def _points(
     for kappa in kappas:
         fitted = copy(base)
         fitted.kappa = float(kappa)
-        problem = _problem(prepared, fitted)
+        problem = problems.at(fitted.kappa)
         warm = _fitting(_predicted(solved, kappa) or start, problem, prepared.model)
         result = solver.minimize(problem, warm=warm, random_state=base.random_state)
         solved.append((kappa, result))

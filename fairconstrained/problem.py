@@ -190,6 +190,18 @@ class Problem:
         """Return the problem with other constraints."""
         return replace(self, constraints=tuple(constraints), mirrored=None)
 
+    def raised(self, shifts: Array) -> Problem:
+        """Return the problem with g_j + shift_j in place of g_j, and the same gaps and names.
+
+        Parameters
+        ----------
+        shifts : ndarray of shape (n_constraints,)
+            What tolerances shrink by.
+        """
+        ends = np.cumsum([part.n_outputs for part in self.constraints])[:-1]
+        split = zip(self.constraints, np.split(np.asarray(shifts), ends), strict=True)
+        return self.with_constraints([part.raised(shift) for part, shift in split])
+
     def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> Problem:
         """Return the problem on batches, its statistics unbiased estimates of the full ones.
 

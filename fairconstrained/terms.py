@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,6 +44,7 @@ class Term(ABC):
 
     n_auxiliary: int = 0
     additive: bool = True
+    offset: Any
 
     @property
     @abstractmethod
@@ -138,6 +140,13 @@ class Term(ABC):
     @abstractmethod
     def scaled(self, factor: float) -> Term:
         """Return the term times a factor."""
+
+    def raised(self, shift: Array) -> Self:
+        """Return the term plus `shift`, (n_outputs,): other tolerances, and the same gaps.
+
+        Subclasses that are no dataclasses with an `offset`, which is subtracted, override it.
+        """
+        return replace(self, offset=self.offset - shift)  # type: ignore[type-var]
 
     @abstractmethod
     def weak_curvature(self) -> Array:
@@ -287,6 +296,11 @@ class SumTerm(Term):
     def scaled(self, factor: float) -> SumTerm:
         """Return the sum times a factor."""
         return SumTerm(tuple(term.scaled(factor) for term in self.terms))
+
+    def raised(self, shift: Array) -> Self:
+        """Return the sum with the first summand raised."""
+        first, *others = self.terms
+        return replace(self, terms=(first.raised(shift), *others))
 
     @property
     def smoothable(self) -> bool:

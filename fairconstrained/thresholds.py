@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -298,6 +298,10 @@ class ThresholdTangent(Term):
     def batch(self, rows: Array, weights: Array | None = None) -> ThresholdTangent:
         """Return the tangent on some rows."""
         return replace(self, term=self.term.batch(rows, weights), scores=self.scores[rows])
+
+    def raised(self, shift: Array) -> Self:
+        """Return the tangent of the raised term."""
+        return replace(self, term=self.term.raised(shift))
 
     def strict(self) -> ThresholdTangent:
         """Return itself: a tangent stands for nothing else."""

@@ -22,7 +22,7 @@ from fairconstrained import (
 from fairconstrained.candidates import Search, right_decisions, shortest
 from fairconstrained.cells import average
 from fairconstrained.constraints import CONSTRAINTS
-from fairconstrained.decisions import enforce_on_decisions, raised
+from fairconstrained.decisions import enforce_on_decisions
 from fairconstrained.domains import L2Ball
 from fairconstrained.lines import Line, points_between
 from fairconstrained.losses import Logistic
@@ -307,12 +307,6 @@ class TestSearch:
 
     def test_no_step_out_of_a_contradiction(self):
         assert not shortest(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0])).any()
-
-    def test_raised(self):
-        problem, _, _, random = small_problem(0)
-        w, shifts = random.normal(size=4), np.arange(6.0)
-        higher = raised(problem, shifts).at(w).constraints
-        assert_allclose(higher, problem.at(w).constraints + shifts)
 
     @given(SEEDS)
     def test_whatever_the_data(self, seed):
