@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,7 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self.objective_ = result.objective
         self.violation_ = result.violation
         self.kkt_residual_ = result.kkt_residual
-        self.result_ = result
+        self.result_ = replace(result, state={})  # what runs leave for others may be large
 
     def _warn(self) -> None:
         result = self.result_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -333,7 +334,7 @@ def _points(
     start, solver = _begin(prepared), base._solver(prepared.problem)
     if type(solver) is not type(prepared.unconstrained.result.solver):
         start = replace(start, state={})
-    solved: list[tuple[float, Result]] = []
+    solved: deque[tuple[float, Result]] = deque(maxlen=_ORDER + 1)
     for kappa in kappas:
         fitted = copy(base)
         fitted.kappa = float(kappa)
@@ -367,7 +368,7 @@ def _predicted(solved: Sequence[tuple[float, Result]], kappa: float) -> Start | 
     last = solved[-1][1]
     active = last.multipliers > 0
     known: list[tuple[float, Result]] = []
-    for at, result in reversed(solved[-1 - _ORDER :]):
+    for at, result in reversed(solved):
         if not (result.converged and np.array_equal(result.multipliers > 0, active)):
             break
         known.append((at, result))

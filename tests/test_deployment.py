@@ -263,3 +263,9 @@ def test_onnx(fitted, data):
     if hasattr(fitted, "predict_proba"):
         probabilities = np.array([[row[c] for c in fitted.classes_] for row in scores])
         np.testing.assert_allclose(probabilities, fitted.predict_proba(X), atol=1e-5)
+
+
+def test_a_pickle_is_not_much_longer_than_the_model():
+    X, y, groups = make_biased_classification(300, n_features=200, random_state=0)
+    fit = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
+    assert len(pickle.dumps(fit)) < 10 * fit.coef_.nbytes

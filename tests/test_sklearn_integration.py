@@ -318,7 +318,7 @@ class TestCallbacks:
     def test_one_task_per_outer_iteration(self, data):
         X, y, groups = data
         recorder = Recorder()
-        classifier = FairLogisticClassifier(kappa=0.02).set_callbacks(recorder)
+        classifier = FairLogisticClassifier(kappa=0.02, tol=1e-6).set_callbacks(recorder)
         classifier.fit(X, y, sensitive_features=groups)
         tasks = ["begin iteration", "end iteration"] * classifier.n_iter_
         assert classifier.n_iter_ > 1
