@@ -322,6 +322,8 @@ class FairnessPathDisplay:
         display : FairnessPathDisplay
             Itself.
         """
+        if not isinstance(name, str):
+            raise ValueError(f"name must be what the legend calls the points; got {name!r}.")
         places = np.asarray(points, dtype=float)
         if places.shape != (2,) and (places.ndim != 2 or places.shape[1] != 2):
             raise ValueError(
