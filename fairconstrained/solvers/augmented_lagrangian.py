@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,10 @@ _HIGH = 1e3  # a growth of sigma after which a violation that does not fall is l
 _ROUNDING = 1e9  # a growth after which nothing but rounding is left of the objective
 _REDUCE = 0.03  # what a round leaves of the gradient at least: the multipliers move it again
 _FALL = 0.1  # of the constraints: a smaller change from one round to the next says little
+_FAR, _LEFT = (
+    1.1,
+    0.5,
+)  # where multipliers go ahead by more than this, constraints must fall to that
 
 Pair = tuple[Array, Array]
 
@@ -43,9 +47,6 @@ class AugmentedLagrangian(Solver):
         The first penalty parameter, > 0.
     growth : float, default=2.0
         The factor by which sigma grows, > 1.
-    accelerate : bool, default=True
-        Whether multipliers go on along their last change. Not for problems without interior, whose
-        multipliers have no bound.
     max_iter : int, default=100
         The largest number of rounds.
     max_inner : int, default=1000
@@ -71,14 +72,12 @@ class AugmentedLagrangian(Solver):
         sigma: float = 3.0,
         *,
         growth: float = 2.0,
-        accelerate: bool = True,
         max_iter: int = 100,
         max_inner: int = 1000,
         tol: float = 1e-4,
     ):
         self.sigma = sigma
         self.growth = growth
-        self.accelerate = accelerate
         self.max_iter = max_iter
         self.max_inner = max_inner
         self.tol = tol
@@ -95,7 +94,7 @@ class AugmentedLagrangian(Solver):
         sigma = start.state.get("sigma", self.sigma)
         inner_tol = start.state.get("inner_tol", max(1e-2, 0.9 * start.tol))
         memory = Memory.of(start.state.get("pairs"), w.size)
-        secant, before = Secant.of(start.state.get("secant"), problem.n_constraints), np.inf
+        secant, before = Secant.of(start.state, problem.n_constraints), np.inf
         for k in range(1, self.max_iter + 1):
             inner_tol = max(inner_tol, 0.9 * start.tol)
             at = self._minimize_round(problem, w, multipliers, sigma, inner_tol, memory)
@@ -103,10 +102,10 @@ class AugmentedLagrangian(Solver):
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             w, error = at.w, float(np.abs(shift).max(initial=0.0))
             inner_tol *= 0.1
-            told = self.accelerate and inner_tol <= start.tol  # loose rounds say little
-            ahead = secant.beyond(multipliers, at.constraints) if told else multipliers
-            state = {"sigma": sigma, "inner_tol": inner_tol, "pairs": memory.pairs}
-            state["secant"] = secant.pair
+            closely = inner_tol <= start.tol  # rounds that are not solved so say little
+            ahead = secant.beyond(multipliers, at.constraints) if closely else multipliers
+            known = {"pairs": memory.pairs, "secant": secant.pair, "trusted": secant.trusted}
+            state = {"sigma": sigma, "inner_tol": inner_tol, **known}
             hopeless = sigma >= _HIGH * self.sigma and is_stuck(at, start.tol)
             status = Status.INFEASIBLE if hopeless else None
             if status is None and sigma >= _ROUNDING * self.sigma:
@@ -130,8 +129,9 @@ class AugmentedLagrangian(Solver):
         latest: list[Evaluation] = []
 
         def function(x: Array) -> tuple[float, Array]:
-            at = problem.at(x.copy())
-            latest[:] = [at]
+            if not (latest and np.array_equal(latest[0].w, x)):
+                latest[:] = [problem.at(x.copy())]
+            at = latest[0]
             updated = np.maximum(multipliers + sigma * at.constraints, 0.0)
             excess = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
             return at.objective + excess, at.gradient(updated)
@@ -158,20 +158,28 @@ class Secant:
     active constraints there are a function of them. It falls, and vanishes at the solution: along
     the last step s, with the fall y of the constraints, about :math:`(s^T g / s^T y)\, s` ahead.
 
+    Where the feasible set has no interior, multipliers have no bound and this leads ever farther:
+    once a long way ahead has not brought the constraints down, no other one is gone.
+
     Parameters
     ----------
     pair : tuple of two ndarray of shape (n_constraints,) or None, default=None
         s and y, where an earlier run knows them.
+    trusted : bool, default=True
+        Whether no earlier run went a long way ahead in vain.
     """
 
-    def __init__(self, pair: Pair | None = None):
-        self.pair = pair
+    def __init__(self, pair: Pair | None = None, *, trusted: bool = True):
+        self.pair, self.trusted = pair, trusted
         self._last: Pair | None = None
+        self._went_far = False
 
     @classmethod
-    def of(cls, pair: Pair | None, n_constraints: int) -> Secant:
-        """Return the secant of a pair; without it if it is of other constraints."""
-        return cls(pair if pair is not None and pair[0].size == n_constraints else None)
+    def of(cls, state: Mapping[str, Any], n_constraints: int) -> Secant:
+        """Return what a run left in its state; no pair if it is of other constraints."""
+        pair = state.get("secant")
+        fits = pair is not None and pair[0].size == n_constraints
+        return cls(pair if fits else None, trusted=state.get("trusted", True))
 
     def beyond(self, multipliers: Array, constraints: Array) -> Array:
         """Return the multipliers at which the constraints are expected to vanish.
@@ -182,13 +190,23 @@ class Secant:
             Those that the round ended with.
         """
         active = multipliers > 0.0
-        level = np.where(active, constraints, 0.0)
-        last, self._last = self._last, (multipliers, level)
-        if last is not None:
-            step, fall = multipliers - last[0], last[1] - level
-            told = np.linalg.norm(fall) >= _FALL * np.linalg.norm(last[1])
-            self.pair = (step, fall) if told and step @ fall > 0.0 else None
-        if self.pair is None or np.any(self.pair[0][~active]):
+        self._learn(multipliers, np.where(active, constraints, 0.0))
+        if not self.trusted or self.pair is None or np.any(self.pair[0][~active]):
             return multipliers
         step, fall = self.pair
-        return np.maximum(multipliers + (step @ level) / (step @ fall) * step, 0.0)
+        length = (step @ constraints) / (step @ fall)
+        ahead = np.maximum(multipliers + length * step, 0.0)
+        self._went_far = bool(np.linalg.norm(ahead) > _FAR * np.linalg.norm(multipliers))
+        return ahead
+
+    def _learn(self, multipliers: Array, level: Array) -> None:
+        """Compare a round with the one before: `level` has the constraints that are active."""
+        last, self._last = self._last, (multipliers, level)
+        went_far, self._went_far = self._went_far, False
+        if last is None:
+            return
+        size = np.linalg.norm(last[1])
+        self.trusted &= not (went_far and np.linalg.norm(level) > _LEFT * size)
+        step, fall = multipliers - last[0], last[1] - level
+        told = np.linalg.norm(fall) >= _FALL * size and step @ fall > 0.0
+        self.pair = (step, fall) if told else None

@@ -18,9 +18,9 @@ from fairconstrained.solvers.switching_subgradient import StaticTolerance, Switc
 _FIRST_TOL = 3.0  # times tol: a subproblem's answer then violates by tol at the most
 _TIGHTEN = 0.3
 _ORACLES = (  # the first that can; majorants may lack an interior, and multipliers a bound
-    AugmentedLagrangian(accelerate=False),
+    AugmentedLagrangian(),
     InteriorPoint(max_iter=1),
-    Smoothing(AugmentedLagrangian(accelerate=False)),
+    Smoothing(AugmentedLagrangian()),
     ConEx(max_iter=100),
 )
 

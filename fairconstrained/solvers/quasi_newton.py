@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from fairconstrained.scalar import Array
 
@@ -22,11 +22,19 @@ _MOST_IDLE = 5  # steps in a row in which the value does not fall by more than r
 class Memory:
     r"""The latest steps s and changes of the gradient y: an inverse Hessian, applied in O(n).
 
+    The two loops of the textbook are written as products and triangular systems, which is several
+    times faster: with S and Y of the pairs, the oldest first, R the upper triangle of
+    :math:`S Y^T`, and D its diagonal,
+
+    .. math::
+        R \alpha = S g, \qquad r = H_0 (g - Y^T \alpha), \qquad R^T \delta = D \alpha - Y r,
+        \qquad H g = r + S^T \delta.
+
     Parameters
     ----------
     pairs : ndarray of shape (2, n_pairs, n_variables) or None, default=None
         Steps and changes to begin with, the oldest first: the `pairs` of an earlier memory.
-    size : int, default=30
+    size : int, default=50
         How many are kept.
 
     References
@@ -34,10 +42,13 @@ class Memory:
     J. Nocedal, S. Wright, "Numerical Optimization", 2006, algorithm 7.4.
     """
 
-    def __init__(self, pairs: Array | None = None, *, size: int = 30):
-        self._pairs: deque[tuple[Array, Array]] = deque(maxlen=size)
-        if pairs is not None:
-            self._pairs.extend(zip(*pairs, strict=True))
+    def __init__(self, pairs: Array | None = None, *, size: int = 50):
+        self.size = size
+        self._rows: list[int] = []  # where the pairs are, the oldest first
+        self._steps = self._changes = np.empty((0, 0))
+        self._products = np.empty((size, size))  # s_i' y_j
+        for step, change in () if pairs is None else zip(*pairs, strict=True):
+            self.add(step, change)
 
     @classmethod
     def of(cls, pairs: Array | None, n_variables: int) -> Memory:
@@ -46,37 +57,53 @@ class Memory:
 
     def __len__(self) -> int:
         """Return how many pairs are kept."""
-        return len(self._pairs)
+        return len(self._rows)
 
     @property
     def pairs(self) -> Array | None:
         """The pairs as one array, for another memory; None if there are none."""
-        return np.stack([*zip(*self._pairs, strict=True)]) if self._pairs else None
+        rows = self._rows
+        return np.stack([self._steps[rows], self._changes[rows]]) if rows else None
 
     def clear(self) -> None:
         """Forget all pairs."""
-        self._pairs.clear()
+        self._rows.clear()
 
     def add(self, step: Array, change: Array) -> None:
         """Keep a pair, unless the function did not bend upwards along the step."""
-        if step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
-            self._pairs.append((step, change))
+        if not step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
+            return
+        if self._steps.shape[1] != step.size:
+            self._steps, self._changes = np.empty((2, self.size, step.size))
+        n_kept = len(self._rows)
+        row = n_kept if n_kept < self.size else self._rows.pop(0)
+        self._rows.append(row)
+        self._steps[row], self._changes[row] = step, change
+        filled = slice(len(self._rows))
+        self._products[row, filled] = self._changes[filled] @ step
+        self._products[filled, row] = self._steps[filled] @ change
 
     def direction(self, gradient: Array, squared_units: Array) -> Array:
-        """Return minus the inverse Hessian's product with the gradient (two loops)."""
-        d = -gradient
-        shares = []
-        for step, change in reversed(self._pairs):
-            share = (step @ d) / (step @ change)
-            d = d - share * change
-            shares.append(share)
-        d = squared_units * d
-        if self._pairs:
-            step, change = self._pairs[-1]
-            d *= (step @ change) / (change @ (squared_units * change))
-        for (step, change), share in zip(self._pairs, reversed(shares), strict=True):
-            d += (share - (change @ d) / (step @ change)) * step
-        return d
+        """Return minus the inverse Hessian's product with the gradient."""
+        if not self._rows:
+            return -squared_units * gradient
+        rows = np.array(self._rows)
+        steps, changes = self._steps[: len(rows)], self._changes[: len(rows)]
+        products = self._products[np.ix_(rows, rows)]
+        shares = solve_triangular(products, (steps @ gradient)[rows], check_finite=False)
+        newest = changes[rows[-1]]
+        found = squared_units * (gradient - _combined(changes, rows, shares))
+        found *= products[-1, -1] / (newest @ (squared_units * newest))
+        lacking = np.diag(products) * shares - (changes @ found)[rows]
+        shares = solve_triangular(products, lacking, trans="T", check_finite=False)
+        return -found - _combined(steps, rows, shares)
+
+
+def _combined(vectors: Array, rows: Array, shares: Array) -> Array:
+    """Return the sum of the vectors in these rows, each times its share."""
+    weights = np.empty(len(rows))
+    weights[rows] = shares
+    return weights @ vectors
 
 
 @dataclass(frozen=True, eq=False)
