@@ -83,7 +83,7 @@ def test_thirty_points_cost_less_than_ten_fits(data, constraint):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("constraint", ["demographic_parity"])  # equalized odds: 2.5 to 2.9
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
 def test_thirty_points_cost_three_fits_on_a9a(constraint, data_folder):
     from fairconstrained.datasets import fetch_a9a
 
