@@ -1,6 +1,7 @@
 """What all tests share: the profile of hypothesis, the data, small problems."""
 
 import os
+import sys
 from pathlib import Path
 
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before scipy comes in: scikit-learn's checks use it
@@ -23,6 +24,14 @@ def data_folder(monkeypatch):
         pytest.skip(f"no benchmark data: FAIRCONSTRAINED_DATA is not set and no folder {folder}")
     monkeypatch.setenv("FAIRCONSTRAINED_DATA", str(folder))
     return folder
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """Close what a test has drawn, if it has drawn at all."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.fixture

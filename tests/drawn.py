@@ -1,8 +1,13 @@
-"""What the tests of displays share: data, and a look at what was drawn."""
+"""What the tests of displays share: matplotlib without a screen, data, a look at what was drawn."""
 
 import numpy as np
+import pytest
 
 from fairconstrained import make_biased_classification
+
+matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra 'plot')")
+matplotlib.use("Agg")
+plt = pytest.importorskip("matplotlib.pyplot")
 
 
 def three_groups():

@@ -5,21 +5,12 @@ import sys
 
 import numpy as np
 import pytest
+from drawn import plt
 from problems import PROBLEMS
 
 from fairconstrained.plotting import ConvergenceDisplay
 from fairconstrained.solvers import IPC, AugmentedLagrangian
 from fairconstrained.solvers.result import Trace
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-plt = pytest.importorskip("matplotlib.pyplot")
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from drawn import draw, three_groups
+from drawn import draw, plt, three_groups
 from fairlearn.metrics import MetricFrame, selection_rate
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
@@ -29,17 +29,7 @@ from fairconstrained.plotting import (
     ScoreDensityDisplay,
 )
 
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra 'plot')")
-matplotlib.use("Agg")
-plt = pytest.importorskip("matplotlib.pyplot")
-
 DISPLAYS = [ScoreDensityDisplay, GroupRateDisplay, GroupMetricsDisplay]
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -2,21 +2,11 @@
 
 import numpy as np
 import pytest
-from drawn import draw, three_groups
+from drawn import draw, plt, three_groups
 from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import FairLogisticClassifier, fairness_path
 from fairconstrained.plotting import FairnessPathDisplay
-
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra 'plot')")
-matplotlib.use("Agg")
-plt = pytest.importorskip("matplotlib.pyplot")
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
