@@ -18,11 +18,12 @@ from fairconstrained.exceptions import (
     InfeasibleConstraintWarning,
     VacuousConstraintWarning,
 )
+from fairconstrained.frontier import FairnessPath
 from fairconstrained.hinge import FairHingeClassifier
 from fairconstrained.linear_model import FairLogisticClassifier
 from fairconstrained.model_selection import FairLogisticClassifierCV
 from fairconstrained.multiclass import NeymanPearsonClassifier
-from fairconstrained.path import FairnessPath, fairness_path
+from fairconstrained.path import fairness_path
 from fairconstrained.report import FairnessReport, fairness_report
 from fairconstrained.scorers import best_score_within, make_fairness_scorer
 

@@ -6,16 +6,17 @@ import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from fairconstrained.estimator import FairLinearClassifier
 from fairconstrained.exceptions import ConvergenceWarning
+from fairconstrained.frontier import FairnessPath
 from fairconstrained.held_out import Rows
 from fairconstrained.held_out import held_out as held_out_rows
 from fairconstrained.inputs import is_number
@@ -31,122 +32,8 @@ _ORDER = 2  # of the polynomial in kappa that the next point is predicted with
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
 
-@dataclass(eq=False)
-class FairnessPath:
-    r"""Models along a range of tolerances: what :func:`fairness_path` returns.
-
-    Attributes
-    ----------
-    kappas : ndarray of shape (n_kappas,)
-        The tolerances, in falling order.
-    estimators : list of FairLinearClassifier
-        A fitted estimator for each.
-    coefs : ndarray of shape (n_kappas, n_features), or (n_kappas, n_groups, n_features)
-        Their coefficients; a row per group with `group_interactions`.
-    intercepts : ndarray of shape (n_kappas,) or (n_kappas, n_groups)
-        Their intercepts.
-    objectives : ndarray of shape (n_kappas,)
-        Mean loss plus penalty.
-    gaps, decision_gaps : ndarray of shape (n_kappas,)
-        The largest gap on the training rows, of the surrogate and of the decisions.
-    violations, kkt_residuals : ndarray of shape (n_kappas,)
-        The certificates.
-    statuses : ndarray of str of shape (n_kappas,)
-        How the runs ended: "converged" where the certificate holds.
-    multipliers : ndarray of shape (n_kappas, n_constraints)
-        The Lagrange multipliers.
-    data_passes : ndarray of shape (n_kappas,)
-        What each point cost. The first entry has the unconstrained model as well.
-    train_accuracy : ndarray of shape (n_kappas,)
-        The share of the training rows that is decided right.
-    validation : dict of str to ndarray of shape (n_kappas,)
-        With validation rows "val_accuracy", "val_loss" (the mean loss), "val_gap" (of the
-        surrogate) and "val_decision_gap"; else empty.
-    """
-
-    kappas: Array
-    estimators: list[FairLinearClassifier] = field(repr=False)
-    data_passes: Array = field(repr=False)
-    train_accuracy: Array = field(repr=False)
-    validation: dict[str, Array] = field(default_factory=dict, repr=False)
-
-    def _each(self, name: str) -> Array:
-        return np.array([getattr(one, name) for one in self.estimators])
-
-    @property
-    def coefs(self) -> Array:
-        """The coefficients."""
-        coefs = self._each("coef_")
-        return coefs[:, 0] if coefs.shape[1] == 1 else coefs
-
-    @property
-    def intercepts(self) -> Array:
-        """The intercepts."""
-        intercepts = self._each("intercept_")
-        return intercepts[:, 0] if intercepts.shape[1] == 1 else intercepts
-
-    @property
-    def objectives(self) -> Array:
-        """Mean loss plus penalty."""
-        return self._each("objective_")
-
-    @property
-    def gaps(self) -> Array:
-        """The largest gaps of the surrogate."""
-        return self._each("gap_")
-
-    @property
-    def decision_gaps(self) -> Array:
-        """The largest gaps of the decisions."""
-        return self._each("decision_gap_")
-
-    @property
-    def violations(self) -> Array:
-        """The largest violations on scores."""
-        return self._each("violation_")
-
-    @property
-    def kkt_residuals(self) -> Array:
-        """The KKT residuals."""
-        return self._each("kkt_residual_")
-
-    @property
-    def multipliers(self) -> Array:
-        """The multipliers."""
-        return self._each("multipliers_")
-
-    @property
-    def statuses(self) -> Array:
-        """How the runs ended."""
-        return np.array([one.result_.status.value for one in self.estimators])
-
-    def __len__(self) -> int:
-        """Return the number of points."""
-        return len(self.kappas)
-
-    def estimator_at(self, k: int) -> FairLinearClassifier:
-        """Return the fitted estimator of point k, whose tolerance is ``kappas[k]``."""
-        return self.estimators[k]
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a table with a row for each point."""
-        columns = {
-            "kappa": self.kappas,
-            "objective": self.objectives,
-            "gap": self.gaps,
-            "decision_gap": self.decision_gaps,
-            "train_accuracy": self.train_accuracy,
-            **self.validation,
-            "status": self.statuses,
-            "violation": self.violations,
-            "kkt_residual": self.kkt_residuals,
-            "data_passes": self.data_passes,
-        }
-        return pd.DataFrame(columns)
-
-
 def fairness_path(
-    estimator: FairLinearClassifier,
+    estimator: FairLinearClassifier | Pipeline,
     X: Any,
     y: Any,
     sample_weight: Any = None,
@@ -168,9 +55,9 @@ def fairness_path(
 
     Parameters
     ----------
-    estimator : FairLogisticClassifier or FairHingeClassifier
+    estimator : FairLogisticClassifier or FairHingeClassifier, or Pipeline that ends in one
         What to fit; it is not changed, and its `kappa` does not matter. Constraints with a kappa of
-        their own keep it.
+        their own keep it. A pipeline's other steps are fitted once, to X and y alone.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         The features.
     y : array-like of shape (n_samples,)
@@ -218,12 +105,19 @@ def fairness_path(
     >>> bool(path.estimator_at(-1).kappa == path.kappas[-1])
     True
     """
+    pipeline = None
+    if isinstance(estimator, Pipeline) and len(estimator) > 1:
+        _check_followed(estimator[-1])
+        before, last, estimator = clone(estimator[:-1]), estimator.steps[-1], estimator[-1]
+        X = before.fit_transform(X, y)
+        X_val = None if X_val is None else before.transform(X_val)
+        pipeline = Pipeline([*before.steps, last])
     path = follow(
         estimator, (X, y, sample_weight, sensitive_features), kappas=kappas, n_kappas=n_kappas,
         min_ratio=min_ratio, held_out=(X_val, y_val, sample_weight_val, sensitive_features_val),
     )  # fmt: skip
     warn_unless_converged(path.statuses, path.kappas)
-    return path
+    return replace(path, pipeline=pipeline)
 
 
 def warn_unless_converged(statuses: Array, kappas: Array) -> None:
@@ -283,8 +177,8 @@ def _check_followed(estimator: Any) -> None:
     """Check that the estimator has a tolerance to vary."""
     if not isinstance(estimator, FairLinearClassifier):
         raise TypeError(
-            "estimator must be a FairLogisticClassifier or a FairHingeClassifier (for a pipeline, "
-            f"transform X first and pass its last step); got {estimator!r}."
+            "estimator must be a FairLogisticClassifier or a FairHingeClassifier, or a pipeline "
+            f"that ends in one; got {estimator!r}."
         )
     for name, wanted in (("goal", "accuracy"), ("enforce", "score")):
         if getattr(estimator, name) != wanted:

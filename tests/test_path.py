@@ -6,6 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from fairconstrained import (
     ConvergenceWarning,
@@ -270,6 +274,37 @@ class TestMessages:
             fairness_path(estimator, X, y, sensitive_features=groups, kappas=[0.5, 0.4, 0.3])
         messages = [str(one.message) for one in caught]
         assert len(messages) == len(set(messages)) == 2
+
+
+class TestPipelines:
+    @pytest.mark.parametrize("memory", [False, True])
+    def test_it_is_the_path_of_the_last_step_on_what_the_others_make(self, data, memory, tmp_path):
+        X, y, groups = data
+        before, last = StandardScaler().fit(X[:900]), FairLogisticClassifier()
+        pipeline = make_pipeline(StandardScaler(), last, memory=str(tmp_path) if memory else None)
+        rows = {"y_val": y[900:], "sensitive_features_val": groups[900:], "n_kappas": 3}
+        path = fairness_path(
+            pipeline, X[:900], y[:900], sensitive_features=groups[:900], X_val=X[900:], **rows
+        )
+        expected = fairness_path(
+            last, before.transform(X[:900]), y[:900], sensitive_features=groups[:900],
+            X_val=before.transform(X[900:]), **rows,
+        )  # fmt: skip
+        assert_allclose(path.coefs, expected.coefs)
+        assert_array_equal(path.validation["val_accuracy"], expected.validation["val_accuracy"])
+        one = path.estimator_at(1)
+        assert one.score(X[900:], y[900:]) == path.validation["val_accuracy"][1]
+        assert list(one.named_steps) == ["standardscaler", "fairlogisticclassifier"]
+        with pytest.raises(NotFittedError):
+            pipeline.predict(X)
+
+    def test_its_last_step_must_be_one_of_ours(self, data):
+        X, y, groups = data
+        with pytest.raises(TypeError, match="or a pipeline that ends in one; got LogisticReg"):
+            fairness_path(
+                make_pipeline(StandardScaler(), LogisticRegression()), X, y,
+                sensitive_features=groups,
+            )  # fmt: skip
 
 
 class TestMemory:
