@@ -30,6 +30,7 @@ from fairconstrained.solvers import Result, Solver
 _MARGINS = (2.5, 1.8, 1.3, 0.9, 0.6)
 _MOST = 0.9  # no margin is a larger part of the room that equal rates have
 _HALF = 0.4  # the part of it that the width may take for the rows to be enough
+_FIT = 25.0  # data passes of a fit whose constraints bind, as they do below the bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,6 +348,7 @@ def enforce_with_confidence(
                 data.y,
                 data.sample_weight,
                 unconstrained,
+                fit=_FIT,
                 random_state=random_state,
             )
             if found.constant or not found.met:

@@ -22,11 +22,13 @@ from fairconstrained.terms import Term
 
 _MOST_SOLVES = 6
 _SOLVES = 1.5  # data passes of the fit on scores, times this, after which no solve begins
-_CUT = 2.0  # where a solve is cut off, and what it found is lost
+_CUT = 2.0  # where a solve is cut off
 _EFFORT = 2.6  # passes and lines after which no model is repaired
 _LOOSE = 10.0  # its solves are that much looser than the fit on scores
 _SPEEDS = (0.3, 4.0)  # between these the decisions' speed is taken to be
 _SHARPEN = 2.0  # above this speed the surrogate is made as steep as the decisions are
+_STEEPER = 4.0  # times as steep, once a solve has not brought the excess down to ...
+_LEFT = 0.5  # ... this share of what it was
 _REPAIRS = 12
 _POOL = 3  # how many models are repaired
 
@@ -158,6 +160,13 @@ class Limited(Meter):
         if value > self.most:
             raise Spent
 
+    def reached(self, w: Array) -> Array:
+        """Return `w` with the weights that were looked at last in place of its own."""
+        w = w.copy()
+        if self.latest is not None:
+            w[: len(self.latest.w)] = self.latest.w
+        return w
+
 
 def raise_by(problem: Problem, candidate: Candidate) -> Array:
     r"""Return by how much to raise every constraint so that its strict version is met.
@@ -196,10 +205,19 @@ def speeds(term: Term, scores: Array) -> Array:
     return np.clip(ratio, *_SPEEDS)
 
 
-def sharpened(problem: Problem, candidate: Candidate) -> Problem:
+def sharpened(problem: Problem, candidate: Candidate, factor: float) -> Problem:
     """Return the problem with steeper surrogates where decisions move much faster than they do.
 
     That is so where scores are small, as on data that say little about the labels.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem with the surrogate.
+    candidate : Candidate
+        The speeds are those at its scores.
+    factor : float
+        By how much steeper all of them are made besides.
     """
 
     def steeper(part: Part) -> Part:
@@ -208,10 +226,8 @@ def sharpened(problem: Problem, candidate: Candidate) -> Problem:
             return part
         near = term.strict().value(scores) > -NEAR
         speed = float(speeds(term, scores)[near].max(initial=1.0))
-        if speed < _SHARPEN:
-            return part
         function = copy.copy(term.function)
-        function.scale = function.scale / speed
+        function.scale /= factor * (speed if speed >= _SHARPEN else 1.0)
         return replace(part, term=replace(term, function=function))
 
     return problem.with_constraints([steeper(part) for part in problem.constraints])
@@ -228,11 +244,15 @@ class _Run:
         Its solution.
     search : Search
         Keeps the best candidate.
+    begin : float
+        The data passes before it.
+    fit : float
+        The least that counts as those of a fit.
     """
 
-    def __init__(self, problem: Problem, first: Result, search: Search, begin: float):
+    def __init__(self, problem: Problem, first: Result, search: Search, begin: float, fit: float):
         self.problem, self.first, self.search, self.begin = problem, first, search, begin
-        self.limit = first.data_passes
+        self.limit = max(first.data_passes, fit)
         self.seen = [search.judge(first.w)]
 
     @property
@@ -249,28 +269,37 @@ class _Run:
         return self.spent() + self.search.n_lines / self.limit
 
     def solve(self, solver: Solver, random_state: Any) -> None:
-        """Solve with raised tolerances, again and again from the last solution."""
-        steep, warm, cost = sharpened(self.problem, self.start), self.first, 0.0
+        """Solve with raised tolerances, again and again from the last solution.
+
+        Where a solution is not nearer to the bound, the surrogate says too little about decisions:
+        from there on it is a steeper one, which is harder to solve.
+        """
+        factor, warm, cost = 1.0, self.first, 0.0
         most = (self.begin + _CUT * self.limit) * self.problem.n_rows
         for _ in range(_MOST_SOLVES):
-            before = self.spent()
+            before, last = self.spent(), self.seen[-1]
             if before + cost > _SOLVES:
                 break
-            wanted = steep.raised(raise_by(steep, self.seen[-1]))
+            steep = sharpened(self.problem, self.start, factor)
+            meter = Limited(self.problem.meter, most)
             try:
                 warm = solver.minimize(
-                    replace(wanted, meter=Limited(self.problem.meter, most)),
+                    replace(steep.raised(raise_by(steep, last)), meter=meter),
                     warm=warm,
                     tol=_LOOSE * solver.tol,
                     callback=lambda _: self.spent() > _SOLVES,
                     random_state=random_state,
                 )
-            except Spent:
-                break
+                w = warm.w
+            except Spent:  # where it has come to is a candidate all the same
+                w = meter.reached(warm.w)
             cost = self.spent() - before
-            self.seen.append(self.search.judge(warm.w))
-            self.search.offer(self.seen[-1])
-            self.search.sweep_intercept(self.seen[-1])
+            found = self.search.judge(w)
+            self.seen.append(found)
+            self.search.offer(found)
+            self.search.sweep_intercept(found)
+            if found.excess > _LEFT * max(last.excess, 0.0):
+                factor = _STEEPER
 
     def repair(self) -> None:
         """Repair the most promising models step by step."""
@@ -301,6 +330,7 @@ def enforce_on_decisions(
     sample_weight: Array,
     unconstrained: Array,
     *,
+    fit: float = 0.0,
     random_state: Any = None,
 ) -> DecisionSearch:
     r"""Return a model whose decisions meet the constraints, the most accurate that was found.
@@ -323,11 +353,14 @@ def enforce_on_decisions(
         Labels, -1 or +1, and weights of the objective's rows.
     unconstrained : ndarray of shape (n_parameters,)
         The model without constraints.
+    fit : float, default=0.0
+        The search may cost a few times what the solution did, or this many data passes if that is
+        more: where the solution is one of an easier problem.
     random_state : int, RandomState or None, default=None
         For stochastic solvers.
     """
     begin, search = problem.passes, Search(problem, y, sample_weight)
-    run = _Run(problem, first, search, begin)
+    run = _Run(problem, first, search, begin, fit)
     free = search.judge(np.append(unconstrained, first.w[len(unconstrained) :]))
     for one in (free, run.start):
         search.offer(one)
