@@ -99,6 +99,10 @@ class CellMeans(Term):
         return self.combination.T
 
     @cached_property
+    def _strict(self) -> CellMeans:
+        return replace(self, function=self.function.strict())
+
+    @cached_property
     def _level(self) -> Array:
         return self.constant - self.offset
 
@@ -173,8 +177,8 @@ class CellMeans(Term):
         return replace(self, cells=cells, signs=signs)
 
     def strict(self) -> CellMeans:
-        """Return the term with phi's strict version."""
-        return replace(self, function=self.function.strict())
+        """Return the term with phi's strict version, always the same: its passes are remembered."""
+        return self._strict
 
     @property
     def smoothable(self) -> bool:
