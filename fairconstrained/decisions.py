@@ -183,7 +183,7 @@ def raise_by(problem: Problem, candidate: Candidate) -> Array:
         own = candidate.w[part.auxiliary]
         strict = term.strict().value(scores, own)
         shift = strict / speeds(term, scores) - term.value(scores, own)
-        if not isinstance(term, CellMeans):  # one shift for all: that of the worst
+        if not isinstance(term, CellMeans):  # that of the worst for all: without speeds it pays
             shift = np.full(len(shift), shift[int(np.argmax(strict))])
         shifts.append(shift)
     return np.concatenate(shifts)

@@ -109,7 +109,8 @@ class Part:
 
     def raised(self, shift: Array) -> Part:
         """Return the part with other tolerances, see :meth:`Term.raised`."""
-        return self if self.term is None else replace(self, term=self.term.raised(shift))
+        assert self.term is not None, "a penalty alone has no tolerance"
+        return replace(self, term=self.term.raised(shift))
 
     def strict(self) -> Part:
         """Return the part with the indicator in place of the surrogate."""

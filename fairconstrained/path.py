@@ -106,12 +106,15 @@ def fairness_path(
     True
     """
     pipeline = None
-    if isinstance(estimator, Pipeline) and len(estimator) > 1:
+    if isinstance(estimator, Pipeline):
         _check_followed(estimator[-1])
-        before, last, estimator = clone(estimator[:-1]), estimator.steps[-1], estimator[-1]
-        X = before.fit_transform(X, y)
-        X_val = None if X_val is None else before.transform(X_val)
-        pipeline = Pipeline([*before.steps, last])
+        *before, last = clone(estimator).steps
+        if before:
+            fitted = Pipeline(before, memory=estimator.memory)
+            X = fitted.fit_transform(X, y)
+            X_val = None if X_val is None else fitted.transform(X_val)
+            before = fitted.steps
+        pipeline, estimator = Pipeline([*before, last]), last[1]
     path = follow(
         estimator, (X, y, sample_weight, sensitive_features), kappas=kappas, n_kappas=n_kappas,
         min_ratio=min_ratio, held_out=(X_val, y_val, sample_weight_val, sensitive_features_val),

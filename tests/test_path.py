@@ -298,6 +298,13 @@ class TestPipelines:
         with pytest.raises(NotFittedError):
             pipeline.predict(X)
 
+    def test_it_may_have_one_step_only(self, data):
+        X, y, groups = data
+        alone = make_pipeline(FairLogisticClassifier())
+        path = fairness_path(alone, X, y, sensitive_features=groups, kappas=[0.1])
+        expected = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
+        assert path.estimator_at(0).score(X, y) == pytest.approx(expected.score(X, y), abs=0.01)
+
     def test_its_last_step_must_be_one_of_ours(self, data):
         X, y, groups = data
         with pytest.raises(TypeError, match="or a pipeline that ends in one; got LogisticReg"):

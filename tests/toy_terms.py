@@ -28,20 +28,10 @@ class ToyTerm(Term):
     def gap(self, scores, auxiliary=NO_AUXILIARY):
         return self.value(scores, auxiliary) + self.kappa
 
-    def strict(self):
-        raise NotImplementedError("solvers are tested on toys as they are")
+    def _none(self, *_):
+        raise TypeError("a toy is solved as it is: no other term is made of it")
 
-    def convex_parts(self):
-        raise NotImplementedError("solvers are tested on toys as they are")
-
-    def linearize(self, scores, auxiliary=NO_AUXILIARY):
-        raise NotImplementedError("solvers are tested on toys as they are")
-
-    def scaled(self, factor):
-        raise NotImplementedError("solvers are tested on toys as they are")
-
-    def weak_curvature(self):
-        raise NotImplementedError("solvers are tested on toys as they are")
+    strict = convex_parts = linearize = scaled = weak_curvature = _none
 
     @property
     def n_statistics(self):
