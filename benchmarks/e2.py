@@ -26,13 +26,13 @@ from runs import draw, first_at, run
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained.cells import average
 from fairconstrained.constraints import MinorityRate
 from fairconstrained.datasets import fetch_a9a, fetch_bank
 from fairconstrained.domains import L1Ball
-from fairconstrained.losses import TruncatedLogistic
-from fairconstrained.models import LinearModel
-from fairconstrained.problem import Part, Problem
+from fairconstrained.functions.losses import TruncatedLogistic
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import (
     IPC,
     AugmentedLagrangian,
@@ -42,6 +42,7 @@ from fairconstrained.solvers import (
     Solver,
     SwitchingSubgradient,
 )
+from fairconstrained.terms.cell_means import average
 
 OUT = Path(__file__).resolve().parent / "results"
 RADIUS = 20.0
@@ -105,21 +106,23 @@ def e2_problem(data: str, c: float) -> Problem:
     loss = average(TruncatedLogistic(), 2.0 * y - 1.0, np.ones(len(y)))
     rule = MinorityRate(c, minority=True).bind(None, minority, np.ones(len(minority)))
     models = [LinearModel(rows, fit_intercept=False) for rows in (X, Z)]
-    return Problem(Part(models[0], loss), (Part(models[1], rule),), L1Ball(RADIUS))
+    return Problem(
+        CompositeFunction(models[0], loss), (CompositeFunction(models[1], rule),), L1Ball(RADIUS)
+    )
 
 
 def solve(data: str, c: float, names: list[str], out: Path) -> list[Row]:
     """Return the rows of a problem, and draw its figure."""
     problem = e2_problem(data, c)
     start = problem.domain.project(np.ones(problem.n_variables))
-    first = problem.unmetered().at(start)
+    first = problem.uncounted().at(start)
     print(f"{data}, c = {c}: objective {first.objective:.4f}, g {first.constraints} at the start")
-    best = AugmentedLagrangian(tol=1e-6, max_iter=300).minimize(problem.unmetered(), start)
+    best = AugmentedLagrangian(tol=1e-6, max_iter=300).minimize(problem.uncounted(), start)
     rows, results = [], {}
     for name in names:
-        row, result = run(name, problem.unmetered(), solver=SOLVERS[name](), start=start)
+        row, result = run(name, problem.uncounted(), solver=SOLVERS[name](), start=start)
         if result is not None:
-            at = problem.unmetered().at(result.w)
+            at = problem.uncounted().at(result.w)
             rule = problem.constraints[0].term
             row |= {
                 "relative gap": result.objective / best.objective - 1.0,

@@ -24,14 +24,15 @@ import numpy as np
 from common import Row, write_table
 from e4 import PARTS
 
-from fairconstrained.cells import average
 from fairconstrained.constraints import ROCParity
 from fairconstrained.domains import L2Ball, WholeSpace
-from fairconstrained.losses import Hinge
-from fairconstrained.models import LinearModel
+from fairconstrained.functions.losses import Hinge
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.plotting import ConvergenceDisplay
-from fairconstrained.problem import Part, Problem
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS, Smoothing
+from fairconstrained.terms.cell_means import average
 
 OUT = Path(__file__).resolve().parent / "results"
 INCREASE, RADII, THRESHOLDS = 0.001, 5.0, 400
@@ -69,19 +70,19 @@ def e3_problem(data: str) -> tuple[Problem, np.ndarray, float]:
     (X, y, _), (X_fair, y_fair, groups) = PARTS[data]()
     signs = np.where(y == np.max(y), 1.0, -1.0)
     model = LinearModel(X, fit_intercept=False)
-    loss = Part(model, average(Hinge(), signs, np.ones(len(signs))))
+    loss = CompositeFunction(model, average(Hinge(), signs, np.ones(len(signs))))
     best = Smoothing(tol=3e-5).minimize(Problem(loss))
     scores = model.scores(best.w)
     low, high = scores.min(), scores.max()
     half = 0.5 * (high - low)
     grid = np.linspace(low - half, high + half, THRESHOLDS)
     roc = ROCParity(0.0, thresholds=grid).bind(y_fair, groups, np.ones(len(groups)))
-    fair = Part(LinearModel(X_fair, fit_intercept=False), roc)
+    fair = CompositeFunction(LinearModel(X_fair, fit_intercept=False), roc)
     ball = L2Ball(RADII * float(np.linalg.norm(best.w)))
     problem = Problem(loss, (fair,), ball)
-    level = problem.unmetered().at(best.w).constraints.max()
-    swapped = problem.swap((1.0 + INCREASE) * best.objective)
-    return swapped, np.append(best.w, level), best.objective
+    level = problem.uncounted().at(best.w).constraints.max()
+    is_epigraph = problem.epigraph((1.0 + INCREASE) * best.objective)
+    return is_epigraph, np.append(best.w, level), best.objective
 
 
 def without_ball(problem: Problem) -> Problem:
@@ -89,8 +90,8 @@ def without_ball(problem: Problem) -> Problem:
 
     A solution that lies in the ball solves the problem with it; `main` checks that it does.
     """
-    made_of = problem.mirrored
-    return replace(made_of.problem, domain=WholeSpace()).swap(made_of.bound)
+    made_of = problem.epigraph_of
+    return replace(made_of.problem, domain=WholeSpace()).epigraph(made_of.bound)
 
 
 def main() -> None:
@@ -109,7 +110,7 @@ def main() -> None:
             end = time.perf_counter() + options.seconds
             solver = SOLVERS[name]()
             result = solver.minimize(
-                without_ball(problem) if name in WITHOUT_BALL else problem.unmetered(),
+                without_ball(problem) if name in WITHOUT_BALL else problem.uncounted(),
                 start,
                 callback=lambda _, end=end: time.perf_counter() > end,
                 random_state=0,

@@ -21,14 +21,15 @@ from runs import draw, first_at, run
 from sklearn.model_selection import train_test_split
 
 from fairconstrained import DemographicParity
-from fairconstrained.cells import average
 from fairconstrained.datasets import fetch_a9a, fetch_compas
 from fairconstrained.domains import Box
-from fairconstrained.losses import Hinge
-from fairconstrained.models import LinearModel
-from fairconstrained.penalties import SCAD
-from fairconstrained.problem import Part, Problem
+from fairconstrained.functions.losses import Hinge
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.penalties.separable import SCAD
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS, Result
+from fairconstrained.terms.cell_means import average
 
 OUT = Path(__file__).resolve().parent / "results"
 KAPPA, STRENGTH, BOUND = 0.02, 0.02, 5.0
@@ -77,8 +78,8 @@ def e4_problem(data: str) -> Problem:
     loss = average(Hinge(), signs, np.ones(len(signs)))
     parity = DemographicParity(KAPPA).bind(y_fair, groups, np.ones(len(groups)))
     return Problem(
-        Part(LinearModel(X, fit_intercept=False), loss, SCAD(STRENGTH)),
-        (Part(LinearModel(X_fair, fit_intercept=False), parity),),
+        CompositeFunction(LinearModel(X, fit_intercept=False), loss, SCAD(STRENGTH)),
+        (CompositeFunction(LinearModel(X_fair, fit_intercept=False), parity),),
         Box(-BOUND, BOUND),
     )
 

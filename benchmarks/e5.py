@@ -18,13 +18,14 @@ matplotlib.use("Agg")
 from common import ROOT, write_table
 
 from fairconstrained.domains import Blocks, L2Ball, Leading
-from fairconstrained.margins import class_losses
-from fairconstrained.models import LinearModel
+from fairconstrained.functions.elementary import Reflected
+from fairconstrained.functions.surrogates import Sigmoid
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.plotting import ConvergenceDisplay
-from fairconstrained.problem import Part, Problem
-from fairconstrained.scalar import Reflected
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import IPC, SwitchingSubgradient, ThreeSEcon
-from fairconstrained.surrogates import Sigmoid
+from fairconstrained.terms.class_margins import class_losses
 
 KAPPA, RADIUS, CLASSES = 4.5, 0.3, 10
 # The paper has no table for this problem. Its text: the measure of stationarity SVio (to be
@@ -58,7 +59,7 @@ def e5_problem(n_rows: int | None = None) -> Problem:
     bounds = class_losses(function, labels, weight, others, [KAPPA] * len(others), names)
     model = LinearModel(X, fit_intercept=False, n_outputs=CLASSES)
     domain = Leading(Blocks(L2Ball(RADIUS), CLASSES), model.n_coefficients)
-    return Problem(Part(model, loss), (Part(model, bounds),), domain)
+    return Problem(CompositeFunction(model, loss), (CompositeFunction(model, bounds),), domain)
 
 
 def runs():

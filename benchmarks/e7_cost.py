@@ -20,14 +20,16 @@ import numpy as np
 from common import Row, in_turns, ratio, write_table
 from sklearn.preprocessing import StandardScaler
 
-from fairconstrained.cells import average
 from fairconstrained.constraints import IntersectionalLossParity
 from fairconstrained.datasets import fetch_communities
-from fairconstrained.losses import Logistic
-from fairconstrained.models import LinearModel
-from fairconstrained.penalties import L2, Leading
-from fairconstrained.problem import Part, Problem
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.penalties.base import L2
+from fairconstrained.penalties.separable import Leading
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import automatic
+from fairconstrained.terms.cell_means import average
 
 OUT = Path(__file__).resolve().parent / "results"
 PERCENTAGES = ["racepctblack", "racePctHisp", "racePctAsian"]
@@ -48,8 +50,10 @@ def problem(loss: str, *, many: bool = True, average_of_groups: bool = False) ->
         thresholds=THRESHOLDS if many else [0.1],
         average=average_of_groups,
     ).bind(labels, data.data[PERCENTAGES], ones)
-    objective = Part(model, average(Logistic(), labels, ones), Leading(L2(1e-3), X.shape[1]))
-    return Problem(objective, (Part(model, rule),))
+    objective = CompositeFunction(
+        model, average(Logistic(), labels, ones), Leading(L2(1e-3), X.shape[1])
+    )
+    return Problem(objective, (CompositeFunction(model, rule),))
 
 
 def evaluate(one: Problem, w: np.ndarray) -> np.ndarray:
@@ -71,7 +75,7 @@ def measure(loss: str, repeats: int) -> list[Row]:
     seconds = in_turns(runs, repeats)
     rows = []
     for name, one in problems.items():
-        result = automatic(one).minimize(one.unmetered())
+        result = automatic(one).minimize(one.uncounted())
         rows.append(
             {
                 "loss": loss,

@@ -43,13 +43,13 @@ from fairconstrained.constraints import (
     PartialDemographicParity,
     WeakPartialDemographicParity,
 )
+from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.metrics import (
     partial_demographic_parity_difference,
     weak_partial_demographic_parity_difference,
 )
 from fairconstrained.solvers import IDCA
 from fairconstrained.solvers.interior_point import InteriorPoint
-from fairconstrained.surrogates import Ramp, Sigmoid, Surrogate
 
 KAPPAS = {
     "e9": {

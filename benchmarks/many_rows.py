@@ -20,12 +20,13 @@ import numpy as np
 from common import Row, at_most, write_table
 
 from fairconstrained import DemographicParity, make_biased_classification
-from fairconstrained.groups import Groups
-from fairconstrained.losses import Logistic
-from fairconstrained.penalties import L2
-from fairconstrained.problem import Problem
+from fairconstrained.data.groups import Groups
+from fairconstrained.estimators.fit import TrainingData, build_problem
+from fairconstrained.estimators.options import domain_of
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.penalties.base import L2
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS, AugmentedLagrangian, Status
-from fairconstrained.training import TrainingData, build_problem, domain_of
 
 OUT = Path(__file__).resolve().parent / "results"
 PAIRS = {
@@ -57,7 +58,7 @@ def passes_to(name: str, problem: Problem, objective: float, seed: int) -> tuple
         return measured.violation <= 1e-3 and measured.objective <= objective
 
     clock = time.process_time()
-    result = SOLVERS[name]().minimize(problem.unmetered(), callback=good, random_state=seed)
+    result = SOLVERS[name]().minimize(problem.uncounted(), callback=good, random_state=seed)
     seconds = time.process_time() - clock
     reached = result.status in (Status.STOPPED, Status.CONVERGED)
     return (result.data_passes if reached else float("nan")), seconds

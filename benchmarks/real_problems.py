@@ -12,14 +12,14 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fairconstrained import DemographicParity, EqualizedOdds
 from fairconstrained.constraints import Constraint
+from fairconstrained.data.groups import Groups
 from fairconstrained.datasets import fetch_a9a, fetch_bank, fetch_compas, fetch_law_school
 from fairconstrained.domains import Domain, WholeSpace
-from fairconstrained.groups import Groups
-from fairconstrained.losses import Logistic, Loss
-from fairconstrained.penalties import L2, Penalty
-from fairconstrained.problem import Problem
+from fairconstrained.estimators.fit import TrainingData, build_problem
+from fairconstrained.functions.losses import Logistic, Loss
+from fairconstrained.penalties.base import L2, Penalty
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import AugmentedLagrangian, Result
-from fairconstrained.training import TrainingData, build_problem
 
 
 def encode(frame):
@@ -84,7 +84,7 @@ class RealProblem:
     domain: Domain = field(default_factory=WholeSpace)
 
     def build(self) -> Problem:
-        """Return a new Problem (its meter starts at zero)."""
+        """Return a new Problem (its counter starts at zero)."""
         return build_problem(
             training_data(self.data),
             [CONSTRAINTS[self.constraint]],

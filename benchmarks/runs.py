@@ -11,7 +11,7 @@ import matplotlib
 from common import Row
 
 from fairconstrained.plotting import ConvergenceDisplay
-from fairconstrained.problem import Problem
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS, Result, Solver
 
 PER_FIGURE = 6  # lines that one can tell apart

@@ -30,14 +30,14 @@ from fairconstrained.constraints import Constraint, DemographicParity, PartialDe
 from fairconstrained.constraints import ROCParity as ROC
 from fairconstrained.datasets import fetch_a9a
 from fairconstrained.domains import WholeSpace
-from fairconstrained.losses import Logistic
+from fairconstrained.estimators.fit import build_problem
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.metrics import partial_demographic_parity_difference
-from fairconstrained.penalties import L2
-from fairconstrained.problem import Problem
+from fairconstrained.penalties.base import L2
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import IDCA
 from fairconstrained.solvers.interior_point import InteriorPoint
-from fairconstrained.surrogates import Ramp, Sigmoid
-from fairconstrained.training import build_problem
 
 OUT = Path(__file__).resolve().parent / "results"
 RANKS = (0.05, 0.30)

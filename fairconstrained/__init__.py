@@ -11,6 +11,9 @@ from fairconstrained.constraints import (
     PredictiveEquality,
 )
 from fairconstrained.datasets import make_biased_classification
+from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+from fairconstrained.estimators.linear.neyman_pearson import NeymanPearsonClassifier
+from fairconstrained.estimators.linear.svm import FairHingeClassifier
 from fairconstrained.exceptions import (
     ConstantDecisionWarning,
     ConvergenceWarning,
@@ -18,14 +21,11 @@ from fairconstrained.exceptions import (
     InfeasibleConstraintWarning,
     VacuousConstraintWarning,
 )
-from fairconstrained.frontier import FairnessPath
-from fairconstrained.hinge import FairHingeClassifier
-from fairconstrained.linear_model import FairLogisticClassifier
-from fairconstrained.model_selection import FairLogisticClassifierCV
-from fairconstrained.multiclass import NeymanPearsonClassifier
-from fairconstrained.path import fairness_path
-from fairconstrained.report import FairnessReport, fairness_report
-from fairconstrained.scorers import best_score_within, make_fairness_scorer
+from fairconstrained.model_selection.cv import FairLogisticClassifierCV
+from fairconstrained.model_selection.path import FairnessPath
+from fairconstrained.model_selection.path_fitting import fairness_path
+from fairconstrained.model_selection.scorers import best_score_within, make_fairness_scorer
+from fairconstrained.reporting.report import FairnessReport, fairness_report
 
 __version__ = "0.1.0"
 

@@ -22,10 +22,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from fairconstrained.constraints import CONSTRAINTS, Constraint
-from fairconstrained.constraints.base import check_kappa
 from fairconstrained.datasets import fetch_adult
-from fairconstrained.linear_model import FairLogisticClassifier
-from fairconstrained.scalar import Array
+from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_kappa
 
 _FOLDS = 5
 
@@ -122,7 +122,7 @@ def _figures(
     return Figures(
         accuracy=float((decisions == (y == 1)).mean()),
         rates=list(decisions.groupby(groups).mean()),
-        decision_gap=float(term.strict().gap(scores).max()),
+        decision_gap=float(term.zero_one().gap(scores).max()),
         probability_gap=float(term.gap(scores).max()),
         seconds=seconds,
     )

@@ -22,12 +22,13 @@ from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
-from fairconstrained.confidence import Certificate
-from fairconstrained.decisions import DecisionSearch
-from fairconstrained.hinge import FairHingeClassifier
-from fairconstrained.linear_model import FairLogisticClassifier
-from fairconstrained.plain import chosen, visible_columns
+from fairconstrained.decisions.population import Certificate
+from fairconstrained.decisions.search import DecisionSearch
+from fairconstrained.estimators.linear.export import visible_columns
+from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+from fairconstrained.estimators.linear.svm import FairHingeClassifier
 from fairconstrained.solvers import Result, Status, Trace
+from fairconstrained.utils.meta_estimators import best_estimator
 
 __all__ = ["to_sklearn", "trusted_types"]
 
@@ -69,7 +70,7 @@ def to_sklearn(model: Any, *, sensitive: str = "zero") -> Any:
     >>> [type(step).__name__ for step in to_sklearn(fair).named_steps.values()]
     ['StandardScaler', 'LogisticRegression']
     """
-    model = chosen(model)
+    model = best_estimator(model)
     if not isinstance(model, Pipeline):
         return _converted(model, sensitive)
     *front, (name, last) = model.steps

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 
-from fairconstrained.scalar import Array
+from fairconstrained.utils.typing import Array
 
 _ON_THE_BOUNDARY = 1e-9
 

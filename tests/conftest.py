@@ -8,8 +8,8 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before scipy comes in: scikit-l
 
 import numpy as np
 import pytest
+from _support.small_problems import PROBLEMS
 from hypothesis import settings
-from small_problems import PROBLEMS
 
 settings.register_profile("tests", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("tests")
@@ -41,8 +41,8 @@ def rng():
 
 @pytest.fixture(params=PROBLEMS)
 def problem(request):
-    """A small problem, with a meter of its own."""
-    return PROBLEMS[request.param].unmetered()
+    """A small problem, with a counter of its own."""
+    return PROBLEMS[request.param].uncounted()
 
 
 @pytest.fixture

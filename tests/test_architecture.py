@@ -1,7 +1,6 @@
-"""Imports point down only, as ARCHITECTURE.md draws them."""
+"""Imports between packages follow one order, and no package is part of a cycle."""
 
 import ast
-import re
 import sys
 from pathlib import Path
 
@@ -10,63 +9,68 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "fairconstrained"
 MODULES = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
-# From, to: the table of solvers is read where the error is raised that lists them.
-ALLOWED = {("solvers/base.py", "solvers/__init__.py")}
+
+# Every line may import from the lines above it, not from its own line nor from those below.
+ORDER = """
+exceptions utils
+functions datasets
+terms penalties domains models data
+problem metrics
+objectives constraints solvers
+decisions inspection
+estimators
+deployment model_selection
+plotting
+reporting
+__init__
+__main__
+"""
+LEVELS = {name: level for level, line in enumerate(ORDER.split("\n")) for name in line.split()}
 
 
-def drawn_layers():
-    """Return {module: layer}, the lowest one 0; blank lines separate layers."""
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    block = re.search(r"^## Layers$.*?^```text\n(.*?)^```$", text, re.S | re.M)
-    assert block is not None, "ARCHITECTURE.md has no fenced list of layers"
-    layers = [[line.split()[0] for line in part.splitlines()] for part in block[1].split("\n\n")]
-    return {name: level for level, names in enumerate(reversed(layers)) for name in names}
+def package_of(dotted):
+    """Return the package or top-level module of ``fairconstrained`` that a dotted name is in."""
+    return dotted.split(".")[1] if "." in dotted else "__init__"
 
 
-def file_of(dotted):
-    """Return the module's file in the package: None for a name that is not a module."""
-    path = PACKAGE.joinpath(*dotted.split(".")[1:])
-    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
-        if candidate.is_file():
-            return str(candidate.relative_to(PACKAGE))
-    return None
-
-
-def imports(module):
-    """Return the files that a module imports, wherever in it the statement is."""
+def imported(module):
+    """Return the packages that a module imports from, wherever in it the statement is."""
     found = set()
     for node in ast.walk(ast.parse((PACKAGE / module).read_text())):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{module}: relative import in line {node.lineno}"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            found |= {file_of(name) or file_of(node.module) for name in names if ours(name)}
+            names = [node.module]
+            if node.module == "fairconstrained":
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
-            found |= {file_of(alias.name) for alias in node.names if ours(alias.name)}
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        found |= {package_of(name) for name in names if name.split(".")[0] == "fairconstrained"}
     return found
 
 
-def ours(dotted):
-    return dotted.split(".")[0] == "fairconstrained"
-
-
-def test_every_module_is_drawn_and_no_other():
-    assert sorted(drawn_layers()) == MODULES
+def test_every_package_has_its_place():
+    assert sorted(LEVELS) == sorted(
+        {module.split("/")[0].removesuffix(".py") for module in MODULES}
+    )
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_imports_point_down(module):
-    layers = drawn_layers()
-    wrong = [
-        other
-        for other in imports(module)
-        if layers[other] >= layers[module] and (module, other) not in ALLOWED
-    ]
-    assert not wrong, f"{module} must not import {wrong}"
+def test_imports_follow_the_order(module):
+    own = module.split("/")[0].removesuffix(".py")
+    wrong = [name for name in imported(module) - {own} if LEVELS.get(name, 99) >= LEVELS[own]]
+    assert not wrong, f"{module} must not import from {wrong}"
 
 
-def test_the_exception_is_still_needed():
-    for module, other in ALLOWED:
-        assert other in imports(module)
+@pytest.mark.parametrize("package", sorted(name for name in LEVELS if (PACKAGE / name).is_dir()))
+def test_every_package_says_what_belongs_in_it(package):
+    tree = ast.parse((PACKAGE / package / "__init__.py").read_text())
+    assert ast.get_docstring(tree), f"{package}/__init__.py has no docstring"
+
+
+def test_few_modules_lie_outside_packages():
+    assert len([module for module in MODULES if "/" not in module]) <= 6
 
 
 @pytest.mark.parametrize("module", MODULES)

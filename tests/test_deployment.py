@@ -29,7 +29,7 @@ from fairconstrained.exceptions import (
     ConvergenceWarning,
     InfeasibleConstraintWarning,
 )
-from fairconstrained.penalties import SCAD
+from fairconstrained.penalties.separable import SCAD
 from fairconstrained.solvers import IPC, SOLVERS, SwitchingSubgradient
 
 N_ROWS = 300
@@ -190,7 +190,7 @@ def test_plain_model_has_no_untrusted_types(fitted, data):
 def test_skops_loads_the_estimator_with_its_result(solver, data):
     skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
     X, y, groups = data
-    goal = "fairness" if "swapped" in SOLVERS[solver]().requires else "accuracy"
+    goal = "fairness" if "in_epigraph_form" in SOLVERS[solver]().requires else "accuracy"
     fair = FairLogisticClassifier(solver=solver, goal=goal, max_iter=2, random_state=0)
     with warnings.catch_warnings():  # two iterations are few
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from _support.registry_of_objects import DOMAINS, N_VARIABLES, label, missing
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
-from registry_of_objects import DOMAINS, N_VARIABLES, label, missing
 from scipy.optimize import minimize
 from sklearn.base import clone
 

@@ -4,7 +4,7 @@ from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.intersectional import IntersectionalLossParity
 from fairconstrained.constraints.losses import BoundedGroupLoss
 from fairconstrained.constraints.minority import MinorityRate
-from fairconstrained.constraints.pairwise import (
+from fairconstrained.constraints.pairwise_parity import (
     GroupAUCParity,
     InterGroupAUCParity,
     IntraGroupAUCParity,
@@ -17,7 +17,7 @@ from fairconstrained.constraints.parity import (
     PredictiveEquality,
     RateParity,
 )
-from fairconstrained.constraints.partial import (
+from fairconstrained.constraints.rank_parity import (
     PartialDemographicParity,
     WeakPartialDemographicParity,
 )

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from fairconstrained.cells import CellMeans
-from fairconstrained.evaluation import Part
-from fairconstrained.groups import Groups
-from fairconstrained.scalar import Array
-from fairconstrained.terms import Term
+from fairconstrained.data.groups import Groups
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class KnownRows:
+class UnconstrainedOnRows:
     """The unconstrained model on some of the training rows."""
 
     unconstrained: Any
@@ -75,7 +74,7 @@ class Constraint(BaseEstimator, ABC):
             If a cell of the constraint has no rows; the message names it.
         """
 
-    def place(self, model: Any, data: Any, unconstrained: Any) -> Part:
+    def build(self, model: Any, data: Any, unconstrained: Any) -> CompositeFunction:
         """Return the constraint as a part of a problem: its term on the rows it is about.
 
         Parameters
@@ -89,10 +88,10 @@ class Constraint(BaseEstimator, ABC):
             The model without constraints, solved when first asked for: `scores` on the training
             rows. For constraints that are about where its scores lie.
         """
-        return Part(model, self.bind(data.y, data.groups, data.sample_weight))
+        return CompositeFunction(model, self.bind(data.y, data.groups, data.sample_weight))
 
-    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[Part]:
-        """Return the constraint's parts: `place` for each grouping of the rows.
+    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[CompositeFunction]:
+        """Return the constraint's parts: `build` for each grouping of the rows.
 
         That is one, or one per sensitive attribute where these are on their own
         (``combine="marginal"``).
@@ -100,25 +99,25 @@ class Constraint(BaseEstimator, ABC):
         Parameters
         ----------
         model, data, unconstrained
-            See `place`.
+            See `build`.
         """
         if data.groups is None:
-            return [self.place(model, data, unconstrained)]
+            return [self.build(model, data, unconstrained)]
         return [
-            self.place_known(model, replace(data, groups=groups), unconstrained)
+            self.build_known(model, replace(data, groups=groups), unconstrained)
             for groups in data.groups.separate
         ]
 
-    def place_known(self, model: Any, data: Any, unconstrained: Any) -> Part:
-        """Return `place` on the rows whose group is known: the others are in no cell.
+    def build_known(self, model: Any, data: Any, unconstrained: Any) -> CompositeFunction:
+        """Return `build` on the rows whose group is known: the others are in no cell.
 
         Parameters
         ----------
         model, data, unconstrained
-            See `place`.
+            See `build`.
         """
         if data.groups is None or data.groups.known.all():
-            return self.place(model, data, unconstrained)
+            return self.build(model, data, unconstrained)
         rows = np.flatnonzero(data.groups.known)
         known = replace(
             data,
@@ -128,9 +127,9 @@ class Constraint(BaseEstimator, ABC):
             sample_weight=data.sample_weight[rows],
         )
         part_of = model.on(known.X)
-        part = self.place(part_of, known, KnownRows(unconstrained, rows))
+        part = self.build(part_of, known, UnconstrainedOnRows(unconstrained, rows))
         if part.model is part_of and isinstance(part.term, CellMeans):
-            term = part.term.among(rows, model.n_rows)  # one model, one pass over the data
+            term = part.term.embed_rows(rows, model.n_rows)  # one model, one pass over the data
             part = replace(part, model=model, term=term)
         return part
 
@@ -139,18 +138,3 @@ class Constraint(BaseEstimator, ABC):
         own = self.get_params(deep=False)
         missing = {k: v for k, v in defaults.items() if k in own and own[k] is None}
         return clone(self).set_params(**missing)
-
-
-def check_kappa(kappa: Any) -> float:
-    """Return kappa as a float.
-
-    Raises
-    ------
-    ValueError
-        If it is not a number between 0 and 1.
-    """
-    if not isinstance(kappa, Real) or isinstance(kappa, bool) or not 0.0 <= float(kappa) <= 1.0:
-        raise ValueError(
-            f"kappa must be a number between 0 and 1 (the largest gap allowed); got {kappa!r}."
-        )
-    return float(kappa)

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.cells import CellMeans, cell_matrix
-from fairconstrained.constraints.base import Constraint, check_kappa
+from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.losses import LossMeans
-from fairconstrained.constraints.measures import number_between, warn_vacuous
-from fairconstrained.evaluation import Part
-from fairconstrained.groups import Groups, check_groups
-from fairconstrained.losses import LOSSES, Loss
-from fairconstrained.registry import check_option, resolve
-from fairconstrained.scalar import Array
+from fairconstrained.constraints.measures import warn_vacuous
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.functions.losses import LOSSES, Loss
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.terms.cell_means import CellMeans, cell_matrix
+from fairconstrained.utils.registry import check_option, resolve
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_between, check_kappa
 
 Members = Iterator[tuple[str, Array]]
 
@@ -153,9 +154,9 @@ class IntersectionalLossParity(Constraint):
         self.min_share = min_share
         self.average = average
 
-    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[Part]:
+    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[CompositeFunction]:
         """Return one part for the groups of all attributes: they may overlap here."""
-        return [self.place_known(model, data, unconstrained)]
+        return [self.build_known(model, data, unconstrained)]
 
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> CellMeans:
         """Return the term with one output per group, or one for their average.
@@ -181,7 +182,7 @@ class IntersectionalLossParity(Constraint):
         """
         groups = check_groups(groups, len(y), combine="marginal")
         kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
-        least = number_between("min_share", self.min_share, 0.0, 1.0, "a share of the weight")
+        least = check_between("min_share", self.min_share, 0.0, 1.0, "a share of the weight")
         loss = resolve("loss", self.loss, LOSSES, Loss)
         membership = check_option("membership", self.membership, _MEMBERSHIP)
         if not isinstance(self.average, bool | np.bool_):

@@ -8,27 +8,22 @@ from typing import Any, Self
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.cells import CellMeans
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.measures import (
-    ALL_ROWS,
-    alone,
-    at_most,
-    compared,
-    means,
-    number_between,
-)
-from fairconstrained.groups import Groups, check_groups
-from fairconstrained.losses import LOSSES, Loss
-from fairconstrained.registry import resolve
-from fairconstrained.scalar import Array, Indicator
+from fairconstrained.constraints.measures import ALL_ROWS, alone, at_most, compared, means
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.losses import LOSSES, Loss
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_between
 
 
 @dataclass(frozen=True, eq=False)
 class LossMeans(CellMeans):
     r"""Affine functions of mean losses; what decisions show of a loss is whether they are wrong.
 
-    `signs` are the labels. `strict` puts the error rate in place of every mean loss: with A, split
+    `signs` are the labels. `zero_one` has the error rate in place of every mean loss: with A, split
     by label, :math:`A\, 1\{\text{error}\} = A^- 1\{s > 0\} + A^+ (1 - 1\{s > 0\})`.
     """
 
@@ -37,7 +32,7 @@ class LossMeans(CellMeans):
         """Return the same term, as one of losses."""
         return cls(**{field.name: getattr(term, field.name) for field in fields(CellMeans)})
 
-    def strict(self) -> CellMeans:
+    def zero_one(self) -> CellMeans:
         """Return the term with error rates in place of losses."""
         assert self.signs is not None
         positive = (self.signs > 0).astype(float)
@@ -127,7 +122,7 @@ class BoundedGroupLoss(Constraint):
         """
         groups = check_groups(groups, len(y))
         bound = 0.5 if self.bound is None else self.bound
-        bound = number_between("bound", bound, 0.0, np.finfo(float).max, "a mean loss")
+        bound = check_between("bound", bound, 0.0, np.finfo(float).max, "a mean loss")
         loss = resolve("loss", self.loss or "logistic", LOSSES, Loss)
         weight = np.asarray(sample_weight, dtype=float)
         losses = means(groups.codes, weight, groups, "loss", ALL_ROWS, type(self).__name__)

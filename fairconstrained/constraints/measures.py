@@ -6,18 +6,19 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from numbers import Real
 from operator import add
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.cells import CellMeans, cell_matrix
+from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
-from fairconstrained.groups import Groups
-from fairconstrained.scalar import Array, ScalarFunction
-from fairconstrained.terms import NO_AUXILIARY
+from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.terms.base import NO_AUXILIARY
+from fairconstrained.terms.cell_means import CellMeans, cell_matrix
+from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Measures:
     Parameters
     ----------
     cells : CSC of shape (n_cells, n_rows)
-        A, as in :class:`~fairconstrained.cells.CellMeans`.
+        A, as in :class:`~fairconstrained.terms.cell_means.CellMeans`.
     shares : ndarray of shape (n_groups,)
         The groups' shares of the weight; they average the groups' numbers to that of all rows.
     what : str
@@ -332,17 +333,25 @@ def _stacked(cells: Sequence[Any]) -> Any:
     return reduce(add, lifted)
 
 
-def number_between(argument: str, value: Any, low: float, high: float, what: str) -> float:
-    """Return a number as a float.
+def group_rates(groups: Groups, weight: Array, kind: str) -> Measures:
+    """Return the rates of all groups that have rows; warn of others, and if one is alone.
 
-    Raises
-    ------
-    ValueError
-        If it is not a number in [low, high]; the message says what it is for.
+    Parameters
+    ----------
+    groups : Groups
+        The groups.
+    weight : ndarray of shape (n_rows,)
+        The weights of the rows.
+    kind : str
+        The constraint, for messages.
     """
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and low <= float(value) <= high):
-        raise ValueError(
-            f"{argument} must be a number between {low:g} and {high:g} ({what}); got {value!r}."
-        )
-    return float(value)
+    measures = means(groups.codes, weight, groups, "rate", ALL_ROWS, kind)
+    warn_if_alone(measures, kind)
+    return measures
+
+
+def rates_of(measures: Measures, surrogate: Surrogate) -> CellMeans:
+    """Return the groups' rates as a term, one output each."""
+    n = len(measures)
+    eye = sp.eye_array(n, format="csr")
+    return CellMeans(measures.cells, surrogate, eye, np.zeros(n), names=tuple(measures.names))

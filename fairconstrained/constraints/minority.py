@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.cells import CellMeans, cell_matrix
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.measures import Ratios, number_between, warn_vacuous
-from fairconstrained.evaluation import Part
-from fairconstrained.groups import Groups, check_groups
-from fairconstrained.registry import resolve
-from fairconstrained.scalar import Array
-from fairconstrained.surrogates import SURROGATES, Surrogate
+from fairconstrained.constraints.measures import Ratios, warn_vacuous
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.terms.cell_means import CellMeans, cell_matrix
+from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_between
 
 
 class MinorityRate(Constraint):
@@ -91,16 +92,16 @@ class MinorityRate(Constraint):
         """Whether the training rows must have groups: not where reference rows have their own."""
         return self.reference is None
 
-    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[Part]:
+    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[CompositeFunction]:
         """Return one part: the minority is a group of one of the attributes."""
-        return [self.place_known(model, data, unconstrained)]
+        return [self.build_known(model, data, unconstrained)]
 
-    def place(self, model: Any, data: Any, unconstrained: Any) -> Part:
+    def build(self, model: Any, data: Any, unconstrained: Any) -> CompositeFunction:
         """Return the constraint on the reference rows, or on the training rows."""
         if self.reference is None:
             if self.reference_groups is not None:
                 raise ValueError("MinorityRate: reference_groups are given without reference.")
-            return super().place(model, data, unconstrained)
+            return super().build(model, data, unconstrained)
         try:
             X, groups = data.others(self.reference, self.reference_groups, "reference_groups")
         except ValueError as error:
@@ -111,7 +112,7 @@ class MinorityRate(Constraint):
                 "columns of X in the estimator's sensitive_columns."
             )
         n_rows = X.shape[0]
-        return Part(model.on(X), self.bind(np.ones(n_rows), groups, np.ones(n_rows)))
+        return CompositeFunction(model.on(X), self.bind(np.ones(n_rows), groups, np.ones(n_rows)))
 
     def bind(self, y: Any, groups: Groups | Array, sample_weight: Array) -> CellMeans:
         """Return the term with one output.
@@ -140,7 +141,7 @@ class MinorityRate(Constraint):
         name, members = self._members(check_groups(groups, len(weight), combine="marginal"), weight)
         share = float(weight[members].sum() / weight.sum())
         c = share if self.c is None else self.c
-        c = number_between("c", c, 0.0, 1.0, "the least share of the positive decisions")
+        c = check_between("c", c, 0.0, 1.0, "the least share of the positive decisions")
         present, codes = np.unique(members, return_inverse=True)
         cells = cell_matrix(codes, weight, len(present))
         if len(present) < 2:

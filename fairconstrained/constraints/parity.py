@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from fairconstrained.cells import CellMeans
-from fairconstrained.constraints.base import Constraint, check_kappa
+from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.measures import (
     ALL_ROWS,
     COMPARISONS,
@@ -20,13 +19,14 @@ from fairconstrained.constraints.measures import (
     compared,
     difference,
     means,
-    number_between,
     warn_if_alone,
 )
-from fairconstrained.groups import Groups, check_groups
-from fairconstrained.registry import check_option, resolve
-from fairconstrained.scalar import Array
-from fairconstrained.surrogates import SURROGATES, Surrogate
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.registry import check_option, resolve
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_between, check_kappa
 
 
 class RateParity(Constraint):
@@ -121,7 +121,7 @@ class RateParity(Constraint):
                 f"{type(self).__name__}: kappa={self.kappa!r} bounds a difference and "
                 f"ratio={self.ratio!r} a ratio; give one of them."
             )
-        return at_least(number_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed"))
+        return at_least(check_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed"))
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[Measures]:
         """Return the groups' rates in every event."""

@@ -7,20 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.cells import cell_matrix
-from fairconstrained.constraints.base import check_kappa
-from fairconstrained.constraints.measures import (
-    ALL_ROWS,
-    Form,
-    Measures,
-    at_least,
-    balanced,
-    means,
-    number_between,
-)
+from fairconstrained.constraints.measures import ALL_ROWS, Form, Measures, at_least, balanced, means
 from fairconstrained.constraints.parity import RateParity
-from fairconstrained.groups import Groups
-from fairconstrained.scalar import Array
+from fairconstrained.data.groups import Groups
+from fairconstrained.terms.cell_means import cell_matrix
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_between, check_kappa
 
 
 class ErrorRateParity(RateParity):
@@ -58,7 +50,7 @@ class ErrorRateParity(RateParity):
     ... )
     >>> term.names[0]
     'error(a) - error(b) <= 0.1'
-    >>> term.strict().gap(np.array([1.0, 1.0, 1.0, -1.0]))  # a: one of two is wrong; b: none
+    >>> term.zero_one().gap(np.array([1.0, 1.0, 1.0, -1.0]))  # a: one of two is wrong; b: none
     array([ 0.5, -0.5])
     """
 
@@ -118,7 +110,7 @@ class DisparateImpact(RateParity):
     ... )
     >>> term.names
     ('0.8 * rate(b) - rate(a) <= 0', '0.8 * rate(a) - rate(b) <= 0')
-    >>> term.strict().gap(np.array([1.0, -1.0, 1.0, 1.0]))  # a: one of two; b: both
+    >>> term.zero_one().gap(np.array([1.0, -1.0, 1.0, 1.0]))  # a: one of two; b: both
     array([ 0.5, -1. ])
     """
 
@@ -132,7 +124,7 @@ class DisparateImpact(RateParity):
 
     def _form(self) -> Form:
         """Return what is asked of two rates."""
-        return at_least(number_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed"))
+        return at_least(check_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed"))
 
 
 class BalancedRate(RateParity):
@@ -197,8 +189,8 @@ class BalancedRate(RateParity):
 
     def _form(self) -> Form:
         """Return what is asked of two rates."""
-        beta = number_between("beta", self.beta, np.finfo(float).tiny, 1e6, "what balances rates")
+        beta = check_between("beta", self.beta, np.finfo(float).tiny, 1e6, "what balances rates")
         if self.r is None:
             return balanced(beta, beta + check_kappa(0.05 if self.kappa is None else self.kappa))
         reach = "no model has less, none can have more"
-        return balanced(beta, number_between("r", self.r, min(1.0, beta), 1.0 + beta, reach))
+        return balanced(beta, check_between("r", self.r, min(1.0, beta), 1.0 + beta, reach))

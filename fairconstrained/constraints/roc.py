@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.constraints.base import Constraint, check_kappa
-from fairconstrained.constraints.group_rates import check_count, group_rates, rates_of
-from fairconstrained.constraints.measures import COMPARISONS
-from fairconstrained.evaluation import Part
-from fairconstrained.groups import Groups, check_groups
-from fairconstrained.registry import check_option, resolve
-from fairconstrained.scalar import Array
-from fairconstrained.surrogates import SURROGATES, Surrogate
-from fairconstrained.thresholds import ThresholdRates
+from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.measures import COMPARISONS, group_rates, rates_of
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.terms.threshold_rates import ThresholdRates
+from fairconstrained.utils.registry import check_option, resolve
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_count, check_kappa
 
 
 class ROCParity(Constraint):
@@ -57,7 +57,7 @@ class ROCParity(Constraint):
     ... )
     >>> term.names[:2]
     ('rate(a, s > -1) - rate(b, s > -1) <= 0.1', 'rate(a, s > 1) - rate(b, s > 1) <= 0.1')
-    >>> term.strict().gap(np.array([0.0, 2.0, -2.0, 0.0]))
+    >>> term.zero_one().gap(np.array([0.0, 2.0, -2.0, 0.0]))
     array([ 0.5,  0.5, -0.5, -0.5])
     """
 
@@ -116,21 +116,21 @@ class ROCParity(Constraint):
         rates = rates_of(measures, surrogate)
         return ThresholdRates(rates, thresholds, combination, offset, names=names)
 
-    def place(self, model: Any, data: Any, unconstrained: Any) -> Part:
+    def build(self, model: Any, data: Any, unconstrained: Any) -> CompositeFunction:
         """Return the term with a grid made of the scores of the model without constraints.
 
         Parameters
         ----------
         model, data, unconstrained
-            See :meth:`Constraint.place`.
+            See :meth:`Constraint.build`.
         """
         if self.thresholds is not None:
-            return super().place(model, data, unconstrained)
+            return super().build(model, data, unconstrained)
         count = check_count("n_thresholds", self.n_thresholds)
         low, high = unconstrained.scores.min(), unconstrained.scores.max()
         half = 0.5 * (high - low)
         grid = np.unique(np.linspace(low - half, high + half, count))
-        return self.with_defaults(thresholds=grid).place(model, data, unconstrained)
+        return self.with_defaults(thresholds=grid).build(model, data, unconstrained)
 
 
 def _check_thresholds(thresholds: Any) -> Array:

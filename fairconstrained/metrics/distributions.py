@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.groups import Groups
+from fairconstrained.data.groups import Groups
 from fairconstrained.metrics.inputs import METHODS, cell_of, checked
-from fairconstrained.rank_gaps import within_ranks
-from fairconstrained.ranking import Ranked, check_ranks
-from fairconstrained.registry import check_option
-from fairconstrained.scalar import Array
+from fairconstrained.terms._ranked_sums import Ranked
+from fairconstrained.terms.rank_gaps import within_ranks
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_ranks
 
 
 def _rows(groups: Groups) -> list[Array]:

@@ -9,7 +9,7 @@ import pandas as pd
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
-from fairconstrained.groups import Groups
+from fairconstrained.data.groups import Groups
 
 
 def class_error_rates(

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
-from fairconstrained.groups import Groups
-from fairconstrained.ranking import Ranked
-from fairconstrained.scalar import Array
+from fairconstrained.data.groups import Groups
+from fairconstrained.terms._ranked_sums import Ranked
+from fairconstrained.utils.typing import Array
 
 METHODS: Mapping[str, Callable[[Array, Array], Array]] = {
     "between_groups": lambda groups, overall: groups.max(axis=0) - groups.min(axis=0),

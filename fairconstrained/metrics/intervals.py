@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import beta, norm
 
-from fairconstrained.scalar import Array
+from fairconstrained.utils.typing import Array
 
 
 class Interval(NamedTuple):
@@ -24,20 +23,6 @@ class Interval(NamedTuple):
     value: Array
     low: Array
     high: Array
-
-
-def check_confidence(confidence: float) -> float:
-    """Return the confidence as a float.
-
-    Raises
-    ------
-    ValueError
-        If it is not a number between 0 and 1.
-    """
-    valid = isinstance(confidence, Real) and not isinstance(confidence, bool)
-    if not valid or not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must be a number between 0 and 1; got {confidence!r}.")
-    return float(confidence)
 
 
 def clopper_pearson(rates: Array, sizes: Array, confidence: float) -> Interval:

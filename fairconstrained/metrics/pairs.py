@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
+from fairconstrained.functions.elementary import Indicator
 from fairconstrained.metrics.inputs import METHODS, cell_of, checked
-from fairconstrained.ranking import Ranked, pair_sum
-from fairconstrained.registry import check_option
-from fairconstrained.scalar import Array, Indicator
+from fairconstrained.terms._ranked_sums import Ranked, pair_sum
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array
 
 
 def _positive(labels: Array, pos_label: Any) -> Array:

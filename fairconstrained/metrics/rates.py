@@ -11,9 +11,10 @@ import pandas as pd
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
-from fairconstrained.groups import Groups
-from fairconstrained.metrics.intervals import check_confidence, clopper_pearson, largest_gap
-from fairconstrained.scalar import Array
+from fairconstrained.data.groups import Groups
+from fairconstrained.metrics.intervals import clopper_pearson, largest_gap
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_confidence
 
 
 @dataclass(frozen=True)

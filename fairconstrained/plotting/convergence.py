@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from fairconstrained.plotting.style import MARKERS, look, tidy
-from fairconstrained.scalar import Array
 from fairconstrained.solvers.result import Result, Trace
+from fairconstrained.utils.typing import Array
 
 _MARKS_PER_LINE = 8
 _X_LABELS = {"data_passes": "passes over the data", "seconds": "seconds", "iteration": "iterations"}

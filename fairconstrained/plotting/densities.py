@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from fairconstrained.inspection.scores import Scored, ranks_of
 from fairconstrained.metrics.rates import group_labels
 from fairconstrained.plotting.style import GREY, HATCHES, axes_for, legend_above, look, tidy
-from fairconstrained.ranking import check_ranks
-from fairconstrained.scalar import Array
-from fairconstrained.scored import Scored, ranks_of
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_ranks
 
 _MOST_BINS = 40
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairconstrained.metrics.intervals import check_confidence
+from fairconstrained.inspection.scores import check_two_classes, groups_of
 from fairconstrained.metrics.rates import RATES, SHOWN, Decisions
-from fairconstrained.plain import chosen
 from fairconstrained.plotting.style import COLOURS, GREY, HATCHES, axes_for, legend_above, tidy
-from fairconstrained.registry import check_option
-from fairconstrained.scalar import Array
-from fairconstrained.scored import check_two_classes, groups_of
+from fairconstrained.utils.meta_estimators import best_estimator
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_confidence
 
 _WIDTH_OF_BAR = 0.26  # inches
 _PALE = 0.35  # how strong the colours of the first model are; the last has full ones
@@ -120,9 +120,9 @@ class GroupMetricsDisplay:
         if not models:
             raise ValueError("GroupMetricsDisplay: there are no models to draw.")
         for model in models.values():
-            check_two_classes(chosen(model))
+            check_two_classes(best_estimator(model))
         last = list(models.values())[-1]
-        predictions = {name: chosen(model).predict(X) for name, model in models.items()}
+        predictions = {name: best_estimator(model).predict(X) for name, model in models.items()}
         return cls.from_predictions(
             y,
             predictions,
@@ -130,7 +130,7 @@ class GroupMetricsDisplay:
             sample_weight=sample_weight,
             metrics=metrics,
             confidence=confidence,
-            pos_label=chosen(last).classes_[1],
+            pos_label=best_estimator(last).classes_[1],
             ax=ax,
         )
 

@@ -8,19 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from fairconstrained.inspection.scores import Scored, ranks_of
 from fairconstrained.metrics.rates import RATES, group_labels, positive_class
-from fairconstrained.plotting.style import (
-    GREY,
-    MARKERS,
-    axes_for,
-    legend_above,
-    look,
-    tidy,
-)
-from fairconstrained.ranking import check_ranks
-from fairconstrained.registry import check_option
-from fairconstrained.scalar import Array
-from fairconstrained.scored import Scored, ranks_of
+from fairconstrained.plotting.style import GREY, MARKERS, axes_for, legend_above, look, tidy
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_ranks
 
 _POINTS = 500  # on each axis: more than are seen
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")

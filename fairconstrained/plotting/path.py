@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from fairconstrained.frontier import FairnessPath
 from fairconstrained.metrics.distributions import weak_partial_demographic_parity_difference
-from fairconstrained.path import fairness_path
+from fairconstrained.model_selection.path import FairnessPath
+from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.plotting.style import COLOURS, GREY, MARKERS, axes_for, legend_above, tidy
-from fairconstrained.registry import check_option
-from fairconstrained.scalar import Array
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array
 
 _PATH_COLOUR = "#0072B2"
 _PEERS = MARKERS[1:]

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.scalar import Array
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.lbfgs import Memory
+from fairconstrained.solvers._tools.minimize import minimize_smooth
 from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
-from fairconstrained.solvers.quasi_newton import Memory
 from fairconstrained.solvers.result import Status
-from fairconstrained.solvers.smooth import minimize_smooth
+from fairconstrained.utils.typing import Array
 
 _HIGH = 1e3  # a growth of sigma after which a violation that does not fall is looked at closely
 _ROUNDING = 1e9  # a growth after which nothing but rounding is left of the objective
@@ -36,7 +37,7 @@ class AugmentedLagrangian(Solver):
         - \lambda_j^2\big)
 
     and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`, then goes on along
-    the last change to where the active constraints are expected to vanish (:class:`Secant`); sigma
+    the last change to where the active constraints are expected to vanish; sigma
     grows where the violation does not fall fast enough. Every evaluation is one forward and one
     backward pass whatever the number of constraints. What L-BFGS has learned of the curvature is
     kept from one round to the next, and in the state for warm starts.
@@ -94,7 +95,7 @@ class AugmentedLagrangian(Solver):
         sigma = start.state.get("sigma", self.sigma)
         inner_tol = start.state.get("inner_tol", max(1e-2, 0.9 * start.tol))
         memory = Memory.of(start.state.get("pairs"), w.size)
-        secant, before = Secant.of(start.state, problem.n_constraints), np.inf
+        secant, before = MultiplierExtrapolation.of(start.state, problem.n_constraints), np.inf
         for k in range(1, self.max_iter + 1):
             inner_tol = max(inner_tol, 0.9 * start.tol)
             at = self._minimize_round(problem, w, multipliers, sigma, inner_tol, memory)
@@ -144,14 +145,14 @@ class AugmentedLagrangian(Solver):
             problem.domain,
             tol=tol,
             max_iter=self.max_inner,
-            units=problem.units,
+            units=problem.preconditioner,
             memory=memory,
         )
         at = latest[0]
         return at if np.array_equal(at.w, found) else problem.at(found)
 
 
-class Secant:
+class MultiplierExtrapolation:
     r"""Multipliers for the next round, beyond those of the last one.
 
     Every round ends at a minimiser of the Lagrangian with the multipliers it ends with, so that the
@@ -175,7 +176,7 @@ class Secant:
         self._went_far = False
 
     @classmethod
-    def of(cls, state: Mapping[str, Any], n_constraints: int) -> Secant:
+    def of(cls, state: Mapping[str, Any], n_constraints: int) -> MultiplierExtrapolation:
         """Return what a run left in its state; no pair if it is of other constraints."""
         pair = state.get("secant")
         fits = pair is not None and pair[0].size == n_constraints

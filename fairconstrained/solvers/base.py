@@ -12,11 +12,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
-from fairconstrained.certificate import KKT, certify, violation_stationarity
 from fairconstrained.exceptions import IncompatibleSolverError
-from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.scalar import Array
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.kkt import KKT, certify, violation_stationarity
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.result import Result, Status, Trace, describe
+from fairconstrained.utils.typing import Array
 
 _STATIONARY = 1e-2  # the gradient of a rate is of the order of 0.1 per spread of a feature
 
@@ -161,9 +162,10 @@ class Solver(BaseEstimator, ABC):
             from fairconstrained.solvers import able  # the registry is above this module
 
             needs = " and ".join(name.replace("_", " ") for name in missing)
+            others = ", ".join(able(problem))
             raise IncompatibleSolverError(
-                f"{self!r} needs a {needs} problem, and this one is not (look at the surrogate, "
-                f"the loss and the penalty). Solvers that can: {', '.join(able(problem))}."
+                f"{self!r} needs a problem that is {needs}, and this one is not (see the "
+                f"surrogate, the loss and the penalty). Solvers that can: {others}."
             )
 
     def proximity(self, problem: Problem) -> float:
@@ -256,7 +258,7 @@ class Solver(BaseEstimator, ABC):
             clock = time.perf_counter()
         assert last is not None
         if status is Status.DIVERGED:
-            first = Measured.of(Iterate(problem.unmetered().at(start.w), None, 0), start.tol)
+            first = Measured.of(Iterate(problem.uncounted().at(start.w), None, 0), start.tol)
             kept = kept if kept is not None and kept.better_than(first, start.tol) else first
         kept = last if kept is None or status is Status.CONVERGED else kept
         if status is Status.ITERATION_LIMIT and is_stuck(kept.iterate.at, start.tol):
@@ -279,7 +281,7 @@ class Solver(BaseEstimator, ABC):
             multipliers=kept.multipliers,
             objective=kept.objective,
             violation=kept.violation,
-            strict_violation=at.problem.unmetered().at(at.w).strict_violation,
+            zero_one_violation=at.problem.uncounted().at(at.w).zero_one_violation,
             kkt_residual=kept.kkt_residual,
             status=status,
             message=describe(status, kept.objective, kept.violation, kept.kkt_residual, n_iter),

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.descent import Descent, SuffixAverage, first_multipliers
+from fairconstrained.solvers._tools.scales import Scales
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.descent import Descent, SuffixAverage, first_multipliers
-from fairconstrained.solvers.scales import Scales
 
 _SLACK = 0.01  # of the tolerance: what a step may err by
 
@@ -32,7 +33,7 @@ class ConEx(Solver):
     averages with weights k over the later half of the run. One forward and one backward pass per
     step: constraint values stand in for the paper's linearisations of them, which would take a
     Jacobian. Where a step overshoots, :math:`\eta_t` is raised, see
-    :class:`~fairconstrained.solvers.descent.Descent`.
+    :class:`~fairconstrained.solvers._tools.descent.Descent`.
 
     Parameters
     ----------

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fairconstrained.domains import Domain
-from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.scalar import Array
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.minimize import spectral_projected_gradient
 from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
 from fairconstrained.solvers.result import Status
-from fairconstrained.solvers.smooth import spectral_projected_gradient
+from fairconstrained.utils.typing import Array
 
 _REMEMBERED = 5  # merits with which a new one is compared: short rises let steps follow curves
 _ACCEPTED = 0.1  # of the promised fall
@@ -189,7 +190,7 @@ class Curvature:
     def __init__(self, problem: Problem, memory: int):
         self.linear = memory == 0
         self.free = problem.domain.whole_space
-        units = problem.units if self.free and not self.linear else 1.0
+        units = problem.preconditioner if self.free and not self.linear else 1.0
         self.diagonal = units**2 * np.ones(problem.n_variables)
         self.scale = 1.0
         self._pairs: deque[tuple[Array, Array, float]] = deque(maxlen=memory if self.free else 0)

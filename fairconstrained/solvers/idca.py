@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from fairconstrained.problem import Problem
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.phase_one import acceptable, phase_one
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.conex import ConEx
-from fairconstrained.solvers.feasibility import acceptable, phase_one
 from fairconstrained.solvers.interior_point import InteriorPoint
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.scalar import Array
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.result import Status
+from fairconstrained.utils.typing import Array
 
 _WIDEST, _NARROWEST = 0.1, 1e-6  # widths that kinks are rounded over
 _SUFFICIENT, _MOST_HALVINGS = 1e-4, 40
@@ -110,7 +111,7 @@ class InteriorPoint(Solver):
 
     def _descend(self, problem: Problem, w: Array, mu: float) -> tuple[Evaluation, float]:
         """Return where the steps lead, strictly inside the constraints, and the slope there."""
-        units = problem.units
+        units = problem.preconditioner
 
         def barrier(x: Array) -> tuple[float, Evaluation]:
             at = problem.at(x)
@@ -143,10 +144,10 @@ def _rounded(problem: Problem, w: Array, share: float) -> Problem:
     if problem.smooth:
         return problem
     width = max(_WIDEST * min(1.0, float(np.sqrt(share))), _NARROWEST)
-    level = problem.unmetered().at(w).constraints.max(initial=-1.0)
+    level = problem.uncounted().at(w).constraints.max(initial=-1.0)
     while width > _NARROWEST:
         smooth = problem.smoothed(width)
-        if smooth.unmetered().at(w).constraints.max(initial=-1.0) < 0.9 * level:
+        if smooth.uncounted().at(w).constraints.max(initial=-1.0) < 0.9 * level:
             return smooth
         width *= 0.5
     return problem.smoothed(width)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from fairconstrained.problem import Problem
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.phase_one import acceptable, phase_one
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.feasibility import acceptable, phase_one
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.problem import Problem
-from fairconstrained.scalar import Array
-from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.lipschitz import Lipschitz
-from fairconstrained.solvers.multipliers import (
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.multiplier_models import (
     Free,
     MultiplierModel,
     Network,
     constraint_features,
 )
+from fairconstrained.solvers._tools.smoothness import Lipschitz
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.utils.typing import Array
 
 
 class LagrangianDescentAscent(Solver):
@@ -44,7 +44,7 @@ class LagrangianDescentAscent(Solver):
     extrapolation : float, default=1.0
         The factor :math:`\vartheta` in [0, 1].
     multipliers : MultiplierModel or None, default=None
-        What gives the multipliers; None for :class:`~fairconstrained.solvers.multipliers.Free`.
+        What gives the multipliers; None for `Free`.
     max_iter : int, default=3000
         The number of steps.
     check_every : int, default=20

@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from fairconstrained.penalties import Linear
-from fairconstrained.problem import Problem
-from fairconstrained.scalar import Array
+from fairconstrained.penalties.base import Linear
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing
+from fairconstrained.utils.typing import Array
 
 _FIRST = 0.7  # of the level of the best model: where the search begins
 _SHARE = 0.8  # of the tolerance: what the answer to a level may use up
@@ -59,7 +59,7 @@ class LevelSearch(Solver):
     LevelSearch()
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("swapped",)
+    requires: ClassVar[tuple[str, ...]] = ("in_epigraph_form",)
 
     def __init__(self, solver: Solver | None = None, *, max_iter: int = 20, tol: float = 1e-4):
         self.solver = solver
@@ -74,15 +74,15 @@ class LevelSearch(Solver):
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method, or those of a level for the solver."""
         lacking = super().missing(problem)
-        if lacking or problem.mirrored is None:
+        if lacking or problem.epigraph_of is None:
             return lacking
-        return self._solver_for(problem.mirrored.problem).missing(problem.mirrored.problem)
+        return self._solver_for(problem.epigraph_of.problem).missing(problem.epigraph_of.problem)
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer to every level as a point of the problem."""
-        made_of = problem.mirrored
+        made_of = problem.epigraph_of
         assert made_of is not None
-        plain = replace(made_of.problem, meter=problem.meter)
+        plain = replace(made_of.problem, counter=problem.counter)
         solver, w = self._solver_for(plain), start.w[:-1]
         least = made_of.least
         if least is None:
@@ -154,7 +154,7 @@ class _Search:
 def _offer(
     problem: Problem, plain: Problem, answer: Result, k: int, tol: float, status: Status | None
 ) -> Iterate:
-    """Return an answer as a point of the swapped problem, with its multipliers.
+    """Return an answer as a point of the epigraph problem, with its multipliers.
 
     Where the objective is below its bound they are left to be estimated: if no level is lower, they
     are not those of the problem of this level.

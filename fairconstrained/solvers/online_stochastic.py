@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.descent import Descent, SuffixAverage, first_multipliers
+from fairconstrained.solvers._tools.restoration import restore
+from fairconstrained.solvers._tools.sampling import StratifiedSampler
+from fairconstrained.solvers._tools.scales import Scales
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.descent import Descent, SuffixAverage, first_multipliers
-from fairconstrained.solvers.restoration import restore
-from fairconstrained.solvers.sampling import StratifiedSampler
-from fairconstrained.solvers.scales import Scales
 
 _SLACK = 0.01  # of the tolerance: what a step may err by
 
@@ -31,7 +32,7 @@ class OnlineStochastic(Solver):
     takes its linearisation: either is a second product with the batch, and with all rows the value
     is the next step's. The answer is the average over the later half of the run (the paper: over
     all of it), moved to where all rows meet the constraints. Where a step overshoots,
-    :math:`\alpha` is raised, see :class:`~fairconstrained.solvers.descent.Descent`.
+    :math:`\alpha` is raised, see :class:`~fairconstrained.solvers._tools.descent.Descent`.
 
     Parameters
     ----------

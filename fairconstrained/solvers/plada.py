@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.scalar import Array
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.sampling import StratifiedSampler
+from fairconstrained.solvers._tools.smoothness import Lipschitz
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.lipschitz import Lipschitz
-from fairconstrained.solvers.sampling import StratifiedSampler
+from fairconstrained.utils.typing import Array
 
 _LARGEST_RHO = 1e6
 
@@ -48,7 +49,7 @@ class PLADA(Solver):
     eta : float or None, default=None
         The step of the weights. None: 1 / (L_F + 3 rho M_G^2).
     tau : float or None, default=None
-        The step of the slacks. None: 1 / (3 rho).
+        The step of the subgradient error. None: 1 / (3 rho).
     alpha : float or None, default=None
         The penalty parameter. None: the one with rho = L_F / (2 M_G^2), so that the constraints
         make steps neither much shorter nor matter little.
@@ -185,7 +186,7 @@ class PLADA(Solver):
 
 @dataclass
 class _Dual:
-    """The slacks and the two kinds of multipliers."""
+    """The subgradient error and the two kinds of multipliers."""
 
     rho: float
     tau: float

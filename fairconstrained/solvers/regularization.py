@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.scalar import Array
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.smoothness import Lipschitz
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.lipschitz import Lipschitz
+from fairconstrained.utils.typing import Array
 
 
 class Regularization(Solver):

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairconstrained.scalar import Array
+from fairconstrained.utils.typing import Array
 
 
 class Status(Enum):
@@ -96,10 +96,10 @@ class Result:
         lambda >= 0; estimated by non-negative least squares where the method has none.
     objective : float
         f(w).
-    violation, strict_violation : float
+    violation, zero_one_violation : float
         max(0, max_j g_j(w)) with the surrogate and with the indicator.
     kkt_residual : float
-        See :func:`~fairconstrained.certificate.kkt_residual`.
+        See :func:`~fairconstrained.problem.kkt.kkt_residual`.
     status : Status
         How the run ended.
     message : str
@@ -120,7 +120,7 @@ class Result:
     multipliers: Array
     objective: float
     violation: float
-    strict_violation: float
+    zero_one_violation: float
     kkt_residual: float
     status: Status
     message: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from fairconstrained.problem import Problem
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.result import Result, Status
@@ -17,10 +17,10 @@ class Smoothing(Solver):
     r"""Rounds the kinks of hinges, ramps, L1 and SCAD penalties, and solves the smooth problem.
 
     In every function a kink is replaced by an arc of some width (see
-    :class:`~fairconstrained.scalar.Rounded`). The smooth problem is solved, warm-started, for
+    :class:`Rounded`). The smooth problem is solved, warm-started, for
     widths that shrink until the certificate of the problem *as it is* holds: the gradient at the
     answer is an :math:`\epsilon`-subgradient of its Lagrangian, and epsilon counts as
-    complementarity (see :meth:`~fairconstrained.certificate.KKT.of`).
+    complementarity (see :meth:`~fairconstrained.problem.kkt.KKT.of`).
 
     Parameters
     ----------

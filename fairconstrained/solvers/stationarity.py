@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairconstrained.problem import Problem
-from fairconstrained.scalar import Array
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+from fairconstrained.utils.typing import Array
 
 _LEAST = 1e-2  # of rho, where the functions are convex and any will do
 
@@ -64,11 +64,13 @@ def near_stationarity(
     Examples
     --------
     >>> import numpy as np
-    >>> from fairconstrained.evaluation import Part
-    >>> from fairconstrained.penalties import Proximity
-    >>> from fairconstrained.problem import Problem
+    >>> from fairconstrained.problem.composite import CompositeFunction
+    >>> from fairconstrained.penalties.separable import Proximity
+    >>> from fairconstrained.problem.problem import Problem
     >>> from fairconstrained.solvers.stationarity import near_stationarity
-    >>> bowl = Problem(Part(None, None, Proximity(np.array([3.0, 4.0]), 1.0)), n_variables=2)
+    >>> bowl = Problem(
+    ...     CompositeFunction(None, None, Proximity(np.array([3.0, 4.0]), 1.0)), n_variables=2
+    ... )
     >>> near_stationarity(bowl, np.array([3.0, 4.0]))
     0.0
     >>> round(near_stationarity(bowl, np.zeros(2), rho=0.5), 3)  # half of the way of length 5
@@ -81,5 +83,5 @@ def near_stationarity(
     if solver is None:
         solver = AugmentedLagrangian() if problem.smooth else SwitchingSubgradient()
     w = np.asarray(w, dtype=float)
-    found = solver.minimize(problem.unmetered().proximal(w, 2.0 * rho), w, tol=tol, random_state=0)
+    found = solver.minimize(problem.uncounted().proximal(w, 2.0 * rho), w, tol=tol, random_state=0)
     return float(np.linalg.norm(found.w - w)) if found.violation <= tol else np.inf

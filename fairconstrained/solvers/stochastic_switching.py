@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairconstrained.problem import Evaluation, Problem
-from fairconstrained.scalar import Array
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.restoration import restore
+from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.restoration import restore
-from fairconstrained.solvers.sampling import StratifiedSampler
 from fairconstrained.solvers.switching_subgradient import (
     Bend,
     PolyakSteps,
@@ -19,6 +19,7 @@ from fairconstrained.solvers.switching_subgradient import (
     squared_norm,
     worst_constraint,
 )
+from fairconstrained.utils.typing import Array
 
 _STEPS = 20, 200  # per epoch, at least and at most: where batches are few, and where rows are many
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from fairconstrained.problem import Evaluation, Part, Problem
-from fairconstrained.scalar import Array
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.utils.typing import Array
 
 _FORGETTING = 0.9  # per step on the objective: an old curvature soon counts no more
 
@@ -25,8 +27,8 @@ class StepRule(BaseEstimator, ABC):
         Whether the answer is the average of the feasible points, weighted by k + 1, or the
         feasible point of least objective.
     in_units : bool
-        Whether steps on the whole space are taken in :attr:`Problem.units`, in which the variables
-        are of one size. Norms are then those of the gradient in these units.
+        Whether steps on the whole space are taken in :attr:`Problem.preconditioner`, in which the
+        variables are of one size. Norms are then those of the gradient in these units.
     """
 
     averages: bool = False
@@ -307,7 +309,7 @@ class SwitchingSubgradient(Solver):
 def metric_of(problem: Problem, rule: StepRule) -> Array:
     """Return the diagonal that a rule's steps multiply gradients by: ones on a bounded domain."""
     if rule.in_units and problem.domain.whole_space:
-        return problem.units**2
+        return problem.preconditioner**2
     return np.ones(problem.n_variables)
 
 
@@ -330,11 +332,11 @@ class Bend:
 
     Parameters
     ----------
-    objective : Part
+    objective : CompositeFunction
         The objective. Where it has kinks a curvature says nothing: zero, no limit to the steps.
     """
 
-    def __init__(self, objective: Part) -> None:
+    def __init__(self, objective: CompositeFunction) -> None:
         self.known = objective.smooth
         self.curvature = 0.0
         self._before: tuple[float, float, float] | None = None

@@ -10,14 +10,20 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from fairconstrained.domains import Domain
-from fairconstrained.evaluation import Evaluation
-from fairconstrained.problem import Problem
-from fairconstrained.scalar import Array
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.restoration import restore
+from fairconstrained.solvers._tools.sampling import StratifiedSampler
+from fairconstrained.solvers._tools.scales import Scales
+from fairconstrained.solvers._tools.step_sizes import (
+    ConstantSteps,
+    CurvatureSteps,
+    RootSteps,
+    Run,
+    Steps,
+)
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.restoration import restore
-from fairconstrained.solvers.sampling import StratifiedSampler
-from fairconstrained.solvers.scales import Scales
-from fairconstrained.solvers.steps import ConstantSteps, CurvatureSteps, RootSteps, Run, Steps
+from fairconstrained.utils.typing import Array
 
 Size = int | Literal["sqrt"] | None
 
@@ -54,7 +60,7 @@ class ThreeSEcon(Solver):
       rows they carry momentum, with batches the next period starts from the average of the last
       half of this one;
     - the points that are measured are moved to the feasible side if they violate (see
-      :func:`~fairconstrained.solvers.restoration.restore`).
+      :func:`~fairconstrained.solvers._tools.restoration.restore`).
 
     Parameters
     ----------

@@ -1,0 +1,335 @@
+"""Parity of pairwise probabilities: whom the scores rank above whom."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.measures import warn_vacuous
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.surrogates import SURROGATES, ShiftedSquare
+from fairconstrained.terms.cell_means import cell_matrix
+from fairconstrained.terms.pairs import PairMeans, PairTerm, QuadraticPairs
+from fairconstrained.utils.registry import check_option, resolve
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_between
+
+_SURROGATES: dict[str, Any] = {"quadratic": ShiftedSquare, **SURROGATES}
+Pairs = dict[tuple[int, int], float]
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The groups that a constraint is about, and the weights of their negatives and positives.
+
+    Parameters
+    ----------
+    names : list of str
+        The groups.
+    masses : ndarray of shape (n_groups, 2)
+        The weights of their rows with label -1 and with label +1.
+    """
+
+    names: list[str]
+    masses: Array
+
+    def mix(self, side: Array, label: int | None = None) -> list[tuple[int, float]]:
+        """Return the groups of a side with their shares of its rows, or of those with a label."""
+        masses = self.masses.sum(axis=1) if label is None else self.masses[:, label]
+        shares = masses[side] / masses[side].sum()
+        return [(int(k), float(share)) for k, share in zip(side, shares, strict=True)]
+
+    def title(self, side: Array) -> str:
+        """Return what a side is called."""
+        return self.names[side[0]] if len(side) == 1 else "others"
+
+
+def _groups_with_each_other(n: int) -> Iterator[tuple[Array, Array]]:
+    """Yield both sides of every ordered pair of groups."""
+    for a, b in zip(*np.nonzero(~np.eye(n, dtype=bool)), strict=True):
+        yield np.array([a]), np.array([b])
+
+
+def _groups_with_the_others(n: int) -> Iterator[tuple[Array, Array]]:
+    """Yield every group and all others together, in both orders."""
+    for k in range(n if n > 2 else n - 1):  # of two groups each is the other's others
+        one, others = np.array([k]), np.delete(np.arange(n), k)
+        yield one, others
+        yield others, one
+
+
+Comparison = Callable[[int], Iterator[tuple[Array, Array]]]
+_COMPARISONS: dict[str, Comparison] = {
+    "pairs": _groups_with_each_other,
+    "overall": _groups_with_the_others,
+}
+
+
+class PairwiseParity(Constraint):
+    r"""Probabilities that one row's score is above another's, to be alike for all groups.
+
+    Every output is :math:`\sum_{AB} r_{AB}\, p_{AB} - d \le \kappa` with averages
+    :math:`p_{AB} = E[\sigma(s_i - s_j) \mid i \in A, j \in B]` over pairs of rows of two cells.
+    Subclasses say which.
+
+    With the quadratic surrogate (1 + t)^2 / 2 of the papers it costs O(n), whatever the number of
+    pairs, and is convex. That surrogate is not bounded: it holds down the spread of the scores as
+    well as the gap, and kappa is no probability: the papers use values from 0.1 to 10. The sigmoid
+    keeps to [0, 1], so that kappa is one; it is not convex, and its averages are exact up to 65536
+    pairs of rows per pair of cells and estimated from that many beyond.
+
+    Batches drawn by strata are unbiased, others consistent: see
+    :meth:`~fairconstrained.terms.pairs.PairTerm.batch`.
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest gap of the surrogate allowed, >= 0. None takes the estimator's, or 0.05 outside
+        of one.
+    surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
+        sigma.
+    against : {"pairs", "overall"}, default="pairs"
+        Whether groups are compared with each other, or each with all others taken together.
+    """
+
+    by_label: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        kappa: float | None = None,
+        *,
+        surrogate: Any = "quadratic",
+        against: str = "pairs",
+    ):
+        self.kappa = kappa
+        self.surrogate = surrogate
+        self.against = against
+
+    @staticmethod
+    @abstractmethod
+    def _output(members: Members, first: Array, second: Array) -> tuple[Pairs, float, str]:
+        """Return the weights of pairs of cells, the constant d, and what the gap is called."""
+
+    def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> PairTerm:
+        """Return the term with one output per comparison.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            The labels, -1 or +1.
+        groups : Groups or array-like of shape (n_rows,)
+            The groups.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+
+        Raises
+        ------
+        ValueError
+            If kappa, the surrogate's name or `against` is not valid, or groups are missing.
+
+        Warns
+        -----
+        VacuousConstraintWarning
+            If a group lacks the rows that it is to be compared by (rows of either label, for the
+            notions that look at labels), or fewer than two groups are left.
+        """
+        groups = check_groups(groups, len(y))
+        kappa = check_between(
+            "kappa", 0.05 if self.kappa is None else self.kappa, 0.0, np.inf, "the largest gap"
+        )
+        surrogate = resolve("surrogate", self.surrogate, _SURROGATES, ScalarFunction)
+        compare = check_option("against", self.against, _COMPARISONS)
+        members, codes = self._members(np.asarray(y) > 0, groups, np.asarray(sample_weight))
+        outputs = [self._output(members, *sides) for sides in compare(len(members.names))]
+        pairs, combination = _matrix([pairs for pairs, _, _ in outputs])
+        made_of = {
+            "cells": cell_matrix(codes, sample_weight, int(codes.max(initial=-1)) + 1),
+            "pairs": pairs,
+            "combination": combination,
+            "offset": np.full(len(outputs), kappa),
+            "constant": np.array([-constant for _, constant, _ in outputs]),
+            "names": tuple(f"{gap} <= {kappa:g}" for _, _, gap in outputs),
+        }
+        if isinstance(surrogate, ShiftedSquare):
+            return QuadraticPairs(**made_of)
+        return PairMeans(**made_of, function=surrogate)
+
+    def _members(self, positive: Array, groups: Groups, weight: Array) -> tuple[Members, Array]:
+        """Return the groups that can be compared, and the cell of every row (-1 for none)."""
+        kind, n = type(self).__name__, len(groups)
+        cell = 2 * groups.codes + positive
+        counts = np.bincount(cell, minlength=2 * n).reshape(n, 2)
+        masses = np.bincount(cell, weight, minlength=2 * n).reshape(n, 2)
+        enough = counts.all(axis=1) if self.by_label else counts.any(axis=1)
+        for k in np.flatnonzero(~enough):
+            lacks = "label -1" if counts[k, 0] == 0 else "label +1"
+            warn_vacuous(
+                f"{kind}: the cell 'group {groups.names[k]} | {lacks}' has no rows; the group is "
+                "compared with no other."
+            )
+        present = np.flatnonzero(enough)
+        if len(present) < 2:
+            found = ", ".join(str(groups.names[k]) for k in present)
+            warn_vacuous(
+                f"{kind}: fewer than two groups have the rows to be compared (found: "
+                f"{found or 'none'}); there is nothing to compare."
+            )
+        position = np.full(n, -1)
+        position[present] = np.arange(len(present))
+        codes = position[groups.codes]
+        inside = codes >= 0
+        codes = np.where(inside, 2 * codes + positive if self.by_label else codes, -1)
+        return Members([str(groups.names[k]) for k in present], masses[present]), codes
+
+
+def _matrix(outputs: list[Pairs]) -> tuple[Array, Any]:
+    """Return the pairs of cells that occur, (n_pairs, 2), and their weights in every output."""
+    column = {pair: k for k, pair in enumerate(dict.fromkeys(p for one in outputs for p in one))}
+    entries = [(k, column[p], share) for k, one in enumerate(outputs) for p, share in one.items()]
+    rows, columns, shares = zip(*entries, strict=True) if entries else ((), (), ())
+    shape = (len(outputs), len(column))
+    matrix = sp.csr_array((np.array(shares, dtype=float), (rows, columns)), shape=shape)
+    return np.array(list(column), dtype=int).reshape(-1, 2), matrix
+
+
+class GroupAUCParity(PairwiseParity):
+    r"""Group AUC fairness: a row of any group is as likely above as below one of another group.
+
+    :math:`E[\sigma(s_i - s_j) \mid i \in a, j \in b] - \tfrac12 \le \kappa` for all groups
+    :math:`a \ne b`, in both orders. Labels play no part.
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest gap of the surrogate allowed, >= 0; see :class:`PairwiseParity` for its unit.
+        None takes the estimator's, or 0.05 outside of one.
+    surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
+        sigma: the quadratic one of the paper is convex and costs O(n).
+    against : {"pairs", "overall"}, default="pairs"
+        Whether groups are compared with each other, or each with all others taken together.
+
+    References
+    ----------
+    IDCA, equations (65) to (67); Yang et al. 2023; Vogel et al. 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import GroupAUCParity
+    >>> term = GroupAUCParity(kappa=0.1).bind(
+    ...     np.array([1, -1, 1, -1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names
+    ('Pr(a > b) - 1/2 <= 0.1', 'Pr(b > a) - 1/2 <= 0.1')
+    >>> scores = np.array([0.1, 0.3, 0.0, 0.1])
+    >>> term.gap(scores).round(4), term.zero_one().gap(scores)
+    (array([ 0.1675, -0.1325]), array([ 0.375, -0.375]))
+    """
+
+    by_label = False
+
+    @staticmethod
+    def _output(members: Members, first: Array, second: Array) -> tuple[Pairs, float, str]:
+        pairs = {(a, b): u * v for a, u in members.mix(first) for b, v in members.mix(second)}
+        return pairs, 0.5, f"Pr({members.title(first)} > {members.title(second)}) - 1/2"
+
+
+class InterGroupAUCParity(PairwiseParity):
+    r"""Inter-group pairwise fairness: no group's positives gain from being of that group.
+
+    :math:`\Pr(s_i > s_j \mid a+, b-) = \Pr(s_i > s_j \mid b+, a-)`: a positive of a is above a
+    negative of b as often as the other way round. With a surrogate, for all :math:`a \ne b`,
+
+    .. math::
+        E[\sigma(s_i - s_j) \mid i \in a+, j \in b-]
+        + E[\sigma(s_i - s_j) \mid i \in a-, j \in b+] - 1 \le \kappa.
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest gap of the surrogate allowed, >= 0; see :class:`PairwiseParity` for its unit.
+        None takes the estimator's, or 0.05 outside of one.
+    surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
+        sigma: the quadratic one of the paper is convex and costs O(n).
+    against : {"pairs", "overall"}, default="pairs"
+        Whether groups are compared with each other, or each with all others taken together.
+
+    References
+    ----------
+    IDCA, equations (68) and (69); Kallus and Zhou 2019 (xAUC); Beutel et al. 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import InterGroupAUCParity
+    >>> term = InterGroupAUCParity(kappa=0.1).bind(
+    ...     np.array([1, -1, 1, -1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names[0]
+    'Pr(a+ > b-) - Pr(b+ > a-) <= 0.1'
+    >>> term.zero_one().gap(np.array([1.0, 0.0, 0.0, -1.0]))
+    array([ 0.5, -0.5])
+    """
+
+    @staticmethod
+    def _output(members: Members, first: Array, second: Array) -> tuple[Pairs, float, str]:
+        pairs = {
+            (2 * a + label, 2 * b + 1 - label): u * v
+            for label in (0, 1)
+            for a, u in members.mix(first, label)
+            for b, v in members.mix(second, 1 - label)
+        }
+        a, b = members.title(first), members.title(second)
+        return pairs, 1.0, f"Pr({a}+ > {b}-) - Pr({b}+ > {a}-)"
+
+
+class IntraGroupAUCParity(PairwiseParity):
+    r"""Intra-group pairwise fairness: the AUC is alike within all groups.
+
+    :math:`\mathrm{AUC}_a = \Pr(s_i > s_j \mid i \in a+, j \in a-)`. With a surrogate, for all
+    :math:`a \ne b`,
+
+    .. math::
+        E[\sigma(s_i - s_j) \mid i \in a+, j \in a-]
+        + E[\sigma(s_i - s_j) \mid i \in b-, j \in b+] - 1 \le \kappa.
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest gap of the surrogate allowed, >= 0; see :class:`PairwiseParity` for its unit.
+        None takes the estimator's, or 0.05 outside of one.
+    surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
+        sigma: the quadratic one of the paper is convex and costs O(n).
+    against : {"pairs", "overall"}, default="pairs"
+        Whether groups are compared with each other, or each with the mean of all others, weighted
+        by their size.
+
+    References
+    ----------
+    IDCA, equations (70) and (71); Beutel et al. 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import IntraGroupAUCParity
+    >>> term = IntraGroupAUCParity(kappa=0.1).bind(
+    ...     np.array([1, -1, 1, -1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names[0]
+    'AUC(a) - AUC(b) <= 0.1'
+    >>> term.zero_one().gap(np.array([1.0, 0.0, 0.0, 0.0]))
+    array([ 0.5, -0.5])
+    """
+
+    @staticmethod
+    def _output(members: Members, first: Array, second: Array) -> tuple[Pairs, float, str]:
+        pairs = {(2 * a + 1, 2 * a): share for a, share in members.mix(first)}
+        pairs |= {(2 * b, 2 * b + 1): share for b, share in members.mix(second)}
+        return pairs, 1.0, f"AUC({members.title(first)}) - AUC({members.title(second)})"

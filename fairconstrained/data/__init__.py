@@ -1,0 +1,1 @@
+"""From what a user passes to checked features, labels, groups and weights."""

@@ -1,0 +1,134 @@
+"""What a model sees of X, and how its coefficients become `coef_`: one row, or one per group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.data.groups import Groups
+from fairconstrained.utils.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    r"""The features of a model: x alone, or with group cross terms.
+
+    With G groups the features are :math:`(x,\ z_1 x, \dots, z_G x,\ z_1, \dots, z_G)`, where
+    :math:`z_k` says whether the row is in group k. IDCA's (1, x, z, z x) spans the same functions;
+    here no group is the one that the others are compared with, so that the penalty treats all of
+    them alike, whatever their order.
+
+    Parameters
+    ----------
+    kept : ndarray of int of shape (n_kept,)
+        The columns of X that are x.
+    n_features : int
+        The number of columns of X.
+    n_groups : int, default=0
+        G; 0 for a model without cross terms.
+
+    References
+    ----------
+    IDCA, section 5 (linear model with interactions).
+    """
+
+    kept: Array
+    n_features: int
+    n_groups: int = 0
+
+    def expand(self, X: Any, groups: Groups | None) -> Any:
+        """Return the features of the rows: `X` itself without cross terms, else CSR."""
+        if not self.n_groups or groups is None:
+            return X
+        rows = sp.csr_array(X)
+        membership = sp.csr_array(
+            (np.ones(rows.shape[0], rows.dtype), groups.codes, np.arange(rows.shape[0] + 1)),
+            shape=(rows.shape[0], self.n_groups),
+        )
+        return sp.hstack([rows, _products(membership, rows), membership], format="csr")
+
+    def fold(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """Return what each group's rows are multiplied with.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (1, n_model_features)
+            Of the features that `expand` returns.
+        intercept : ndarray of shape (1,)
+            The intercept.
+
+        Returns
+        -------
+        coef : ndarray of shape (max(1, n_groups), n_features)
+        intercept : ndarray of shape (max(1, n_groups),)
+        """
+        d, n_rows = len(self.kept), max(1, self.n_groups)
+        full = np.zeros((n_rows, self.n_features))
+        full[:, self.kept] = coef[0, :d]
+        levels = np.repeat(intercept, n_rows)
+        if self.n_groups:
+            own, shifts = np.split(coef[0, d:], [d * self.n_groups])
+            full[:, self.kept] += own.reshape(self.n_groups, d)
+            levels += shifts
+        return full, levels
+
+    def unfold(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """Return coefficients of the features of `expand` that `fold` to the given ones.
+
+        Of all that do they are those of least penalty.
+        """
+        rows = coef[:, self.kept]
+        if not self.n_groups:
+            return rows, intercept
+        base, level = rows.sum(axis=0) / (self.n_groups + 1), intercept.mean()
+        flat = np.concatenate([base, np.ravel(rows - base), intercept - level])
+        return flat[None, :], np.array([level])
+
+
+def _products(membership: Any, rows: Any) -> Any:
+    """Return the products of every row with its group's indicator, (n_rows, G d) as CSR.
+
+    A row's entries move to the columns of its group: nothing is multiplied.
+    """
+    shift = np.repeat(membership.indices * rows.shape[1], np.diff(rows.indptr))
+    shape = (rows.shape[0], membership.shape[1] * rows.shape[1])
+    return sp.csr_array((rows.data, rows.indices + shift, rows.indptr), shape=shape)
+
+
+def codes_of(known: Array, values: Any, n_rows: int, missing: str = "raise") -> Array:
+    """Return the position of each row's group among the known ones.
+
+    Parameters
+    ----------
+    known : ndarray of shape (n_groups,)
+        The groups seen in `fit`.
+    values : array-like of shape (n_rows,) or (n_rows, n_columns)
+        The groups of new rows.
+    n_rows : int
+        How many rows there are.
+    missing : {"raise", "own_group"}, default="raise"
+        What missing values mean.
+
+    Raises
+    ------
+    ValueError
+        If there is a group that was not seen.
+    """
+    groups = Groups.encode(values, name="sensitive_columns", missing=missing)
+    position = {name: k for k, name in enumerate(known.tolist())}
+    names = groups.names.tolist()
+    new = [name for name in names if name not in position]
+    if new:
+        raise ValueError(
+            f"group_interactions=True: X has rows of the group {new[0]!r}, which no row had in "
+            f"fit; the model has coefficients for the groups {list(position)}. Leave these rows "
+            "out, or fit with rows of that group."
+        )
+    if len(groups.codes) != n_rows:
+        raise ValueError(
+            f"sensitive_columns returned {len(groups.codes)} groups for {n_rows} rows of X."
+        )
+    return np.array([position[name] for name in names], dtype=int)[groups.codes]

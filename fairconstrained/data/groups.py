@@ -1,0 +1,260 @@
+"""Groups of rows, from whatever a user holds them in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array
+
+MISSING = "missing"
+GROUPS_MISSING = {
+    "raise": "missing values are an error",
+    "own_group": f"rows with missing values are a group called {MISSING!r}",
+    "ignore_in_constraint": "rows with missing values count in the loss and in no constraint",
+}
+COMBINE = {
+    "intersection": "rows that agree in all attributes are one group",
+    "marginal": "the groups of every attribute on its own",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which group each row belongs to.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n_rows,)
+        The position of each row's group in `names`; -1 where it is not known.
+    names : ndarray of shape (n_groups,)
+        The groups in sorted order: values for one column, tuples for several.
+    attributes : tuple of Groups
+        The groups of every column on its own, if there are several.
+    title : str, default=""
+        The name of the column.
+    marginal : bool, default=False
+        Whether constraints are about every attribute on its own, not about intersections.
+
+    Examples
+    --------
+    >>> from fairconstrained.data.groups import Groups
+    >>> groups = Groups.encode(["f", "m", "f"])
+    >>> groups.names.tolist(), groups.codes.tolist()
+    (['f', 'm'], [0, 1, 0])
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"sex": ["f", "m", "f"], "old": [True, True, False]})
+    >>> Groups.encode(table).names.tolist()
+    [('f', False), ('f', True), ('m', True)]
+    >>> Groups.encode(table, combine="marginal").listed.tolist()
+    ['sex=f', 'sex=m', 'old=False', 'old=True']
+    """
+
+    codes: Array
+    names: Array
+    attributes: tuple[Groups, ...] = ()
+    title: str = ""
+    marginal: bool = False
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return len(self.names)
+
+    def take(self, rows: Array) -> Groups:
+        """Return the groups of some rows; a group that none of them has is forgotten."""
+        chosen = self.codes[rows]
+        present = np.unique(chosen[chosen >= 0])
+        codes = np.where(chosen >= 0, np.searchsorted(present, chosen), -1)
+        attributes = tuple(one.take(rows) for one in self.attributes)
+        return replace(self, codes=codes, names=self.names[present], attributes=attributes)
+
+    @property
+    def known(self) -> Array:
+        """Which rows' group is known, (n_rows,) of bool."""
+        return self.codes >= 0
+
+    @property
+    def separate(self) -> tuple[Groups, ...]:
+        """What constraints are bound to, one after the other.
+
+        This is itself; with `marginal` the groups of every attribute, called "attribute=value".
+        """
+        if not self.marginal:
+            return (self,)
+        return tuple(
+            replace(one, names=np.array([f"{one.title}={name}" for name in one.names.tolist()]))
+            for one in self.attributes
+        )
+
+    @property
+    def listed(self) -> Array:
+        """The names of all groups that constraints are bound to."""
+        return np.concatenate([one.names for one in self.separate])
+
+    @property
+    def columns(self) -> tuple[Groups, ...]:
+        """The groups of every column on its own, also where there is one column only."""
+        return self.attributes or (self,)
+
+    @classmethod
+    def encode(
+        cls,
+        values: Any,
+        *,
+        name: str = "sensitive_features",
+        combine: str = "intersection",
+        missing: str = "raise",
+    ) -> Groups:
+        """Return the groups of an array, Series or DataFrame.
+
+        Parameters
+        ----------
+        values : array-like of shape (n_rows,) or (n_rows, n_columns)
+            Strings, numbers, bools or categories; rows that agree in all columns are one group.
+        name : str, default="sensitive_features"
+            What the values are called in messages.
+        combine : {"intersection", "marginal"}, default="intersection"
+            What several columns mean to constraints: rows that agree in all of them are one group,
+            or every column is on its own.
+        missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
+            What missing values mean: an error, a group called "missing", or rows without a group,
+            of code -1 (of several columns: where one of them is missing).
+
+        Raises
+        ------
+        ValueError
+            If values are missing and may not be, or all of them are, the array has more than two
+            dimensions, or `combine` or `missing` is unknown.
+        """
+        check_option("combine", combine, COMBINE)
+        check_option("groups_missing", missing, GROUPS_MISSING)
+        if isinstance(values, Groups):
+            return values
+        columns = _columns(values, name)
+        encoded = tuple(
+            cls(*_encode_column(column, name, missing), title=_title(column, k))
+            for k, column in enumerate(columns)
+        )
+        if len(encoded) == 1:
+            return encoded[0]
+        stacked = np.column_stack([one.codes for one in encoded])
+        known = (stacked >= 0).all(axis=1)
+        present, inverse = np.unique(stacked[known], axis=0, return_inverse=True)
+        codes = np.full(len(stacked), -1)
+        codes[known] = np.ravel(inverse)
+        names = np.empty(len(present), dtype=object)
+        levels = [one.names.tolist() for one in encoded]
+        for k, row in enumerate(present):
+            names[k] = tuple(values[i] for values, i in zip(levels, row, strict=True))
+        return cls(codes, names, encoded, marginal=combine == "marginal")
+
+
+def _title(column: pd.Series, position: int) -> str:
+    """Return the name of a column, for instance "sex", or what stands for one."""
+    return column.name if isinstance(column.name, str) else f"attribute {position}"
+
+
+def _columns(values: Any, name: str) -> list[pd.Series]:
+    """Return the columns of an array, Series or frame (pandas, polars or nested lists)."""
+    if hasattr(values, "toarray"):
+        values = values.toarray()
+    if isinstance(values, pd.Series):
+        return [values]
+    if not isinstance(values, pd.DataFrame):
+        if hasattr(values, "columns"):  # polars and others: column by column keeps their types
+            return [pd.Series(np.asarray(values[title]), name=title) for title in values.columns]
+        values = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
+        if values.ndim not in (1, 2):
+            raise ValueError(
+                f"{name} must have one dimension, or two with a column per attribute; "
+                f"got {values.ndim}."
+            )
+        if values.ndim == 1:
+            return [pd.Series(values).infer_objects()]
+        values = pd.DataFrame(values).infer_objects()
+    if values.shape[1] == 0:
+        raise ValueError(f"{name} has no columns; give at least one attribute.")
+    return [values.iloc[:, k] for k in range(values.shape[1])]
+
+
+def _encode_column(column: pd.Series, name: str, missing: str) -> tuple[Array, Array]:
+    """Return codes and names of a column; missing values are of code -1 or the last group."""
+    unknown = column.isna().to_numpy()
+    if not unknown.any():
+        return _encode_known(column, name)
+    if missing == "raise":
+        raise ValueError(
+            f"{name} has missing values in {unknown.sum()} of {len(column)} rows. Choose what they "
+            "mean: groups_missing='own_group' makes them a group, 'ignore_in_constraint' counts "
+            "these rows in the loss and in no constraint; or leave these rows out."
+        )
+    if unknown.all():
+        raise ValueError(
+            f"{name} has nothing but missing values in a column of {len(column)} rows."
+        )
+    known, names = _encode_known(column[~unknown], name)
+    codes = np.full(len(column), -1)
+    codes[~unknown] = known
+    if missing == "ignore_in_constraint":
+        return codes, names
+    if MISSING in names.tolist():
+        raise ValueError(
+            f"{name} has both missing values and a group called {MISSING!r}, the name that "
+            "groups_missing='own_group' gives them; rename that group."
+        )
+    extended = np.empty(len(names) + 1, dtype=object)
+    extended[:] = [*names.tolist(), MISSING]
+    return np.where(unknown, len(names), codes), extended
+
+
+def _encode_known(column: pd.Series, name: str) -> tuple[Array, Array]:
+    """Return codes and sorted names of a column without missing values."""
+    try:
+        codes, levels = pd.factorize(column.to_numpy())
+    except TypeError as error:
+        raise ValueError(
+            f"{name} must hold strings, numbers, bools or categories: {error}."
+        ) from error
+    try:
+        order = np.argsort(np.asarray(levels))
+    except TypeError:  # values that do not compare, such as strings and numbers
+        order = np.argsort([f"{type(level).__name__} {level}" for level in levels])
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[codes], np.asarray(levels)[order]
+
+
+def check_groups(
+    values: ArrayLike | Groups,
+    n_rows: int,
+    *,
+    name: str = "sensitive_features",
+    combine: str = "intersection",
+    missing: str = "raise",
+) -> Groups:
+    """Return the groups of `n_rows` rows.
+
+    Raises
+    ------
+    ValueError
+        If the number of rows differs or values are missing (the message calls them `name`), or
+        attributes are on their own where one grouping is needed.
+    """
+    groups = Groups.encode(values, name=name, combine=combine, missing=missing)
+    if groups.marginal and combine != "marginal":
+        raise ValueError(
+            f"{name}: {len(groups.attributes)} attributes are on their own (combine='marginal'), "
+            "and a constraint is bound to one grouping at a time: bind it to each of "
+            "`groups.separate`."
+        )
+    if len(groups.codes) != n_rows:
+        raise ValueError(
+            f"{name} has {len(groups.codes)} rows, X has {n_rows}: give one group per row of X, in "
+            "the same order."
+        )
+    return groups

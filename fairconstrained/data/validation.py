@@ -1,0 +1,274 @@
+"""What a user passes to `fit`, checked: features, labels, groups and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing, check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import is_number
+
+NUMERIC = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+@dataclass(frozen=True)
+class SensitiveColumns:
+    """Which columns of X hold the sensitive attributes, and which ones the model may see.
+
+    Parameters
+    ----------
+    columns : list, str, int, callable or None
+        Names or positions of columns, or a function of X that returns the groups.
+    use_sensitive : bool
+        Whether these columns are features as well.
+    """
+
+    columns: Any
+    use_sensitive: bool
+
+    def positions(self, estimator: Any) -> list[int]:
+        """Return the positions of the columns.
+
+        Raises
+        ------
+        ValueError
+            If X has no such column; the message lists the ones it has.
+        """
+        if self.columns is None or callable(self.columns):
+            return []
+        names = list(getattr(estimator, "feature_names_in_", []))
+        return [_position(column, names, estimator.n_features_in_) for column in self._wanted()]
+
+    def _wanted(self) -> list[Any]:
+        """Return the names and positions as a list."""
+        one = isinstance(self.columns, str | Real)
+        try:
+            wanted = [self.columns] if one else list(self.columns)
+        except TypeError:
+            wanted = [self.columns]
+        for column in wanted:
+            if not isinstance(column, str) and not is_number(column, Integral):
+                raise ValueError(
+                    "sensitive_columns must be names or positions of columns of X, a function of "
+                    f"X, or None; found {column!r}."
+                )
+        return wanted
+
+    def table(self, estimator: Any, X: Any) -> Any:
+        """Return X as something that has columns: a frame as it is, else an ndarray or CSR."""
+        if self.columns is None or hasattr(X, "columns"):
+            return X
+        return check_array(
+            X, accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=estimator
+        )
+
+    def groups(self, estimator: Any, X: Any) -> Any:
+        """Return the values of the sensitive attributes, None without columns."""
+        if callable(self.columns):
+            return self.columns(X)
+        positions = self.positions(estimator)
+        return _safe_indexing(X, positions, axis=1) if positions else None
+
+    def kept(self, estimator: Any) -> Array:
+        """Return the positions of the model's features."""
+        left_out = [] if self.use_sensitive else self.positions(estimator)
+        return np.setdiff1d(np.arange(estimator.n_features_in_), left_out)
+
+    def features(self, estimator: Any, X: Any, *, reset: bool) -> Any:
+        """Return what the model sees of X as a float ndarray or CSR.
+
+        Columns that it may not see need not be numeric. With `reset` the estimator's
+        n_features_in_ and feature_names_in_ are set, else X is compared with them.
+        """
+        if self.columns is None or callable(self.columns) or self.use_sensitive:
+            return validate_data(estimator, X, reset=reset, **NUMERIC)
+        X = self.table(estimator, X)
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+        kept = self.kept(estimator)
+        if kept.size == 0:
+            raise ValueError(
+                f"sensitive_columns={self.columns!r} are all the columns of X, and with "
+                "use_sensitive=False the model may not see them: no features are left."
+            )
+        return check_array(_safe_indexing(X, kept, axis=1), estimator=estimator, **NUMERIC)
+
+
+def _position(column: Any, names: list[Any], n_features: int) -> int:
+    """Return the position of a column given by name or (perhaps negative) position."""
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if not isinstance(column, str) and -n_features <= column < n_features:
+        return int(column) % n_features
+    has = f"the columns {names}" if names else f"{n_features} columns without names"
+    raise ValueError(f"sensitive_columns: X has no column {column!r}; it has {has}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """How rows other than the training rows are read: as X was in `fit`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        It knows the columns that X had.
+    columns : SensitiveColumns
+        Which of them are sensitive.
+    combine : {"intersection", "marginal"}
+        What several sensitive attributes mean.
+    expand : callable or None, default=None
+        From the features and X to what the model sees, where that is more than the features.
+    missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
+        What missing sensitive attributes mean.
+    """
+
+    estimator: Any
+    columns: SensitiveColumns
+    combine: str
+    expand: Callable[[Any, Any], Any] | None = None
+    missing: str = "raise"
+
+    def read(self, X: Any, groups: Any, name: str) -> tuple[Any, Groups | None]:
+        """Return what the model sees of X, and the groups; see :meth:`TrainingData.others`."""
+        X = self.columns.table(self.estimator, X)
+        features = self.columns.features(self.estimator, X, reset=False)
+        values, source = groups, name
+        if values is None:
+            values, source = self.columns.groups(self.estimator, X), "sensitive_columns"
+        if values is not None:
+            options = {"combine": self.combine, "missing": self.missing}
+            values = check_groups(values, features.shape[0], name=source, **options)
+        return (features if self.expand is None else self.expand(features, X)), values
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Checked data: rows of weight zero are left out, labels are -1 and +1.
+
+    Attributes
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_model_features)
+        The features that the model sees.
+    y : ndarray of shape (n_rows,)
+        The labels, -1 or +1.
+    classes : ndarray of shape (2,)
+        What the labels were called.
+    groups : Groups or None
+        The groups, if any were given.
+    sample_weight : ndarray of shape (n_rows,)
+        The weights, > 0.
+    reader : Reader or None
+        Reads rows that constraints bring with them.
+    """
+
+    X: Any
+    y: Array
+    classes: Array
+    groups: Groups | None
+    sample_weight: Array
+    reader: Reader | None = None
+
+    @classmethod
+    def check(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        sensitive_features: Any,
+        sample_weight: Any,
+        columns: SensitiveColumns,
+        combine: str = "intersection",
+        missing: str = "raise",
+    ) -> TrainingData:
+        """Check what was passed to `fit`; sets n_features_in_ and feature_names_in_.
+
+        Raises
+        ------
+        ValueError
+            With the argument's name, what was found and what to do.
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+            )
+        if sensitive_features is not None and columns.columns is not None:
+            raise ValueError(
+                "Groups are given twice: by sensitive_features in fit and by sensitive_columns in "
+                "the constructor. Give one of them."
+            )
+        X = columns.table(estimator, X)
+        features = columns.features(estimator, X, reset=True)
+        n_rows = features.shape[0]
+        y = column_or_1d(y, warn=True)
+        if len(y) != n_rows:
+            raise ValueError(f"y has {len(y)} rows, X has {n_rows}: give one label per row of X.")
+        values, source = sensitive_features, "sensitive_features"
+        if values is None:
+            values, source = columns.groups(estimator, X), "sensitive_columns"
+        groups = None
+        if values is not None:
+            groups = check_groups(values, n_rows, name=source, combine=combine, missing=missing)
+        classes, labels = _binary_labels(y)
+        weight = _check_sample_weight(
+            sample_weight, features, dtype=np.float64, ensure_non_negative=True
+        )
+        counted = np.flatnonzero(weight)
+        if len(counted) < len(weight):
+            features, labels, weight = features[counted], labels[counted], weight[counted]
+            groups = None if groups is None else groups.take(counted)
+        if len(np.unique(labels)) < 2:
+            raise ValueError(
+                "y must have two classes; in the rows with positive weight there is one class: "
+                f"{classes.tolist()[int(labels.max(initial=0) > 0)]!r}."
+            )
+        reader = Reader(estimator, columns, combine, missing=missing)
+        return cls(features, labels, classes, groups, weight, reader)
+
+    def with_features(
+        self, X: Any, expand: Callable[[Any, Any], Any] | None = None
+    ) -> TrainingData:
+        """Return the same rows with other features, and what makes them of other rows."""
+        reader = None if self.reader is None else replace(self.reader, expand=expand)
+        return replace(self, X=X, reader=reader)
+
+    def others(self, X: Any, groups: Any, name: str) -> tuple[Any, Groups | None]:
+        """Return rows that are not the training rows as the model sees them, and their groups.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_rows, n_features)
+            The rows, with the columns that X has in `fit`.
+        groups : array-like or None
+            Their groups; None takes them from the estimator's `sensitive_columns`, if it has any.
+        name : str
+            What the groups are called in messages.
+
+        Raises
+        ------
+        ValueError
+            If the columns are not those of `fit`, or there is not one group per row.
+        """
+        if self.reader is None:
+            raise ValueError("these training data were not made by an estimator's fit.")
+        return self.reader.read(X, groups, name)
+
+
+def _binary_labels(y: Array) -> tuple[Array, Array]:
+    """Return the classes and the labels -1 and +1."""
+    check_classification_targets(y)
+    if type_of_target(y) == "multiclass":
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"y has {len(np.unique(y))} classes."
+        )
+    classes, positions = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"y must have two classes; there is one class: {classes.tolist()[0]!r}.")
+    return classes, 2.0 * positions - 1.0

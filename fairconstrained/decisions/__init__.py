@@ -1,0 +1,1 @@
+"""Bounds on the predictions of a model, on the training rows and in the population."""

@@ -1,0 +1,1 @@
+"""The classifiers, and what a fit is made of."""

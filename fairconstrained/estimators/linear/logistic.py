@@ -1,0 +1,263 @@
+"""Logistic regression under fairness constraints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_expit
+from sklearn.linear_model import LogisticRegression
+
+from fairconstrained.estimators.linear.base import FairLinearClassifier
+from fairconstrained.estimators.linear.export import filled
+from fairconstrained.utils.typing import Array
+
+
+class FairLogisticClassifier(FairLinearClassifier):
+    r"""Logistic regression under explicit fairness constraints.
+
+    .. math::
+        \min_{w, b} \frac{\sum_i v_i\, \ell(y_i (x_i^\top w + b))}{\sum_i v_i}
+        + \frac{\alpha}{2} \|w\|_2^2 \quad \text{s.t.} \quad g_j(w, b) \le 0,
+
+    with sample weights v, the logistic loss, and one-sided constraints g_j such as
+    :math:`\mathrm{rate}_a - \mathrm{rate}_b \le \kappa` for every ordered pair of groups. The
+    model is deterministic and does not need the sensitive features to predict.
+
+    Parameters
+    ----------
+    constraint : str, Constraint, list of these or None, default="demographic_parity"
+        What must hold: "demographic_parity", "equal_opportunity", "predictive_equality",
+        "equalized_odds", another name of the README's table, an object such as
+        ``EqualizedOdds(kappa=0.1, against="overall")``, or a list, all of which must hold. None
+        fits the unconstrained model and needs no groups.
+    kappa : float, default=0.05
+        The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
+    goal : {"accuracy", "fairness"}, default="accuracy"
+        "accuracy" minimises the loss subject to the constraints. "fairness" minimises the largest
+        gap, max_j g_j with kappa = 0 for constraints without a kappa of their own, subject to a
+        loss (with its penalty) of at most 1 + `max_loss_increase` times the best possible; it
+        starts at the unconstrained model, and `kappa` is not used.
+    max_loss_increase : float, default=0.001
+        For goal="fairness": the part of the best loss that may be given up, > 0.
+    solver : str or Solver, default="auto"
+        "auto" takes the first that can solve the problem of "ipc" (smooth problems), "smoothing"
+        (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex problems)
+        and "ssg" (any); the README lists all names with what each needs and
+        guarantees. Or an object such as ``IPC(rho=0.01)``, whose own tolerance then holds. Which
+        one ran is in ``result_.solver``.
+    beta : float or None, default=None
+        Passed to solvers that have such a parameter; an error for others.
+    surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
+        What stands for the decision 1{score > 0} in constraints that do not name their own.
+    loss : {"logistic", "truncated_logistic", "hinge", "squared_hinge", "quadratic", "auc", \
+            "partial_auc"} or Objective, default="logistic"
+        A loss of the margin, or of pairs of rows: "auc" is
+        :class:`~fairconstrained.objectives.PairwiseLoss`, "partial_auc"
+        :class:`~fairconstrained.objectives.PartialAUC`, objects of which choose the pairs' loss and
+        the ranks. Losses of pairs say how well scores rank and leave the intercept where it is: use
+        the scores, or choose a threshold afterwards.
+    alpha : float or Penalty, default=1e-4
+        The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``. The intercept is
+        free. Where `domain` is the whole space, coefficients are penalised per spread of their
+        feature (see `feature_scale_`), so that units do not matter: this is the plain penalty for
+        0/1 columns and standardised ones.
+    domain : Domain or None, default=None
+        Where the coefficients may lie, in the units of the features, for instance
+        ``L1Ball(20.0)``; None is the whole space.
+    fit_intercept : bool, default=True
+        Whether there is an intercept.
+    sensitive_columns : list of str or int, callable or None, default=None
+        The columns of X that hold the sensitive attributes, or a function of X that returns the
+        groups. With None the groups are passed to `fit`.
+    use_sensitive : bool, default=False
+        Whether the sensitive columns are features of the model as well.
+    combine : {"intersection", "marginal"}, default="intersection"
+        What several sensitive columns mean to the constraints. "intersection": rows that agree in
+        all of them are one group. "marginal": every column is on its own, as if there were a
+        constraint for each; groups are then called "attribute=value".
+    groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
+        What missing values (None, NaN, pd.NA) in sensitive columns mean: an error, a group of their
+        own called "missing", or rows that count in the loss and in no cell of a constraint (of
+        several columns: where one of them is missing; with ``combine="marginal"`` for that one).
+    group_interactions : bool, default=False
+        Whether the model has coefficients of its own for every group: IDCA's cross terms (1, x, z,
+        z x). The groups are then read from X when predicting, too, so that `sensitive_columns` is
+        needed. The penalty counts what all groups have in common and how each departs from it.
+    enforce : {"score", "decision"}, default="score"
+        What `kappa` bounds on the training rows: the surrogate's gap, as in the papers, or the gap
+        of what `predict` does. "decision" starts from the fit on scores and searches the
+        surrogate's tolerances, its scale and the intercept, at two to four times the cost, for the
+        most accurate model that meets the bound (see `decision_search_`). `result_` then has the
+        status, trace and multipliers of the fit on scores, and the figures of the model found.
+    confidence : float or None, default=None
+        With enforce="decision": the probability, over the draw of the data, with which the gap of
+        decisions in the population is to be at most kappa. A part of the rows is held out; models
+        that are fitted to the others, ever less far below the bound, are tested on them by exact
+        binomial limits (see ``fairconstrained.decisions.population``). For
+        constraints that compare groups' rates with each other.
+    holdout : float, default=0.25
+        The share of every group and label that is held out for `confidence`.
+    max_iter : int or None, default=None
+        The solver's largest number of iterations; None takes its default.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual for a solver given by name.
+    warm_start : bool, default=False
+        Whether `fit` starts from the coefficients and multipliers of the fit before.
+    random_state : int, RandomState or None, default=None
+        For stochastic solvers.
+    verbose : int, default=0
+        1 prints a line per outer iteration.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_features_in_)
+        The coefficients; zero for sensitive columns that the model may not see. With
+        `group_interactions` of shape (n_groups, n_features_in_): row k multiplies the rows of
+        group ``groups_[k]``.
+    intercept_ : ndarray of shape (1,) or (n_groups,)
+        The intercept, or one for every group.
+    classes_ : ndarray of shape (2,)
+        The class labels; the second one is the positive decision.
+    n_features_in_ : int
+        The number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X had any.
+    feature_scale_ : ndarray of shape (n_features_in_,)
+        The spread of each feature that the penalty refers to: the distance of the values of a
+        two-valued column, the standard deviation of any other; ones where a domain is given.
+    n_iter_ : int
+        The solver's iterations.
+    groups_ : ndarray
+        The groups, sorted; tuples if there were several sensitive attributes, and with
+        ``combine="marginal"`` the groups of each, called "attribute=value".
+    multipliers_ : ndarray of shape (n_constraints,)
+        The Lagrange multipliers: what the objective would gain per unit of each tolerance.
+    objective_ : float
+        Mean loss plus penalty, whatever the goal. (With goal="fairness" what is minimised is a
+        bound on the gaps, and ``result_.objective`` is its value.)
+    violation_ : float
+        The largest violation on scores, measured with the surrogate; 0 if all constraints hold.
+        With goal="fairness" the constraint that counts is the one on the loss.
+    gap_ : float
+        The largest gap on scores, measured with the surrogate, before kappa is subtracted (nan
+        without constraints).
+    decision_gap_ : float
+        The largest gap that the decisions show on the training rows (nan without constraints): a
+        difference of rates, or what the constraint's own page calls its gap, such as the shortfall
+        1 - rate_a / rate_b of a ratio.
+    kkt_residual_ : float
+        See :func:`~fairconstrained.problem.kkt.kkt_residual`.
+    decision_search_ : DecisionSearch or None
+        With enforce="decision": whether the bound is met, the training accuracy of the model, of
+        the fit on scores and without constraints, `accuracy_cost` (the last less the first), and
+        the data passes made; see :class:`~fairconstrained.decisions.search.DecisionSearch`.
+    certificate_ : Certificate or None
+        With `confidence`: whether the constraints hold for the population with it, the upper bounds
+        on them, and how many rows would do if there are too few; see
+        :class:`~fairconstrained.decisions.population.Certificate`.
+    holdout_indices_ : ndarray of int
+        With `confidence`: the rows of X that were held out. All other measures are about the rest.
+    result_ : Result
+        All of this, the status, the trace and the solver.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the solver ends short of its tolerance.
+    InfeasibleConstraintWarning
+        If it ends with a violation above its tolerance; with enforce="decision" if neither a model
+        that was found nor constant decisions meet the bound.
+    ConstantDecisionWarning
+        With enforce="decision": if only constant decisions were found to meet the bound, or with
+        `confidence` to meet it for the population.
+    VacuousConstraintWarning
+        If a cell of a constraint has no rows.
+
+    References
+    ----------
+    IPC (Ma, Lin, Yang 2019); PLADA; 3S-Econ (Liu, Xu 2025); IDCA (He, Huang, Yao, Lin 2025).
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> X, y, groups = make_biased_classification(n_samples=2000, gap=0.3, random_state=0)
+    >>> clf = FairLogisticClassifier("demographic_parity", kappa=0.05)
+    >>> clf = clf.fit(X, y, sensitive_features=groups)
+    >>> clf.result_.status.value, clf.violation_ <= 1e-4
+    ('converged', True)
+    >>> unconstrained = FairLogisticClassifier(constraint=None).fit(X, y)
+    >>> clf.objective_ > unconstrained.objective_
+    True
+    """
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the classes, the logistic function of the scores.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, 2)
+            In the order of `classes_`.
+        """
+        scores = self.decision_function(X)
+        return np.column_stack([expit(-scores), expit(scores)])
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of the probabilities.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, 2)
+        """
+        scores = self.decision_function(X)
+        return np.column_stack([log_expit(-scores), log_expit(scores)])
+
+    def to_sklearn(self, *, sensitive: str = "zero") -> LogisticRegression:
+        """Return scikit-learn's logistic regression with the same coefficients.
+
+        It decides as this model does, with the same probabilities, and is what exporters to ONNX
+        and PMML know. It remembers nothing of constraints and groups. For pipelines see
+        :func:`fairconstrained.deployment.to_sklearn`.
+
+        Parameters
+        ----------
+        sensitive : {"zero", "leave_out"}, default="zero"
+            Sensitive columns that the model does not see are, with "zero", columns like all others
+            with a coefficient of zero (and must then be numbers); with "leave_out" X is to come
+            without them.
+
+        Returns
+        -------
+        model : LogisticRegression
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            If this model was fitted with ``group_interactions=True``: no plain model is equivalent.
+        NotFittedError
+            If it is not fitted.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+        >>> X, y, groups = make_biased_classification(random_state=0)
+        >>> fair = FairLogisticClassifier().fit(X, y, sensitive_features=groups)
+        >>> plain = fair.to_sklearn()
+        >>> np.allclose(plain.predict_proba(X), fair.predict_proba(X))
+        True
+        """
+        plain = filled(LogisticRegression(fit_intercept=self.fit_intercept), self, sensitive)
+        plain.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
+        return plain

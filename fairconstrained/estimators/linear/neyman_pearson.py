@@ -1,0 +1,352 @@
+"""Neyman-Pearson classification: one class's errors are minimised, the others' are bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.callback import with_callbacks
+from sklearn.utils import Tags
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from fairconstrained.data.validation import NUMERIC
+from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
+from fairconstrained.domains import Leading as LeadingDomain
+from fairconstrained.estimators.base import ConstrainedClassifier
+from fairconstrained.estimators.fit import linear_model, threads_that_pay
+from fairconstrained.estimators.options import check_solver_options, penalty_of
+from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.elementary import Reflected
+from fairconstrained.functions.losses import LOSSES, Loss
+from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties.separable import Leading as LeadingPenalty
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Solver
+from fairconstrained.terms.class_margins import class_losses
+from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import is_number
+
+
+class NeymanPearsonClassifier(ConstrainedClassifier):
+    r"""Linear classifier that errs as little as it can on one class, within bounds on the others.
+
+    .. math::
+        \min_{w_k, b_k} \sum_{l \ne 1} \frac{1}{n_1} \sum_{i:\, y_i = 1} \phi(s_{i1} - s_{il})
+        + \frac{\alpha}{2} \sum_k \|w_k\|_2^2 \quad \text{s.t.} \quad
+        \sum_{l \ne k} \frac{1}{n_k} \sum_{i:\, y_i = k} \phi(s_{ik} - s_{il}) \le \kappa_k,
+        \quad k = 2, \dots, K,
+
+    with scores :math:`s_{ik} = x_i^\top w_k + b_k`, phi not increasing, class 1 the priority class,
+    and, with a radius, :math:`\|w_k\|_2 \le` radius. The class of the largest score is predicted.
+
+    Parameters
+    ----------
+    priority : label or None, default=None
+        The class whose loss is minimised; None takes the first of the sorted classes.
+    kappa : float, mapping from label to float, or None, default=None
+        The bounds on the other classes' losses, > 0, for all of them or class by class (a class
+        left out has none). A class's loss is a sum over the K - 1 other classes; None takes what
+        guessing has, :math:`(K - 1)\,\phi(0)`, as 3S-Econ does: a model that meets it exists
+        whatever the data, and most users will want less.
+    surrogate : {"sigmoid", "ramp"}, a loss's name, Surrogate or Loss, default="sigmoid"
+        phi: surrogates, which stand for 1{s > 0}, are reflected and count the pairs in the wrong
+        order; losses ("logistic", "truncated_logistic", "hinge", ...) are taken of the margin.
+    radius : float or None, default=None
+        The radius of the ball, in the units of X, that the coefficients of each class lie in.
+    alpha : float or Penalty, default=1e-4
+        The strength of the L2 penalty, >= 0, or a penalty. Without a radius coefficients are
+        penalised per spread of their feature (see :class:`FairLogisticClassifier`).
+    fit_intercept : bool, default=True
+        Whether the classes have intercepts, which are free.
+    solver : str or Solver, default="auto"
+        As for :class:`FairLogisticClassifier`.
+    max_iter : int or None, default=None
+        The solver's largest number of iterations; None takes its default.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual for a solver given by name.
+    warm_start : bool, default=False
+        Whether `fit` starts from the coefficients and multipliers of the fit before.
+    random_state : int, RandomState or None, default=None
+        For stochastic solvers.
+    verbose : int, default=0
+        1 prints a line per outer iteration.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_features_in_)
+        The coefficients, a row per class, for two classes as well.
+    intercept_ : ndarray of shape (n_classes,)
+        The intercepts.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    priority_ : label
+        The priority class.
+    kappa_ : ndarray of shape (n_classes,)
+        The bounds; infinite for the priority class and classes that have none.
+    class_losses_ : ndarray of shape (n_classes,)
+        The losses, summed over the other classes, on the training rows.
+    class_errors_ : ndarray of shape (n_classes,)
+        The share of each class's training rows that are given to another class.
+    n_features_in_, feature_names_in_, n_iter_, multipliers_, objective_, violation_, \
+kkt_residual_, result_
+        See :class:`FairLogisticClassifier`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the solver ends short of its tolerance.
+    InfeasibleConstraintWarning
+        If it ends with a violation above its tolerance: the bounds cannot be met, or not from here.
+
+    References
+    ----------
+    IPC, section 1.1; 3S-Econ, problem 3 (kappa = 4.5, radius 0.3, ten classes).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from fairconstrained import NeymanPearsonClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = NeymanPearsonClassifier(priority=1, kappa={0: 0.1, 2: 0.1}).fit(X, y)
+    >>> clf.violation_ <= 1e-4, bool(clf.class_losses_[2] <= 0.1 + 1e-4)
+    (True, True)
+    >>> clf.class_errors_.round(2)
+    array([0.02, 0.  , 0.06])
+    """
+
+    def __init__(
+        self,
+        priority: Any = None,
+        kappa: Any = None,
+        *,
+        surrogate: Any = "sigmoid",
+        radius: float | None = None,
+        alpha: float | Penalty = 1e-4,
+        fit_intercept: bool = True,
+        solver: str | Solver = "auto",
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.priority = priority
+        self.kappa = kappa
+        self.surrogate = surrogate
+        self.radius = radius
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: sparse features."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples,)
+            The labels, of two classes or more.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows within their class.
+
+        Returns
+        -------
+        self : NeymanPearsonClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not valid, or the solver cannot solve the problem.
+        """
+        check_solver_options(self)
+        function = self._function()
+        features, labels, weight = self._check(X, y, sample_weight)
+        first, bounds = self._priority(), self._bounds(function)
+        with threads_that_pay(features):
+            problem = self._problem(features, labels, weight, function, first, bounds)
+            result = self._minimize(
+                problem, (X, y, sample_weight), lambda w: self._ready_to_predict(problem, w)
+            )
+            self._store_result(result)
+            for name, value in self._ready_to_predict(problem, result.w).items():
+                setattr(self, name, value)
+            self._store_classes(problem, labels, weight, function)
+        self.priority_, self.kappa_ = self.classes_[first], bounds
+        self._warn()
+        return self
+
+    def _function(self) -> ScalarFunction:
+        """Return phi."""
+        table = {**SURROGATES, **LOSSES}
+        found = resolve("surrogate", self.surrogate, table, ScalarFunction)
+        if isinstance(found, Surrogate):
+            return Reflected(found)
+        if not isinstance(found, Loss):
+            raise TypeError(
+                f"surrogate must be a Surrogate, a Loss or the name of one; got {found!r}."
+            )
+        return found
+
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
+        """Return features, classes as positions, and weights of the rows that have one."""
+        X, y = validate_data(self, X, y, **NUMERIC)
+        check_classification_targets(y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        counted = np.flatnonzero(weight)
+        if len(counted) < len(weight):
+            X, y, weight = X[counted], y[counted], weight[counted]
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                "y must have two classes at least; in the rows with positive weight there is one "
+                f"class: {self.classes_.tolist()}."
+            )
+        return X, labels, weight
+
+    def _priority(self) -> int:
+        """Return the position of the priority class."""
+        if self.priority is None:
+            return 0
+        return self._position("priority", self.priority)
+
+    def _position(self, argument: str, label: Any) -> int:
+        names = self.classes_.tolist()
+        if label not in names:
+            raise ValueError(
+                f"{argument} names the class {label!r}, which y does not have; y has {names}."
+            )
+        return names.index(label)
+
+    def _bounds(self, function: ScalarFunction) -> Array:
+        """Return kappa_k, infinite for the priority class and classes that have none."""
+        n, priority = len(self.classes_), self._priority()
+        bounds = np.full(n, np.inf)
+        if isinstance(self.kappa, Mapping):
+            for label, kappa in self.kappa.items():
+                bounds[self._position("kappa", label)] = _bound(kappa)
+            if np.isfinite(bounds[priority]):
+                raise ValueError(
+                    f"kappa has a bound for the class {self.classes_[priority]!r}, which is the "
+                    "priority class: its loss is minimised, bounds are for the others."
+                )
+        else:
+            guessing = float(function.value(np.zeros(1))[0]) * (n - 1)
+            bounds[:] = guessing if self.kappa is None else _bound(self.kappa)
+            bounds[priority] = np.inf
+        return bounds
+
+    def _problem(
+        self,
+        X: Any,
+        labels: Array,
+        weight: Array,
+        function: ScalarFunction,
+        first: int,
+        bounds: Array,
+    ) -> Problem:
+        n_classes = len(self.classes_)
+        ball = _ball(self.radius)
+        model = linear_model(X, weight, ball, self.fit_intercept, n_outputs=n_classes)
+        n = model.n_coefficients
+        bounded = np.flatnonzero(np.isfinite(bounds))
+        loss = class_losses(function, labels, weight, [first], [0.0], ["loss"])
+        names = [f"loss of class {self.classes_[k]}" for k in bounded]
+        parts = []
+        if bounded.size:
+            held = class_losses(
+                function, labels, weight, bounded.tolist(), bounds[bounded].tolist(), names
+            )
+            parts.append(CompositeFunction(model, held))
+        penalty = LeadingPenalty(penalty_of(self.alpha), n)
+        domain = LeadingDomain(Blocks(ball, n_classes), n)
+        return Problem(CompositeFunction(model, loss, penalty), tuple(parts), domain)
+
+    def _ready_to_predict(self, problem: Problem, w: Array) -> dict[str, Array]:
+        """Return what `predict` needs, in the units of X, for the solver's variables."""
+        coef, intercept = problem.objective.model.coefficients(w)
+        return {"coef_": coef, "intercept_": intercept}
+
+    def _store_classes(
+        self, problem: Problem, labels: Array, weight: Array, function: ScalarFunction
+    ) -> None:
+        """Store each class's loss and error rate on the training rows."""
+        every = range(len(self.classes_))
+        term = class_losses(function, labels, weight, list(every), [0.0] * len(self.classes_))
+        scores = problem.objective.model.scores(self.result_.w)
+        self.class_losses_ = term.value(scores)
+        self.class_errors_ = term.zero_one().value(scores)
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores of the classes.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows, with the columns seen in `fit`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            For two classes the second one's less the first one's.
+        """
+        check_is_fitted(self)
+        features = validate_data(self, X, reset=False, **NUMERIC)
+        model = LinearModel(features, n_outputs=len(self.classes_))
+        scores = model.scores(np.append(self.coef_.ravel(), self.intercept_))
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the class of the largest score, the first one of several.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[best]
+
+
+def _bound(kappa: Any) -> float:
+    """Return a bound as a float."""
+    if not (is_number(kappa, Real) and kappa > 0.0):
+        raise ValueError(
+            "kappa must be a number > 0, a mapping from classes to such numbers, or None; got "
+            f"{kappa!r}."
+        )
+    return float(kappa)
+
+
+def _ball(radius: Any) -> Domain:
+    """Return the set of one class's coefficients."""
+    if radius is None:
+        return WholeSpace()
+    if not (is_number(radius, Real) and 0.0 < radius < np.inf):
+        raise ValueError(f"radius must be a number > 0 or None; got {radius!r}.")
+    return L2Ball(float(radius))

@@ -1,0 +1,155 @@
+"""The support vector classifier under fairness constraints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.svm import LinearSVC
+
+from fairconstrained.domains import Domain
+from fairconstrained.estimators.linear.base import FairLinearClassifier
+from fairconstrained.estimators.linear.export import filled
+from fairconstrained.penalties.base import Penalty
+from fairconstrained.solvers import Solver
+
+
+class FairHingeClassifier(FairLinearClassifier):
+    r"""Linear support vector classifier under explicit fairness constraints.
+
+    .. math::
+        \min_{w, b} \frac{\sum_i v_i\, \max\{0, 1 - y_i (x_i^\top w + b)\}}{\sum_i v_i}
+        + \frac{\alpha}{2} \|w\|_2^2 \quad \text{s.t.} \quad g_j(w, b) \le 0,
+
+    with sample weights v and one-sided constraints g_j, as in :class:`FairLogisticClassifier`. It
+    is scikit-learn's ``LinearSVC(loss="hinge")`` with :math:`C = 1 / (n \alpha)`, an intercept that
+    is free and coefficients penalised per spread of their feature. It has no probabilities.
+
+    The loss has a kink, and so have penalties such as SCAD: ``solver="auto"`` rounds them ever less
+    until the conditions of optimality hold for the problem as it is (see
+    :class:`~fairconstrained.solvers.Smoothing`).
+
+    Parameters
+    ----------
+    constraint : str, Constraint, list of these or None, default="demographic_parity"
+        What must hold.
+    kappa : float, default=0.05
+        The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
+    loss : str or Loss, default="hinge"
+        The loss of the margin.
+    alpha : float or Penalty, default=1e-4
+        The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``.
+    goal, max_loss_increase, solver, beta, surrogate, domain, fit_intercept, sensitive_columns, \
+use_sensitive, combine, groups_missing, group_interactions, enforce, confidence, holdout, \
+max_iter, tol, warm_start, random_state, verbose
+        See :class:`FairLogisticClassifier`.
+
+    Attributes
+    ----------
+    coef_, intercept_, classes_, n_features_in_, feature_names_in_, feature_scale_, n_iter_, \
+groups_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_, result_
+        See :class:`FairLogisticClassifier`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the solver ends short of its tolerance.
+    InfeasibleConstraintWarning
+        If it ends with a violation above its tolerance.
+    VacuousConstraintWarning
+        If a cell of a constraint has no rows.
+
+    References
+    ----------
+    3S-Econ (Liu, Xu 2025), problems 1 and 2.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairHingeClassifier, make_biased_classification
+    >>> X, y, groups = make_biased_classification(n_samples=2000, gap=0.3, random_state=0)
+    >>> clf = FairHingeClassifier("demographic_parity", kappa=0.05)
+    >>> clf = clf.fit(X, y, sensitive_features=groups)
+    >>> clf.result_.status.value, clf.violation_ <= 1e-4
+    ('converged', True)
+    """
+
+    def __init__(
+        self,
+        constraint: Any = "demographic_parity",
+        kappa: float = 0.05,
+        *,
+        goal: str = "accuracy",
+        max_loss_increase: float = 0.001,
+        solver: str | Solver = "auto",
+        beta: float | None = None,
+        surrogate: Any = "sigmoid",
+        loss: Any = "hinge",
+        alpha: float | Penalty = 1e-4,
+        domain: Domain | None = None,
+        fit_intercept: bool = True,
+        sensitive_columns: Any = None,
+        use_sensitive: bool = False,
+        combine: str = "intersection",
+        groups_missing: str = "raise",
+        group_interactions: bool = False,
+        enforce: str = "score",
+        confidence: float | None = None,
+        holdout: float = 0.25,
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        super().__init__(
+            constraint,
+            kappa,
+            goal=goal,
+            max_loss_increase=max_loss_increase,
+            solver=solver,
+            beta=beta,
+            surrogate=surrogate,
+            loss=loss,
+            alpha=alpha,
+            domain=domain,
+            fit_intercept=fit_intercept,
+            sensitive_columns=sensitive_columns,
+            use_sensitive=use_sensitive,
+            combine=combine,
+            groups_missing=groups_missing,
+            group_interactions=group_interactions,
+            enforce=enforce,
+            confidence=confidence,
+            holdout=holdout,
+            max_iter=max_iter,
+            tol=tol,
+            warm_start=warm_start,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def to_sklearn(self, *, sensitive: str = "zero") -> LinearSVC:
+        """Return scikit-learn's linear support vector classifier with the same coefficients.
+
+        It has the same scores and decisions; see :meth:`FairLogisticClassifier.to_sklearn`.
+
+        Parameters
+        ----------
+        sensitive : {"zero", "leave_out"}, default="zero"
+            What becomes of sensitive columns that the model does not see.
+
+        Returns
+        -------
+        model : LinearSVC
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            If this model was fitted with ``group_interactions=True``: no plain model is equivalent.
+        NotFittedError
+            If it is not fitted.
+        """
+        plain = LinearSVC(loss="hinge", fit_intercept=self.fit_intercept)
+        plain = filled(plain, self, sensitive)
+        plain.n_iter_ = self.n_iter_
+        return plain

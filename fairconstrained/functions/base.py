@@ -1,0 +1,254 @@
+"""Scalar functions of a score: what surrogates and losses have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from fairconstrained.utils.typing import Array
+
+
+class ScalarFunction(BaseEstimator, ABC):
+    r"""A function :math:`\phi: \mathbb{R} \to \mathbb{R}` applied to every score.
+
+    Surrogates and losses are such functions; a term averages them over cells of rows. Instances
+    hold hyperparameters only, so they can be shared, cloned and searched over.
+
+    Attributes
+    ----------
+    smooth : bool
+        Whether the derivative is continuous.
+    convex : bool
+        Whether the function is convex.
+    curvature : tuple of float
+        A lower and an upper bound on the second derivative; infinite at a kink. The function is
+        weakly convex when the lower bound is finite.
+    kinks : tuple of (position, jump)
+        Where the derivative jumps, and by how much, for a function that is linear in between;
+        `smoothed` needs them.
+    """
+
+    smooth: bool = True
+    convex: bool = False
+    kinks: tuple[tuple[float, float], ...] = ()
+
+    @property
+    @abstractmethod
+    def curvature(self) -> tuple[float, float]:
+        """Bounds on the second derivative, (lower, upper)."""
+
+    @abstractmethod
+    def value(self, t: Array) -> Array:
+        """Return phi(t), of the shape of `t`."""
+
+    @abstractmethod
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return phi'(t) (an element of the subdifferential at a kink).
+
+        Parameters
+        ----------
+        t : ndarray
+            The points.
+        value : ndarray
+            phi(t), which the caller has computed already; many derivatives are cheap given it.
+        """
+
+    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
+        r"""Return convex functions (plus, minus) with phi = plus - minus.
+
+        A convex function is its own plus part. Any other with a finite lower bound :math:`-\ell`
+        on its second derivative is split as
+        :math:`(\phi + \tfrac{\ell}{2} t^2) - \tfrac{\ell}{2} t^2`.
+        """
+        if self.convex:
+            return self, Parabola(0.0)
+        lower = self.curvature[0]
+        if not np.isfinite(lower):
+            raise ValueError(f"{self!r} is not weakly convex and declares no convex parts.")
+        parabola = Parabola(max(-lower, 0.0))
+        return SumFunction(self, parabola), parabola
+
+    def zero_one(self) -> ScalarFunction:
+        """Return what the function stands for: the indicator for a surrogate, itself otherwise."""
+        return self
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether the function is smooth or says where its kinks are."""
+        return self.smooth or bool(self.kinks)
+
+    def smoothed(self, width: float) -> ScalarFunction:
+        """Return the function with its kinks rounded over `width`; itself if it has none."""
+        return self if self.smooth else Rounded(self, width)
+
+    def subgradient_error(self, t: Array) -> Array:
+        """Return how far phi'(t) is from a derivative: zeros but for :class:`Rounded`."""
+        return np.zeros_like(t)
+
+
+class Parabola(ScalarFunction):
+    r""":math:`\phi(t) = \tfrac{c}{2} t^2`.
+
+    Parameters
+    ----------
+    coefficient : float, default=1.0
+        The curvature c >= 0; 0 is the zero function.
+    """
+
+    convex = True
+
+    def __init__(self, coefficient: float = 1.0):
+        self.coefficient = coefficient
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """The second derivative is the coefficient everywhere."""
+        return self.coefficient, self.coefficient
+
+    def value(self, t: Array) -> Array:
+        """Return c t^2 / 2."""
+        return 0.5 * self.coefficient * t * t
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return c t."""
+        return self.coefficient * t
+
+
+class SumFunction(ScalarFunction):
+    """phi(t) = first(t) + second(t).
+
+    Parameters
+    ----------
+    first, second : ScalarFunction
+        The summands. The sum is taken as convex: it is made by `convex_parts` only.
+    """
+
+    convex = True
+
+    def __init__(self, first: ScalarFunction, second: ScalarFunction):
+        self.first = first
+        self.second = second
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether both summands are smooth."""
+        return self.first.smooth and self.second.smooth
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """The sums of the summands' bounds, 0 at the least since the sum is convex."""
+        (a, b), (c, d) = self.first.curvature, self.second.curvature
+        return max(a + c, 0.0), b + d
+
+    def value(self, t: Array) -> Array:
+        """Return first(t) + second(t)."""
+        return self.first.value(t) + self.second.value(t)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return first'(t) + second'(t)."""
+        one = self.first.derivative(t, self.first.value(t))
+        return one + self.second.derivative(t, self.second.value(t))
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether both summands are."""
+        return self.first.smoothable and self.second.smoothable
+
+    def smoothed(self, width: float) -> SumFunction:
+        """Return the sum of the rounded summands."""
+        return SumFunction(self.first.smoothed(width), self.second.smoothed(width))
+
+    def subgradient_error(self, t: Array) -> Array:
+        """Return the sum of the subgradient error."""
+        return self.first.subgradient_error(t) + self.second.subgradient_error(t)
+
+
+class Rounded(ScalarFunction):
+    r"""The mean of a piecewise linear function over an interval about t: its kinks are rounded.
+
+    .. math::
+        \phi_\omega(t) = \frac{1}{\omega} \int_{-\omega/2}^{\omega/2} \phi(t + u)\, du
+        = \phi(t) + \sum_j d_j \frac{\max\{\omega/2 - |t - k_j|, 0\}^2}{2 \omega}
+
+    for kinks at k_j where the slope jumps by d_j. It is convex if :math:`\phi` is, and differs from
+    it within :math:`\omega / 2` of a kink only, by at most :math:`d_j\, \omega / 8`.
+
+    Its derivative is an :math:`\epsilon`-subgradient of a convex :math:`\phi` at t with
+    :math:`\epsilon = \sum_j |d_j|\, |t - k_j| \max\{\omega/2 - |t - k_j|, 0\} / \omega`, which is
+    what `subgradient_error` returns; it is at most :math:`d_j\, \omega / 16`.
+
+    Parameters
+    ----------
+    function : ScalarFunction
+        phi, linear between its `kinks`.
+    width : float
+        omega > 0.
+
+    References
+    ----------
+    J.-B. Hiriart-Urruty, C. Lemarechal, "Convex Analysis and Minimization Algorithms II", 1993,
+    chapter XI (approximate subdifferentials).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.losses import Hinge
+    >>> Hinge().smoothed(0.4).value(np.array([0.5, 1.0, 1.5]))
+    array([0.5 , 0.05, 0.  ])
+    """
+
+    def __init__(self, function: ScalarFunction, width: float):
+        self.function = function
+        self.width = width
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether phi is."""
+        return self.function.convex
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Between the sums of the negative and of the positive jumps, over the width."""
+        jumps = np.array([jump for _, jump in self.function.kinks])
+        bounds = np.minimum(jumps, 0.0).sum(), np.maximum(jumps, 0.0).sum()
+        return float(bounds[0] / self.width), float(bounds[1] / self.width)
+
+    def value(self, t: Array) -> Array:
+        """Return phi(t) plus what rounding adds near the kinks."""
+        out = self.function.value(t)
+        for position, jump in self.function.kinks:
+            out = out + jump * corner(t - position, self.width)
+        return out
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return the slope, which runs evenly from one side of a kink to the other."""
+        for position, _ in self.function.kinks:  # on a kink: phi's slope is to be the right one
+            t = np.where(t == position, t + 1e-9 * self.width, t)
+        out = self.function.derivative(t, self.function.value(t))
+        for position, jump in self.function.kinks:
+            out = out + jump * corner_slope(t - position, self.width)
+        return out
+
+    def subgradient_error(self, t: Array) -> Array:
+        """Return epsilon."""
+        out = np.zeros_like(t)
+        for position, jump in self.function.kinks:
+            out = out + abs(jump) * corner_subgradient_error(t - position, self.width)
+        return out
+
+
+def corner(u: Array, width: float) -> Array:
+    """Return what rounding over `width` adds to max(u, 0)."""
+    return np.maximum(0.5 * width - np.abs(u), 0.0) ** 2 / (2.0 * width)
+
+
+def corner_slope(u: Array, width: float) -> Array:
+    """Return the derivative of `corner`."""
+    return -np.sign(u) * np.maximum(0.5 * width - np.abs(u), 0.0) / width
+
+
+def corner_subgradient_error(u: Array, width: float) -> Array:
+    """Return the epsilon for which the slope of the rounded max(u, 0) is an epsilon-subgradient."""
+    return np.abs(u) * np.maximum(0.5 * width - np.abs(u), 0.0) / width

@@ -1,0 +1,144 @@
+"""Elementary scalar functions: identity, indicator, positive part, reflection."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.utils.typing import Array
+
+
+class Identity(ScalarFunction):
+    """phi(t) = t: the terms that linearisation makes."""
+
+    convex = True
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """No curvature."""
+        return 0.0, 0.0
+
+    def value(self, t: Array) -> Array:
+        """Return t."""
+        return t
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return ones."""
+        return np.ones_like(t)
+
+
+class Indicator(ScalarFunction):
+    """phi(t) = 1{t > 0}: the decision that surrogates stand for.
+
+    It measures, it cannot be optimised: its derivative is zero almost everywhere.
+    """
+
+    smooth = False
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Unbounded: the function jumps."""
+        return -np.inf, np.inf
+
+    def value(self, t: Array) -> Array:
+        """Return 1.0 where t > 0, else 0.0."""
+        return (t > 0).astype(float)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return zeros."""
+        return np.zeros_like(t)
+
+
+class PositivePart(ScalarFunction):
+    """phi(t) = max(t / scale + shift, 0).
+
+    Parameters
+    ----------
+    shift : float, default=0.0
+        Added before the maximum is taken.
+    scale : float, default=1.0
+        The unit of t, > 0.
+    """
+
+    smooth = False
+    convex = True
+
+    def __init__(self, shift: float = 0.0, scale: float = 1.0):
+        self.shift = shift
+        self.scale = scale
+
+    @property
+    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
+        """One, where t / scale + shift is 0."""
+        return ((-self.shift * self.scale, 1.0 / self.scale),)
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Convex, with a kink."""
+        return 0.0, np.inf
+
+    def value(self, t: Array) -> Array:
+        """Return max(t / scale + shift, 0)."""
+        return np.maximum(t / self.scale + self.shift, 0.0)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return 1 / scale where the function is positive, else 0."""
+        return (value > 0) / self.scale
+
+
+class Reflected(ScalarFunction):
+    """phi(t) = function(-t): a surrogate of 1{t > 0} becomes one of 1{t < 0}.
+
+    Parameters
+    ----------
+    function : ScalarFunction
+        What is reflected.
+    """
+
+    def __init__(self, function: ScalarFunction):
+        self.function = function
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether the function is."""
+        return self.function.smooth
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether the function is."""
+        return self.function.convex
+
+    @property
+    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
+        """The mirror images: the slope jumps by as much."""
+        return tuple((-position, jump) for position, jump in self.function.kinks)
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """The function's."""
+        return self.function.curvature
+
+    def value(self, t: Array) -> Array:
+        """Return function(-t)."""
+        return self.function.value(-t)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return minus the derivative at -t."""
+        return -self.function.derivative(-t, value)
+
+    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
+        """Return the mirror images of the function's parts."""
+        plus, minus = self.function.convex_parts()
+        return Reflected(plus), Reflected(minus)
+
+    def smoothed(self, width: float) -> ScalarFunction:
+        """Return the mirror image of the rounded function."""
+        return Reflected(self.function.smoothed(width))
+
+    def subgradient_error(self, t: Array) -> Array:
+        """Return the function's subgradient error at -t."""
+        return self.function.subgradient_error(-t)
+
+    def zero_one(self) -> ScalarFunction:
+        """Return the mirror image of what the function stands for."""
+        return Reflected(self.function.zero_one())

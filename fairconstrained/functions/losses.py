@@ -1,0 +1,175 @@
+"""Losses of the margin t = y * score, with labels y in {-1, +1}."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.utils.typing import Array
+
+
+class Loss(ScalarFunction):
+    """A function of the margin t = y * score that is small when the score has the label's sign."""
+
+
+class Logistic(Loss):
+    r"""The logistic loss :math:`\ell(t) = \log(1 + \exp(-t))`, in nats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.losses import Logistic
+    >>> Logistic().value(np.array([-800.0, 0.0, 800.0]))
+    array([8.00000000e+02, 6.93147181e-01, 0.00000000e+00])
+    """
+
+    convex = True
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Between 0 and 1/4."""
+        return 0.0, 0.25
+
+    def value(self, t: Array) -> Array:
+        """Return log(1 + exp(-t)) in the form that cannot overflow."""
+        out = np.array(t, dtype=float)  # one array is worked on: allocating costs time as well
+        np.negative(np.abs(out, out=out), out=out)
+        np.log1p(np.exp(out, out=out), out=out)
+        return np.subtract(out, np.minimum(t, 0.0), out=out)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return -1 / (1 + exp(t)), which is exp(-loss) - 1."""
+        return np.expm1(-value)
+
+
+class TruncatedLogistic(Loss):
+    r"""The truncated logistic loss :math:`\alpha \log(1 + \ell(t) / \alpha)`.
+
+    It grows like a logarithm, so that outliers weigh less; it is weakly convex with constant
+    :math:`1 / \alpha` at the most.
+
+    Parameters
+    ----------
+    alpha : float, default=2.0
+        The level at which the loss bends, > 0.
+
+    References
+    ----------
+    IPC, section 5 (alpha = 2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.losses import TruncatedLogistic
+    >>> TruncatedLogistic().value(np.array([-100.0, 0.0])).round(4)
+    array([7.8637, 0.5951])
+    """
+
+    def __init__(self, alpha: float = 2.0):
+        self.alpha = alpha
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Between -1 / alpha and 1/4."""
+        return -1.0 / self.alpha, 0.25
+
+    def value(self, t: Array) -> Array:
+        """Return alpha log(1 + logistic(t) / alpha)."""
+        return self.alpha * np.log1p(Logistic().value(t) / self.alpha)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return logistic'(t) / (1 + logistic(t) / alpha)."""
+        dampening = np.exp(value / self.alpha)
+        return np.expm1(self.alpha * (1.0 - dampening)) / dampening
+
+
+class Hinge(Loss):
+    r"""The hinge loss :math:`\max\{0, 1 - t\}`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.losses import Hinge
+    >>> Hinge().value(np.array([-1.0, 0.5, 2.0]))
+    array([2. , 0.5, 0. ])
+    """
+
+    smooth = False
+    convex = True
+    kinks = ((1.0, 1.0),)
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Convex, with a kink."""
+        return 0.0, np.inf
+
+    def value(self, t: Array) -> Array:
+        """Return max(0, 1 - t)."""
+        return np.maximum(1.0 - t, 0.0)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return -1 where the loss is positive, else 0."""
+        return -(value > 0.0).astype(float)
+
+
+class SquaredHinge(Loss):
+    r"""The squared hinge loss :math:`\max\{0, 1 - t\}^2 / 2`: smooth, and 0 from the margin on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.losses import SquaredHinge
+    >>> SquaredHinge().value(np.array([-1.0, 0.5, 2.0]))
+    array([2.   , 0.125, 0.   ])
+    """
+
+    convex = True
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Between 0 and 1."""
+        return 0.0, 1.0
+
+    def value(self, t: Array) -> Array:
+        """Return max(0, 1 - t)^2 / 2."""
+        return 0.5 * np.maximum(1.0 - t, 0.0) ** 2
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return -max(0, 1 - t)."""
+        return -np.maximum(1.0 - t, 0.0)
+
+
+class Quadratic(Loss):
+    r"""The quadratic loss :math:`(s - y)^2 / 2 = (1 - t)^2 / 2` for labels +-1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.losses import Quadratic
+    >>> Quadratic().value(np.array([-1.0, 0.0, 1.0]))
+    array([2. , 0.5, 0. ])
+    """
+
+    convex = True
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """One everywhere."""
+        return 1.0, 1.0
+
+    def value(self, t: Array) -> Array:
+        """Return (1 - t)^2 / 2."""
+        return 0.5 * (1.0 - t) ** 2
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return t - 1."""
+        return t - 1.0
+
+
+LOSSES = {
+    "logistic": Logistic,
+    "truncated_logistic": TruncatedLogistic,
+    "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
+    "quadratic": Quadratic,
+}

@@ -1,0 +1,162 @@
+"""Surrogates of the decision 1{score > 0}."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.elementary import Indicator, PositivePart
+from fairconstrained.utils.typing import Array
+
+
+class Surrogate(ScalarFunction):
+    """A function of the score that stands for the indicator 1{t > 0} in a constraint.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        The temperature tau > 0 of phi(t / tau): smaller values follow the indicator more closely
+        and are harder to optimise.
+    """
+
+    def __init__(self, scale: float = 1.0):
+        self.scale = scale
+
+    def zero_one(self) -> ScalarFunction:
+        """Return the indicator of t > 0."""
+        return Indicator()
+
+
+class Sigmoid(Surrogate):
+    r"""The sigmoid :math:`\phi(t) = 1 / (1 + \exp(-t / \tau))`.
+
+    Smooth and weakly convex with constant :math:`1 / (6 \sqrt{3} \tau^2)`.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        The temperature tau > 0.
+
+    References
+    ----------
+    METHODS.md section 2; PLADA, appendix D; IPC, section 1.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.surrogates import Sigmoid
+    >>> Sigmoid(scale=0.5).value(np.array([-800.0, 0.0, 0.5]))
+    array([0.        , 0.5       , 0.73105858])
+    """
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Plus and minus 1 / (6 sqrt(3) tau^2)."""
+        bound = 1.0 / (6.0 * np.sqrt(3.0) * self.scale**2)
+        return -bound, bound
+
+    def value(self, t: Array) -> Array:
+        """Return the sigmoid, computed by tanh, which cannot overflow."""
+        out = np.array(t, dtype=float)  # one array is worked on: allocating costs time as well
+        out *= 0.5 / self.scale
+        np.tanh(out, out=out)
+        out *= 0.5
+        out += 0.5
+        return out
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return phi (1 - phi) / tau."""
+        out = np.array(value, dtype=float)
+        np.subtract(1.0, out, out=out)
+        out *= value
+        out /= self.scale
+        return out
+
+
+class Ramp(Surrogate):
+    r"""The ramp :math:`\phi(t) = \min\{\max\{t / \tau + 1/2, 0\}, 1\}`.
+
+    Neither smooth nor weakly convex: a difference of two convex functions,
+    :math:`\max\{t / \tau + 1/2, 0\} - \max\{t / \tau - 1/2, 0\}`.
+
+    Parameters
+    ----------
+    scale : float, default=1.0
+        The width tau > 0 of the ramp.
+
+    References
+    ----------
+    IDCA, section 5; METHODS.md section 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.surrogates import Ramp
+    >>> Ramp().value(np.array([-1.0, 0.0, 0.25, 1.0]))
+    array([0.  , 0.5 , 0.75, 1.  ])
+    """
+
+    smooth = False
+
+    @property
+    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
+        """Where the slope begins and where it ends."""
+        return (-0.5 * self.scale, 1.0 / self.scale), (0.5 * self.scale, -1.0 / self.scale)
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Unbounded: a kink of either sign."""
+        return -np.inf, np.inf
+
+    def value(self, t: Array) -> Array:
+        """Return the ramp."""
+        return np.clip(t / self.scale + 0.5, 0.0, 1.0)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return 1 / tau on the slope, 0 elsewhere."""
+        return ((value > 0.0) & (value < 1.0)) / self.scale
+
+    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
+        """Return the two positive parts whose difference is the ramp."""
+        return PositivePart(0.5, self.scale), PositivePart(-0.5, self.scale)
+
+
+class ShiftedSquare(ScalarFunction):
+    r"""The quadratic surrogate :math:`\phi(t) = (1 + t)^2 / 2` of 1{t > 0}, for pairs.
+
+    It is 1/2 at t = 0, as the indicator is on average, and convex, but not bounded: t - 1/2 + t^2/2
+    is what it adds for a pair, so that it holds down the spread of the scores as well.
+
+    References
+    ----------
+    IDCA, equation (67).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.surrogates import ShiftedSquare
+    >>> ShiftedSquare().value(np.array([-1.0, 0.0, 1.0]))
+    array([0. , 0.5, 2. ])
+    """
+
+    convex = True
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """One everywhere."""
+        return 1.0, 1.0
+
+    def value(self, t: Array) -> Array:
+        """Return (1 + t)^2 / 2."""
+        return 0.5 * (1.0 + t) ** 2
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return 1 + t."""
+        return 1.0 + t
+
+    def zero_one(self) -> ScalarFunction:
+        """Return the indicator of t > 0."""
+        return Indicator()
+
+
+SURROGATES = {"sigmoid": Sigmoid, "ramp": Ramp}

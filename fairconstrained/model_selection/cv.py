@@ -1,0 +1,305 @@
+"""Cross-validation along warm-started paths: which kappa, and which alpha."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from itertools import product
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils import _safe_indexing, column_or_1d, indexable
+from sklearn.utils.parallel import Parallel, delayed
+
+from fairconstrained.domains import Domain
+from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+from fairconstrained.exceptions import ConvergenceWarning
+from fairconstrained.model_selection.path_fitting import follow
+from fairconstrained.model_selection.scorers import within
+from fairconstrained.solvers import Solver
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import is_number
+
+_MEASURES = {"accuracy": "val_accuracy", "loss": "val_loss", "gap": "val_decision_gap"}
+_OWN = ("kappas", "n_kappas", "alphas", "max_gap", "refit", "cv", "n_jobs")
+
+
+def most_accurate(results: dict[str, Any], max_gap: float) -> int:
+    """Return the most accurate candidate whose mean held-out gap is at most `max_gap`."""
+    gaps = results["mean_test_gap"]
+    if np.all(np.isnan(gaps)):  # one group only, as was warned of: there is no gap
+        gaps = np.zeros_like(gaps)
+    return within(gaps, max_gap, results["mean_test_accuracy"], "held-out gap")
+
+
+def knee(results: dict[str, Any], max_gap: float) -> int:
+    """Return the candidate where the frontier bends: farthest above the line between its ends."""
+    accuracy, gap = results["mean_test_accuracy"], results["mean_test_gap"]
+    worst = np.lexsort((-accuracy, gap))
+    ends = worst[0], int(np.argmax(accuracy))
+    width, height = gap[ends[1]] - gap[ends[0]], accuracy[ends[1]] - accuracy[ends[0]]
+    if not (width > 0.0 and height > 0.0):
+        return int(ends[1])
+    above = (accuracy - accuracy[ends[0]]) / height - (gap - gap[ends[0]]) / width
+    return int(np.nanargmax(above))
+
+
+RULES: dict[str, Callable[[dict[str, Any], float], int]] = {"accuracy": most_accurate, "knee": knee}
+
+
+class FairLogisticClassifierCV(FairLogisticClassifier):
+    r"""FairLogisticClassifier whose kappa and alpha are chosen by cross-validation.
+
+    For every alpha and every fold a :func:`~fairconstrained.fairness_path` is followed; accuracy,
+    loss and the gap of the decisions are measured on the rows left out; a rule chooses, and the
+    choice is fitted to all rows. What is bounded by `max_gap` is thus the gap of decisions on rows
+    that the model has not seen, not kappa, the gap of the surrogate in training.
+
+    Parameters
+    ----------
+    constraint : str, Constraint or list of these, default="demographic_parity"
+        What must hold, without kappa.
+    kappas : array-like of float or None, default=None
+        The candidates; None takes those of the path on all rows.
+    n_kappas : int, default=15
+        Their number if `kappas` is None.
+    alphas : sequence of float, default=(1e-4,)
+        The candidates for alpha.
+    max_gap : float, default=0.03
+        For refit="accuracy": the largest mean held-out gap allowed, >= 0.
+    refit : {"accuracy", "knee"} or callable, default="accuracy"
+        "accuracy" takes the most accurate candidate within `max_gap` (and the fairest one, with a
+        warning, where there is none); "knee" the one farthest above the line that joins the fairest
+        and the most accurate one; a callable is given `cv_results_` and returns a position.
+    cv : int, cross-validation generator, iterable or None, default=None
+        As in scikit-learn; None stands for 5 stratified folds.
+    n_jobs : int or None, default=None
+        The folds run in parallel, as in scikit-learn.
+    random_state : int, RandomState or None, default=None
+        Shuffles the folds if `cv` is a number or None, and is passed to stochastic solvers. None
+        does not shuffle.
+    solver, beta, surrogate, loss, domain, fit_intercept, sensitive_columns, use_sensitive, \
+combine, group_interactions, max_iter, tol, verbose
+        See :class:`FairLogisticClassifier`.
+
+    Attributes
+    ----------
+    kappa_, alpha_ : float
+        What was chosen.
+    best_index_ : int
+        Its position in `cv_results_`.
+    best_estimator_ : FairLogisticClassifier
+        The fit of it to all rows; its attributes are this estimator's as well.
+    cv_results_ : dict of str to ndarray
+        In scikit-learn's format: "params", "param_kappa", "param_alpha", and for accuracy, loss and
+        gap "split0_test_accuracy", ..., "mean_test_accuracy", "std_test_accuracy" and
+        "rank_test_accuracy" (1 is the best: the least for loss and gap).
+    kappas_ : ndarray
+        The candidates, in falling order.
+    n_splits_ : int
+        The number of folds.
+
+    Warns
+    -----
+    UserWarning
+        If no candidate is within `max_gap`.
+    ConvergenceWarning
+        Once, if points of the paths did not converge.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifierCV, make_biased_classification
+    >>> X, y, groups = make_biased_classification(3000, gap=0.3, random_state=0)
+    >>> clf = FairLogisticClassifierCV(n_kappas=6, max_gap=0.05, cv=3)
+    >>> clf = clf.fit(X, y, sensitive_features=groups)
+    >>> bool(clf.cv_results_["mean_test_gap"][clf.best_index_] <= 0.05)
+    True
+    >>> bool(clf.kappa_ == clf.best_estimator_.kappa)
+    True
+    """
+
+    def __init__(
+        self,
+        constraint: Any = "demographic_parity",
+        *,
+        kappas: Any = None,
+        n_kappas: int = 15,
+        alphas: Sequence[float] = (1e-4,),
+        max_gap: float = 0.03,
+        refit: str | Callable[[dict[str, Any]], int] = "accuracy",
+        cv: Any = None,
+        n_jobs: int | None = None,
+        solver: str | Solver = "auto",
+        beta: float | None = None,
+        surrogate: Any = "sigmoid",
+        loss: Any = "logistic",
+        domain: Domain | None = None,
+        fit_intercept: bool = True,
+        sensitive_columns: Any = None,
+        use_sensitive: bool = False,
+        combine: str = "intersection",
+        group_interactions: bool = False,
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        random_state: Any = None,
+        verbose: int = 0,
+    ):
+        self.constraint = constraint
+        self.kappas = kappas
+        self.n_kappas = n_kappas
+        self.alphas = alphas
+        self.max_gap = max_gap
+        self.refit = refit
+        self.cv = cv
+        self.n_jobs = n_jobs
+        self.solver = solver
+        self.beta = beta
+        self.surrogate = surrogate
+        self.loss = loss
+        self.domain = domain
+        self.fit_intercept = fit_intercept
+        self.sensitive_columns = sensitive_columns
+        self.use_sensitive = use_sensitive
+        self.combine = combine
+        self.group_interactions = group_interactions
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> Self:
+        """Choose kappa and alpha, and fit them to all rows.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples,)
+            The labels, of two classes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows, in fits and in measures alike.
+        sensitive_features : array-like or DataFrame or None, default=None
+            The groups; see :meth:`FairLogisticClassifier.fit`.
+
+        Returns
+        -------
+        self : FairLogisticClassifierCV
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not valid.
+        """
+        rule = self._rule()
+        base, alphas = self._base(), self._alphas()
+        rows = (X, y, sample_weight, sensitive_features)
+        whole = follow(base, rows, kappas=self.kappas, n_kappas=self.n_kappas)
+        self.kappas_ = whole.kappas
+        rows = tuple(indexable(X, column_or_1d(y), sample_weight, sensitive_features))
+        folds = list(self._folds(*rows[:2]))
+        self.n_splits_ = len(folds)
+        measured = Parallel(n_jobs=self.n_jobs)(
+            delayed(_measure)(clone(base).set_params(alpha=alpha), rows, self.kappas_, train, test)
+            for alpha, (train, test) in product(alphas, folds)
+        )
+        self.cv_results_ = _results(alphas, self.kappas_, measured, len(folds))
+        self.best_index_ = int(rule(self.cv_results_))
+        best = self.cv_results_["params"][self.best_index_]
+        self.kappa_, self.alpha_ = best["kappa"], best["alpha"]
+        self.best_estimator_ = clone(base).set_params(**best)
+        self.best_estimator_.fit(X, y, sample_weight, sensitive_features=sensitive_features)
+        for name, value in vars(self.best_estimator_).items():
+            if name.endswith("_") and not name.startswith("_"):
+                setattr(self, name, value)
+        return self
+
+    def _rule(self) -> Callable[[dict[str, Any]], int]:
+        """Return what chooses."""
+        if not (is_number(self.max_gap, Real) and self.max_gap >= 0.0):
+            raise ValueError(f"max_gap must be a number >= 0; got {self.max_gap!r}.")
+        if callable(self.refit):
+            return self.refit
+        if self.refit not in RULES:
+            raise ValueError(
+                f"refit must be one of {', '.join(map(repr, RULES))} or a callable; "
+                f"got {self.refit!r}."
+            )
+        choose = RULES[self.refit]
+        return lambda results: choose(results, self.max_gap)
+
+    def _base(self) -> FairLogisticClassifier:
+        """Return the estimator that is fitted."""
+        own = self.get_params(deep=False)
+        return clone(FairLogisticClassifier(**{k: own[k] for k in own if k not in _OWN}))
+
+    def _alphas(self) -> list[Any]:
+        """Return the candidates for alpha."""
+        try:
+            alphas = list(self.alphas)
+        except TypeError:
+            alphas = []
+        if not alphas:
+            raise ValueError(f"alphas must be a sequence of numbers; got {self.alphas!r}.")
+        return alphas
+
+    def _folds(self, X: Any, y: Any) -> Any:
+        """Return the rows to train on and the rows to measure on."""
+        cv = self.cv
+        if (cv is None or is_number(cv, int)) and self.random_state is not None:
+            cv = StratifiedKFold(cv or 5, shuffle=True, random_state=self.random_state)
+        return check_cv(cv, y, classifier=True).split(X, y)
+
+
+def _measure(
+    base: FairLogisticClassifier, rows: tuple[Any, ...], kappas: Array, train: Array, test: Array
+) -> tuple[dict[str, Array], int]:
+    """Return what the points of a fold's path are worth, and how many did not converge."""
+    inside, outside = (
+        [None if part is None else _safe_indexing(part, some) for part in rows]
+        for some in (train, test)
+    )
+    path = follow(base, inside, kappas=kappas, held_out=outside)
+    measures = {name: path.validation[key] for name, key in _MEASURES.items()}
+    return measures, int((path.statuses != "converged").sum())
+
+
+def _results(
+    alphas: list[Any], kappas: Array, measured: list[tuple[dict[str, Array], int]], n_splits: int
+) -> dict[str, Any]:
+    """Return the measures in scikit-learn's format."""
+    params = [{"kappa": float(k), "alpha": a} for a, k in product(alphas, kappas)]
+    results: dict[str, Any] = {
+        "params": params,
+        "param_kappa": np.ma.array([one["kappa"] for one in params]),
+        "param_alpha": np.ma.array([one["alpha"] for one in params]),
+    }
+    for name in _MEASURES:
+        values = np.array([one[name] for one, _ in measured])
+        by_fold = values.reshape(len(alphas), n_splits, len(kappas)).transpose(1, 0, 2)
+        splits = by_fold.reshape(n_splits, len(params))
+        results |= {f"split{k}_test_{name}": one for k, one in enumerate(splits)}
+        mean = splits.mean(axis=0)
+        results[f"mean_test_{name}"] = mean
+        results[f"std_test_{name}"] = splits.std(axis=0)
+        worse = -mean if name == "accuracy" else mean
+        results[f"rank_test_{name}"] = rankdata(worse, method="min").astype(np.int32)
+    _warn_of_failures(sum(failed for _, failed in measured), n_splits * len(params))
+    return results
+
+
+def _warn_of_failures(failed: int, n_points: int) -> None:
+    """Warn once about all folds."""
+    if failed:
+        warnings.warn(
+            f"{failed} of the {n_points} points of the paths did not converge; they were measured "
+            "as they are. Raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

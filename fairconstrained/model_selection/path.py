@@ -1,0 +1,132 @@
+"""What following a path of tolerances returns: the models, and what they are worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from sklearn.pipeline import Pipeline
+
+from fairconstrained.estimators.linear.base import FairLinearClassifier
+from fairconstrained.utils.typing import Array
+
+
+@dataclass(eq=False)
+class FairnessPath:
+    r"""Models along a range of tolerances: what :func:`fairness_path` returns.
+
+    Attributes
+    ----------
+    kappas : ndarray of shape (n_kappas,)
+        The tolerances, in falling order.
+    estimators : list of FairLinearClassifier
+        A fitted estimator for each: of a pipeline its last step.
+    coefs : ndarray of shape (n_kappas, n_features), or (n_kappas, n_groups, n_features)
+        Their coefficients; a row per group with `group_interactions`.
+    intercepts : ndarray of shape (n_kappas,) or (n_kappas, n_groups)
+        Their intercepts.
+    objectives : ndarray of shape (n_kappas,)
+        Mean loss plus penalty.
+    gaps, decision_gaps : ndarray of shape (n_kappas,)
+        The largest gap on the training rows, of the surrogate and of the decisions.
+    violations, kkt_residuals : ndarray of shape (n_kappas,)
+        The certificates.
+    statuses : ndarray of str of shape (n_kappas,)
+        How the runs ended: "converged" where the certificate holds.
+    multipliers : ndarray of shape (n_kappas, n_constraints)
+        The Lagrange multipliers.
+    data_passes : ndarray of shape (n_kappas,)
+        What each point cost. The first entry has the unconstrained model as well.
+    train_accuracy : ndarray of shape (n_kappas,)
+        The share of the training rows that is decided right.
+    validation : dict of str to ndarray of shape (n_kappas,)
+        With validation rows "val_accuracy", "val_loss" (the mean loss), "val_gap" (of the
+        surrogate) and "val_decision_gap"; else empty.
+    pipeline : Pipeline or None
+        If the path was one of a pipeline: the pipeline, with all steps but the last one fitted.
+    """
+
+    kappas: Array
+    estimators: list[FairLinearClassifier] = field(repr=False)
+    data_passes: Array = field(repr=False)
+    train_accuracy: Array = field(repr=False)
+    validation: dict[str, Array] = field(default_factory=dict, repr=False)
+    pipeline: Pipeline | None = field(default=None, repr=False)
+
+    def _each(self, name: str) -> Array:
+        return np.array([getattr(one, name) for one in self.estimators])
+
+    @property
+    def coefs(self) -> Array:
+        """The coefficients."""
+        coefs = self._each("coef_")
+        return coefs[:, 0] if coefs.shape[1] == 1 else coefs
+
+    @property
+    def intercepts(self) -> Array:
+        """The intercepts."""
+        intercepts = self._each("intercept_")
+        return intercepts[:, 0] if intercepts.shape[1] == 1 else intercepts
+
+    @property
+    def objectives(self) -> Array:
+        """Mean loss plus penalty."""
+        return self._each("objective_")
+
+    @property
+    def gaps(self) -> Array:
+        """The largest gaps of the surrogate."""
+        return self._each("gap_")
+
+    @property
+    def decision_gaps(self) -> Array:
+        """The largest gaps of the decisions."""
+        return self._each("decision_gap_")
+
+    @property
+    def violations(self) -> Array:
+        """The largest violations on scores."""
+        return self._each("violation_")
+
+    @property
+    def kkt_residuals(self) -> Array:
+        """The KKT residuals."""
+        return self._each("kkt_residual_")
+
+    @property
+    def multipliers(self) -> Array:
+        """The multipliers."""
+        return self._each("multipliers_")
+
+    @property
+    def statuses(self) -> Array:
+        """How the runs ended."""
+        return np.array([one.result_.status.value for one in self.estimators])
+
+    def __len__(self) -> int:
+        """Return the number of points."""
+        return len(self.kappas)
+
+    def estimator_at(self, k: int) -> FairLinearClassifier | Pipeline:
+        """Return the fitted estimator or pipeline of point k, whose tolerance is ``kappas[k]``."""
+        if self.pipeline is None:
+            return self.estimators[k]
+        *before, (name, _) = self.pipeline.steps
+        return Pipeline([*before, (name, self.estimators[k])])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with a row for each point."""
+        columns = {
+            "kappa": self.kappas,
+            "objective": self.objectives,
+            "gap": self.gaps,
+            "decision_gap": self.decision_gaps,
+            "train_accuracy": self.train_accuracy,
+            **self.validation,
+            "status": self.statuses,
+            "violation": self.violations,
+            "kkt_residual": self.kkt_residuals,
+            "data_passes": self.data_passes,
+        }
+        return pd.DataFrame(columns)

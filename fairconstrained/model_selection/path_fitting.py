@@ -1,0 +1,281 @@
+"""The frontier of accuracy against fairness: a model for every tolerance, each from the last."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from fairconstrained.estimators.fit import Prepared, threads_that_pay
+from fairconstrained.estimators.linear.base import FairLinearClassifier
+from fairconstrained.exceptions import ConvergenceWarning
+from fairconstrained.model_selection.path import FairnessPath
+from fairconstrained.model_selection.problem_family import AnyTolerance
+from fairconstrained.model_selection.validation import Rows
+from fairconstrained.model_selection.validation import held_out as held_out_rows
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result
+from fairconstrained.solvers.base import Start
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import is_number
+
+_ORDER = 2  # of the polynomial in kappa that the next point is predicted with
+_LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
+
+
+def fairness_path(
+    estimator: FairLinearClassifier | Pipeline,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    sensitive_features: Any = None,
+    kappas: Any = None,
+    n_kappas: int = 30,
+    min_ratio: float = 0.01,
+    X_val: Any = None,
+    y_val: Any = None,
+    sample_weight_val: Any = None,
+    sensitive_features_val: Any = None,
+) -> FairnessPath:
+    r"""Fit an estimator for a range of tolerances, from the unconstrained model down.
+
+    Every point starts where a polynomial in kappa through the last points leads, in the weights and
+    in the multipliers, with what the solver has learned of the curvature, and has the certificate
+    of a fit of its own. Thirty points read the data about as often as three single fits.
+
+    Parameters
+    ----------
+    estimator : FairLogisticClassifier or FairHingeClassifier, or Pipeline that ends in one
+        What to fit; it is not changed, and its `kappa` does not matter. Constraints with a kappa of
+        their own keep it. A pipeline's other steps are fitted once, to X and y alone.
+    X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+        The features.
+    y : array-like of shape (n_samples,)
+        The labels.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        The weights of the rows.
+    sensitive_features : array-like or DataFrame or None, default=None
+        The groups, as in `fit`.
+    kappas : array-like of float or None, default=None
+        The tolerances; they are put into falling order. None takes `n_kappas` in geometric
+        progression from the largest at which the constraint binds, at most 1, to `min_ratio` times
+        it.
+    n_kappas : int, default=30
+        The number of points if `kappas` is None, at least 2.
+    min_ratio : float, default=0.01
+        The smallest kappa by the largest one if `kappas` is None, in (0, 1).
+    X_val, y_val, sample_weight_val, sensitive_features_val : array-like or None, default=None
+        Rows to measure accuracy, loss and gaps on, given as the training rows are.
+
+    Returns
+    -------
+    path : FairnessPath
+        The models and their measures.
+
+    Raises
+    ------
+    ValueError
+        If no constraint takes its kappa from the estimator, or an argument is not valid.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Once, if points did not converge.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, fairness_path
+    >>> from fairconstrained import make_biased_classification
+    >>> X, y, groups = make_biased_classification(2000, gap=0.3, random_state=0)
+    >>> path = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, n_kappas=5)
+    >>> set(path.statuses.tolist()), path.coefs.shape
+    ({'converged'}, (5, 10))
+    >>> bool(path.gaps[-1] < 0.01 < 0.1 < path.gaps[0])
+    True
+    >>> bool(path.estimator_at(-1).kappa == path.kappas[-1])
+    True
+    """
+    pipeline = None
+    if isinstance(estimator, Pipeline):
+        _check_followed(estimator[-1])
+        *before, last = clone(estimator).steps
+        if before:
+            fitted = Pipeline(before, memory=estimator.memory)
+            X = fitted.fit_transform(X, y)
+            X_val = None if X_val is None else fitted.transform(X_val)
+            before = fitted.steps
+        pipeline, estimator = Pipeline([*before, last]), last[1]
+    path = follow(
+        estimator, (X, y, sample_weight, sensitive_features), kappas=kappas, n_kappas=n_kappas,
+        min_ratio=min_ratio, held_out=(X_val, y_val, sample_weight_val, sensitive_features_val),
+    )  # fmt: skip
+    warn_unless_converged(path.statuses, path.kappas)
+    return replace(path, pipeline=pipeline)
+
+
+def warn_unless_converged(statuses: Array, kappas: Array) -> None:
+    """Warn once if points of a path did not converge.
+
+    Warns
+    -----
+    ConvergenceWarning
+        Says how many, at which kappas, and what to do.
+    """
+    failed = statuses != "converged"
+    if failed.any():
+        warnings.warn(
+            f"{failed.sum()} of the path's {len(kappas)} points did not converge "
+            f"({', '.join(sorted(set(statuses[failed])))}), at kappa = "
+            f"{', '.join(f'{kappa:.3g}' for kappa in kappas[failed])}: raise max_iter or tol, or "
+            "look at the statuses and leave these points out.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def follow(
+    estimator: FairLinearClassifier,
+    rows: Sequence[Any],
+    *,
+    kappas: Any = None,
+    n_kappas: int = 30,
+    min_ratio: float = 0.01,
+    held_out: Sequence[Any] = (None, None, None, None),
+) -> FairnessPath:
+    """Return the path without a warning; see :func:`fairness_path`.
+
+    Parameters
+    ----------
+    estimator, kappas, n_kappas, min_ratio
+        See :func:`fairness_path`.
+    rows, held_out : sequence
+        X, y, sample_weight and sensitive_features.
+    """
+    _check_followed(estimator)
+    base = clone(estimator).set_params(kappa=0.0)
+    prepared = base._prepare(*rows)
+    with threads_that_pay(prepared.data.X):
+        problems = AnyTolerance(prepared, base, _begin(prepared).w)
+        chosen = _grid(problems, kappas, n_kappas, min_ratio)
+        elsewhere = held_out_rows(prepared, base, *held_out)
+        points = list(_points(problems, chosen, elsewhere))
+    estimators, results, accuracy, measures = zip(*points, strict=True)
+    passes = np.array([result.data_passes for result in results])
+    passes[0] += prepared.unconstrained.result.data_passes
+    validation = {name: np.array([one[name] for one in measures]) for name in measures[0]}
+    return FairnessPath(chosen, list(estimators), passes, np.array(accuracy), validation)
+
+
+def _check_followed(estimator: Any) -> None:
+    """Check that the estimator has a tolerance to vary."""
+    if not isinstance(estimator, FairLinearClassifier):
+        raise TypeError(
+            "estimator must be a FairLogisticClassifier or a FairHingeClassifier, or a pipeline "
+            f"that ends in one; got {estimator!r}."
+        )
+    for name, wanted in (("goal", "accuracy"), ("enforce", "score")):
+        if getattr(estimator, name) != wanted:
+            raise ValueError(
+                f"a path varies the tolerance on scores: set {name}={wanted!r} (it is "
+                f"{getattr(estimator, name)!r})."
+            )
+    if estimator.constraint is None:
+        raise ValueError("constraint=None has no tolerance to vary: name a constraint.")
+
+
+def _grid(problems: AnyTolerance, kappas: Any, n_kappas: Any, min_ratio: Any) -> Array:
+    """Return the tolerances in falling order; at kappa = 0, violations are kappas that bind."""
+    follows, prepared = problems.follows, problems.prepared
+    if follows.size and not follows.any():  # without groups there is nothing to follow
+        raise ValueError(
+            f"constraint={problems.base.constraint!r} does not take its tolerance from the "
+            "estimator: leave kappa at None in the constraint whose tolerance is to vary."
+        )
+    if kappas is not None:
+        given = np.unique(np.asarray(kappas, dtype=float))[::-1]
+        if given.ndim != 1 or not given.size or not np.all((given >= 0) & np.isfinite(given)):
+            raise ValueError(f"kappas must be numbers >= 0, at least one; got {kappas!r}.")
+        return given
+    if not (is_number(n_kappas, Integral) and n_kappas >= 2):
+        raise ValueError(f"n_kappas must be an integer >= 2; got {n_kappas!r}.")
+    if not (is_number(min_ratio, Real) and 0.0 < min_ratio < 1.0):
+        raise ValueError(f"min_ratio must be a number between 0 and 1; got {min_ratio!r}.")
+    free = prepared.problem.at(_begin(prepared).w)
+    most = float(free.constraints[follows].max(initial=0.0))
+    return np.geomspace(1.0, min_ratio, n_kappas) * np.clip(most, _LEAST, 1.0)
+
+
+def _begin(prepared: Prepared) -> Start:
+    """Return the unconstrained model as a start."""
+    result = prepared.unconstrained.result
+    w = prepared.problem.start()
+    w[: result.w.size] = result.w
+    return Start(w, None, result.state)
+
+
+def _points(
+    problems: AnyTolerance, kappas: Array, elsewhere: Rows | None
+) -> Iterator[tuple[FairLinearClassifier, Result, float, dict[str, float]]]:
+    """Yield the fitted estimator, the result, and what they are worth, for every tolerance."""
+    prepared, base, data = problems.prepared, problems.base, problems.prepared.data
+    start, solver = _begin(prepared), base._solver(prepared.problem)
+    if type(solver) is not type(prepared.unconstrained.result.solver):
+        start = replace(start, state={})
+    solved: deque[tuple[float, Result]] = deque(maxlen=_ORDER + 1)
+    for kappa in kappas:
+        fitted = copy(base)
+        fitted.kappa = float(kappa)
+        problem = problems.at(fitted.kappa)
+        warm = _fitting(_predicted(solved, kappa) or start, problem, prepared.model)
+        result = solver.minimize(problem, warm=warm, random_state=base.random_state)
+        solved.append((kappa, result))
+        fitted._store_result(result)
+        fitted._store(problem, prepared.model, data, prepared.layout)
+        here = Rows(problem.uncounted(), data)
+        measures = {} if elsewhere is None else elsewhere.measured(result.w)
+        yield fitted, result, here.accuracy(result.w), measures
+
+
+def _fitting(warm: Start | Result, problem: Problem, model: LinearModel) -> Start | Result:
+    """Return the warm start; its coefficients alone if the terms' own variables are others."""
+    if warm.w.size == problem.n_variables:
+        return warm
+    w = problem.start()
+    w[: model.n_parameters] = warm.w[: model.n_parameters]
+    return Start(w)
+
+
+def _predicted(solved: Sequence[tuple[float, Result]], kappa: float) -> Start | Result | None:
+    """Return where the next point is expected: a polynomial through the last ones.
+
+    Only points with the same active constraints are on one smooth branch.
+    """
+    if not solved:
+        return None
+    last = solved[-1][1]
+    active = last.multipliers > 0
+    known: list[tuple[float, Result]] = []
+    for at, result in reversed(solved):
+        if not (result.converged and np.array_equal(result.multipliers > 0, active)):
+            break
+        known.append((at, result))
+    if len(known) < 2:
+        return last
+    nodes = np.array([at for at, _ in known])
+    weights = [
+        np.prod((kappa - np.delete(nodes, k)) / (nodes[k] - np.delete(nodes, k)))
+        for k in range(len(nodes))
+    ]
+    w = np.array(weights) @ np.stack([one.w for _, one in known])
+    multipliers = np.array(weights) @ np.stack([one.multipliers for _, one in known])
+    return Start(w, np.maximum(multipliers, 0.0), last.state)

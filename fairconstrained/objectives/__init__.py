@@ -1,0 +1,49 @@
+"""Objectives: what an estimator minimises, mean losses and losses of pairs.
+
+A function of one margin belongs in ``functions``; its mean over rows or pairs belongs here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fairconstrained.functions.losses import LOSSES, Loss
+from fairconstrained.objectives.base import MeanLoss, Objective
+from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
+from fairconstrained.utils.registry import resolve
+
+__all__ = ["OBJECTIVES", "MeanLoss", "Objective", "PairwiseLoss", "PartialAUC", "resolve_objective"]
+
+
+def _mean(loss: type[Loss]) -> Callable[[], Objective]:
+    return lambda: MeanLoss(loss())
+
+
+OBJECTIVES: dict[str, Callable[[], Objective]] = {
+    **{name: _mean(loss) for name, loss in LOSSES.items()},
+    "auc": PairwiseLoss,
+    "partial_auc": PartialAUC,
+}
+
+
+def resolve_objective(argument: str, value: Any) -> Objective:
+    """Return the objective that a user has named or passed; a loss is averaged over all rows.
+
+    Parameters
+    ----------
+    argument : str
+        The argument's name, for messages.
+    value : str, Loss or Objective
+        What the user passed.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown; the message lists the valid ones.
+    TypeError
+        If the value is neither a name nor an instance.
+    """
+    if isinstance(value, Loss):
+        return MeanLoss(value)
+    return resolve(argument, value, OBJECTIVES, Objective)

@@ -1,0 +1,57 @@
+"""What an estimator minimises."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from sklearn.base import BaseEstimator
+
+from fairconstrained.functions.losses import Loss
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.cell_means import average
+from fairconstrained.utils.typing import Array
+
+
+class Objective(ABC):
+    """What an estimator minimises: hyperparameters, and a way to bind them to data."""
+
+    @abstractmethod
+    def bind(self, y: Array, sample_weight: Array) -> Term:
+        """Return the term, with one output, that is small where the scores suit the labels.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            The labels, -1 or +1.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+        """
+
+
+class MeanLoss(BaseEstimator, Objective):
+    r"""The weighted mean of a loss over all rows.
+
+    .. math::
+        f(s) = \frac{\sum_i v_i\, \ell(y_i s_i)}{\sum_i v_i}
+
+    Parameters
+    ----------
+    loss : Loss
+        The loss :math:`\ell`, a function of the margin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions import Hinge
+    >>> from fairconstrained.objectives import MeanLoss
+    >>> y, scores = np.array([-1.0, 1.0]), np.array([0.0, 0.5])
+    >>> MeanLoss(Hinge()).bind(y, np.ones(2)).value(scores)
+    array([0.75])
+    """
+
+    def __init__(self, loss: Loss):
+        self.loss = loss
+
+    def bind(self, y: Array, sample_weight: Array) -> Term:
+        """Return the term with the mean of the loss."""
+        return average(self.loss, y, sample_weight)

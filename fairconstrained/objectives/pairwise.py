@@ -1,0 +1,178 @@
+"""Objectives of pairs: the area under the ROC curve, all of it or a range of false positives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from fairconstrained.functions.losses import LOSSES, Hinge, Loss, Quadratic, SquaredHinge
+from fairconstrained.objectives.base import Objective
+from fairconstrained.terms._ranked_sums import MAX_PAIRS
+from fairconstrained.terms.cell_means import cell_matrix
+from fairconstrained.terms.pairs import PairMeans, PairTerm, QuadraticPairs
+from fairconstrained.terms.top_pairs import TopPairs
+from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_ranks
+
+
+def _by_label(y: Array, sample_weight: Array) -> Any:
+    """Return the cells of the negative and of the positive rows.
+
+    Raises
+    ------
+    ValueError
+        If one of them is empty.
+    """
+    counts = np.bincount((y > 0).astype(int), minlength=2)
+    if not counts.all():
+        raise ValueError(
+            f"An AUC objective needs rows of both classes; got {counts[0]} negative and "
+            f"{counts[1]} positive ones."
+        )
+    return cell_matrix((y > 0).astype(int), sample_weight, 2)
+
+
+class PairwiseLoss(BaseEstimator, Objective):
+    r"""The AUC loss: the mean of a loss over all pairs of a positive and a negative row.
+
+    .. math::
+        f(s) = \frac{\sum_{i: y_i = 1} \sum_{j: y_j = -1} v_i v_j\, \ell(s_i - s_j)}
+        {\sum_{i: y_i = 1} v_i \sum_{j: y_j = -1} v_j}
+
+    It says how well scores rank. Adding a number to all scores changes nothing, so that **the
+    intercept is not determined by it**: it stays where it starts unless a constraint moves it.
+    With features centred, as the estimators have them when the domain is the whole space, that is
+    the value at which the scores of the training rows have mean zero: `predict` then decides for
+    those above the mean, and `predict_proba` is not calibrated. Use the scores, or choose a
+    threshold afterwards (:class:`sklearn.model_selection.TunedThresholdClassifierCV`).
+
+    Parameters
+    ----------
+    loss : {"quadratic", "squared_hinge", "hinge", "logistic"} or Loss, default="quadratic"
+        The loss of a pair's difference. The quadratic one costs O(n), by moments. The hinge and the
+        squared hinge are exact in O(n log n), by sorting. Any other is exact up to `max_pairs`
+        pairs and estimated from that many beyond.
+    max_pairs : int, default=65536
+        The most pairs that are formed for a loss without an exact method. A sample of them is
+        drawn once, the same in every evaluation: the objective stays convex and smooth. Batches
+        small enough to form all their pairs are unbiased for the mean over all pairs.
+
+    References
+    ----------
+    IDCA, equation (48); for the sample S. Clemencon, I. Colin, A. Bellet, JMLR 17 (2016).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.objectives.pairwise import PairwiseLoss
+    >>> y, scores = np.array([1, 1, -1]), np.array([0.0, 2.0, 0.5])
+    >>> PairwiseLoss("hinge").bind(y, np.ones(3)).value(scores)
+    array([0.75])
+    >>> PairwiseLoss().bind(y, np.ones(3)).value(scores)
+    array([0.625])
+    """
+
+    def __init__(self, loss: Any = "quadratic", *, max_pairs: int = MAX_PAIRS):
+        self.loss = loss
+        self.max_pairs = max_pairs
+
+    def bind(self, y: Array, sample_weight: Array) -> PairTerm:
+        """Return the term with the mean over pairs.
+
+        Raises
+        ------
+        ValueError
+            If a class has no rows, the loss's name is unknown, or `max_pairs` is not positive.
+        """
+        loss = resolve("loss", self.loss, LOSSES, Loss)
+        if not isinstance(self.max_pairs, Integral) or self.max_pairs < 1:
+            raise ValueError(f"max_pairs must be an integer >= 1; got {self.max_pairs!r}.")
+        one, none, names = np.ones((1, 1)), np.zeros(1), ("AUC loss",)
+        cells, positive_first = _by_label(y, sample_weight), np.array([[1, 0]])
+        if isinstance(loss, Quadratic):  # (1 - s_i + s_j)^2 / 2 : the negative comes first
+            return QuadraticPairs(cells, positive_first[:, ::-1], one, none, names)
+        pairs = PairMeans(cells, positive_first, one, none, names, function=loss)
+        return replace(pairs, max_pairs=int(self.max_pairs))
+
+
+class PartialAUC(BaseEstimator, Objective):
+    r"""The partial AUC loss: pairs whose negative ranks between two levels among the negatives.
+
+    With :math:`u_j(\beta)` the weight of negative j that is among the highest-scored share
+    :math:`\beta` of the negatives (all of it, none, or a part for the one on the boundary; the
+    weights of the negatives sum to one) and :math:`L_j = \sum_i a_i\, \ell(s_i - s_j)`,
+
+    .. math::
+        f(s) = \frac{T_\beta - T_\alpha}{\beta - \alpha}, \qquad
+        T_\beta(s) = \sum_j u_j(\beta)\, L_j
+        = \max\Big\{\sum_j u_j L_j : 0 \le u_j \le b_j,\ \sum_j u_j = \beta\Big\}.
+
+    Where :math:`\beta n_-` and :math:`\alpha n_-` are whole numbers and weights are equal, this is
+    IDCA's formula, which rounds them up otherwise. The maximum is reached at the highest scores if
+    the loss does not increase; then both sums are convex and f is a difference of convex functions,
+    convex if :math:`\alpha = 0`. For a loss that increases again, like the quadratic one, they are
+    not even weakly convex (two negatives that change places far below a positive make a concave
+    kink), contrary to IDCA's example B.2: it is not accepted.
+
+    The intercept is not determined, as in :class:`PairwiseLoss`. Batches are consistent, not
+    unbiased: who is among the highest depends on all scores.
+
+    Parameters
+    ----------
+    ranks : tuple of two floats, default=(0.0, 0.3)
+        alpha and beta: the range of false positive rates, 0 <= alpha < beta <= 1.
+    loss : {"hinge", "squared_hinge"} or one of their instances, default="hinge"
+        The loss of a pair's difference; exact in O(n log n), by sorting. With the squared hinge and
+        alpha > 0 only the slow general solvers apply.
+
+    Notes
+    -----
+    Where no model puts the positives above most negatives of the range, the losses are least if all
+    scores are equal, and a fit ends there, slowly: widen the range.
+
+    References
+    ----------
+    IDCA, equation (50).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.objectives.pairwise import PartialAUC
+    >>> y, scores = np.array([1, -1, -1]), np.array([0.0, -2.0, 0.5])
+    >>> PartialAUC(ranks=(0.0, 0.5), loss="hinge").bind(y, np.ones(3)).value(scores)
+    array([1.5])
+    """
+
+    def __init__(self, ranks: tuple[float, float] = (0.0, 0.3), *, loss: Any = "hinge"):
+        self.ranks = ranks
+        self.loss = loss
+
+    def bind(self, y: Array, sample_weight: Array) -> TopPairs:
+        """Return the term.
+
+        Raises
+        ------
+        ValueError
+            If a class has no rows, or `ranks` are not two numbers 0 <= alpha < beta <= 1.
+        TypeError
+            If the loss is not one of those listed.
+        """
+        low, high = check_ranks(self.ranks)
+        loss = resolve("loss", self.loss, _EXACT, Loss)
+        if not isinstance(loss, tuple(_EXACT.values())):
+            raise TypeError(
+                f"PartialAUC: loss={self.loss!r} is not available. It must not increase with the "
+                "difference and be summed exactly over pairs: use 'squared_hinge' or 'hinge'."
+            )
+        levels = np.array([high, low] if low > 0 else [high])
+        combination = np.array([[1.0, -1.0]])[:, : len(levels)] / (high - low)
+        cells = _by_label(y, sample_weight)
+        return TopPairs(cells, loss, levels, combination, np.zeros(1), ("partial AUC loss",))
+
+
+_EXACT = {"squared_hinge": SquaredHinge, "hinge": Hinge}

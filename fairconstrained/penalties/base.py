@@ -1,0 +1,201 @@
+"""What a penalty is: a function of the weights themselves; and sums of penalties."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from fairconstrained.utils.typing import Array
+
+
+class Penalty(BaseEstimator, ABC):
+    """A function p(w) of the weights, added to the objective or to a constraint.
+
+    Attributes
+    ----------
+    smooth, convex : bool
+        Whether the gradient is continuous, whether the function is convex.
+    modulus : float
+        The largest m for which p(w) - m/2 |w|^2 is convex: positive for a strongly convex
+        penalty, negative for a weakly convex one.
+    """
+
+    smooth: bool = True
+    convex: bool = True
+
+    @property
+    def modulus(self) -> float:
+        """No curvature unless a subclass says otherwise."""
+        return 0.0
+
+    @abstractmethod
+    def value(self, w: Array) -> float:
+        """Return p(w)."""
+
+    @abstractmethod
+    def gradient(self, w: Array) -> Array:
+        """Return the gradient (an element of the subdifferential), of the shape of `w`."""
+
+    def convex_parts(self) -> tuple[Penalty, Penalty]:
+        """Return convex penalties (plus, minus) with p = plus - minus."""
+        if self.convex:
+            return self, Zero()
+        parabola = L2(max(-self.modulus, 0.0))
+        return ConvexSum([self, parabola]), parabola
+
+    def convexify(self, w: Array) -> Penalty:
+        """Return the convex majorant at `w`: the minus part replaced by its tangent there."""
+        plus, minus = self.convex_parts()
+        if isinstance(minus, Zero):
+            return plus
+        gradient = minus.gradient(w)
+        return Sum([plus, Linear(-gradient, float(gradient @ w) - minus.value(w))])
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether `smoothed` returns a smooth penalty."""
+        return self.smooth
+
+    def smoothed(self, width: float) -> Penalty:
+        """Return the penalty with its kinks rounded over `width`."""
+        return self
+
+    def subgradient_error(self, w: Array) -> float:
+        """Return the epsilon by which rounding moved the subgradient at `w`."""
+        return 0.0
+
+    def __add__(self, other: Penalty) -> Penalty:
+        """Return the sum of two penalties."""
+        terms = [p for p in (self, other) if not isinstance(p, Zero)]
+        return Sum(terms) if len(terms) > 1 else (terms[0] if terms else self)
+
+
+class Zero(Penalty):
+    """p(w) = 0."""
+
+    def value(self, w: Array) -> float:
+        """Return 0."""
+        return 0.0
+
+    def gradient(self, w: Array) -> Array:
+        """Return zeros."""
+        return np.zeros_like(w)
+
+
+class L2(Penalty):
+    r""":math:`p(w) = \tfrac{\alpha}{2} \|w\|_2^2`.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        The strength, >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties.base import L2
+    >>> L2(alpha=0.5).value(np.array([1.0, 2.0]))
+    1.25
+    """
+
+    def __init__(self, alpha: float = 1e-4):
+        self.alpha = alpha
+
+    @property
+    def modulus(self) -> float:
+        """The strength itself."""
+        return self.alpha
+
+    def value(self, w: Array) -> float:
+        """Return alpha / 2 |w|^2."""
+        return float(0.5 * self.alpha * (w @ w))
+
+    def gradient(self, w: Array) -> Array:
+        """Return alpha w."""
+        return self.alpha * w
+
+
+class Linear(Penalty):
+    """p(w) = <direction, w> + offset.
+
+    Parameters
+    ----------
+    direction : ndarray of shape (n_variables,)
+        The slope.
+    offset : float, default=0.0
+        The value at 0.
+    """
+
+    def __init__(self, direction: Array, offset: float = 0.0):
+        self.direction = direction
+        self.offset = offset
+
+    def value(self, w: Array) -> float:
+        """Return the value of the affine function."""
+        return float(self.direction @ w) + self.offset
+
+    def gradient(self, w: Array) -> Array:
+        """Return the direction."""
+        return self.direction
+
+
+class Sum(Penalty):
+    """The sum of penalties.
+
+    Parameters
+    ----------
+    terms : list of Penalty
+        The summands.
+    """
+
+    def __init__(self, terms: list[Penalty]):
+        self.terms = terms
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether every summand is."""
+        return all(term.smooth for term in self.terms)
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether every summand is (sufficient, not necessary)."""
+        return all(term.convex for term in self.terms)
+
+    @property
+    def modulus(self) -> float:
+        """The sum of the summands' moduli."""
+        return sum(term.modulus for term in self.terms)
+
+    def value(self, w: Array) -> float:
+        """Return the sum of the values."""
+        return sum(term.value(w) for term in self.terms)
+
+    def gradient(self, w: Array) -> Array:
+        """Return the sum of the gradients."""
+        return np.sum([term.gradient(w) for term in self.terms], axis=0)
+
+    def convex_parts(self) -> tuple[Penalty, Penalty]:
+        """Return the sums of the plus and of the minus parts."""
+        plus, minus = zip(*(term.convex_parts() for term in self.terms), strict=True)
+        return Sum(list(plus)), sum(minus, start=Zero())
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether every summand is."""
+        return all(term.smoothable for term in self.terms)
+
+    def smoothed(self, width: float) -> Penalty:
+        """Return the sum of the rounded summands."""
+        return type(self)([term.smoothed(width) for term in self.terms])
+
+    def subgradient_error(self, w: Array) -> float:
+        """Return the sum of the subgradient error."""
+        return sum(term.subgradient_error(w) for term in self.terms)
+
+
+class ConvexSum(Sum):
+    """A sum that is convex though a summand is not: made by `Penalty.convex_parts`."""
+
+    convex = True

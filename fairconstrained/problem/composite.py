@@ -1,0 +1,104 @@
+"""Composite functions: a term of a model's scores plus a penalty on the weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from fairconstrained.penalties.base import Penalty, Zero
+from fairconstrained.terms.base import Term
+from fairconstrained.utils.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class CompositeFunction:
+    r"""The functions :math:`c(w) = \mathrm{term}(\mathrm{model}(w), w_{aux}) + p(w)`.
+
+    The objective is a part with one output; every constraint is a part, on rows of its own if its
+    model has others than the objective's.
+
+    Parameters
+    ----------
+    model : LinearModel or None
+        Turns weights into scores; None for a part that is a penalty alone.
+    term : Term or None
+        Turns scores into outputs; None for a part that is a penalty alone (one output).
+    penalty : Penalty
+        A function of all the variables, added to every output.
+    auxiliary : slice
+        Where the term's own variables are among all.
+    """
+
+    model: Any
+    term: Term | None
+    penalty: Penalty = field(default_factory=Zero)
+    auxiliary: slice = field(default_factory=lambda: slice(0, 0))
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of functions."""
+        return 1 if self.term is None else self.term.n_outputs
+
+    @property
+    def smooth(self) -> bool:
+        """Whether term and penalty are."""
+        return self.penalty.smooth and (self.term is None or self.term.smooth)
+
+    @property
+    def convex(self) -> bool:
+        """Whether term and penalty are (sufficient, not necessary)."""
+        return self.penalty.convex and (self.term is None or self.term.convex)
+
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether `convexify` can be called: the convex parts are known and scores are linear."""
+        if self.term is None:
+            return True
+        try:
+            self.term.convex_parts()
+        except ValueError:
+            return False
+        return bool(self.model.linear)
+
+    def add(self, penalty: Penalty) -> CompositeFunction:
+        """Return the part with one more penalty."""
+        return replace(self, penalty=self.penalty + penalty)
+
+    def shifted(self, shift: Array) -> CompositeFunction:
+        """Return the part with other tolerances, see :meth:`Term.shifted`."""
+        assert self.term is not None, "a penalty alone has no tolerance"
+        return replace(self, term=self.term.shifted(shift))
+
+    def zero_one(self) -> CompositeFunction:
+        """Return the part with the indicator in place of the surrogate."""
+        return self if self.term is None else replace(self, term=self.term.zero_one())
+
+    def convexify(self, w: Array, scores: Array | None) -> CompositeFunction:
+        """Return the convex majorant at `w`."""
+        penalty = self.penalty.convexify(w)
+        if self.term is None or scores is None:
+            return replace(self, penalty=penalty)
+        if not self.model.linear:
+            raise ValueError("convexify needs a model whose scores are linear in the weights.")
+        return replace(self, term=self.term.convexify(scores, w[self.auxiliary]), penalty=penalty)
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether term and penalty are."""
+        return self.penalty.smoothable and (self.term is None or self.term.smoothable)
+
+    def smoothed(self, width: float) -> CompositeFunction:
+        """Return the part with its kinks rounded over `width`."""
+        term = None if self.term is None else self.term.smoothed(width)
+        return replace(self, term=term, penalty=self.penalty.smoothed(width))
+
+    def modulus(self) -> float:
+        """Return a lower bound on the curvature: negative if weakly convex, -inf if not even so."""
+        if self.term is None:
+            return self.penalty.modulus
+        bend = self.term.weak_curvature()
+        if not np.all(np.isfinite(bend)):
+            return -np.inf
+        return self.penalty.modulus - self.model.curvature(bend)

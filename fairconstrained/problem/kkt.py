@@ -1,0 +1,221 @@
+"""Certificates: how far a point is from optimal, whatever solver it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize, nnls
+
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.utils.typing import Array
+
+_SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity
+_WIDTHS = 0.05 * 0.3 ** np.arange(12)
+_TRIED = 4  # of these, once they are narrow enough: solvers meet kinks at one scale or another
+
+
+@dataclass(frozen=True)
+class KKT:
+    r"""The optimality conditions of Karush, Kuhn and Tucker at a point with its multipliers.
+
+    Attributes
+    ----------
+    stationarity : float
+        :math:`\operatorname{dist}(-\nabla f(w) - \sum_j \lambda_j \nabla g_j(w), N_W(w))`.
+    complementarity : float
+        :math:`\sum_j \lambda_j |g_j(w)|`, which bounds what the objective owes to constraints
+        that are met too well or not well enough.
+    violation : float
+        :math:`\max\{0, \max_j g_j(w)\}`.
+    """
+
+    stationarity: float
+    complementarity: float
+    violation: float
+
+    @classmethod
+    def of(cls, at: Evaluation, multipliers: Array, *, rounded: Evaluation | None = None) -> KKT:
+        r"""Return the conditions at an evaluation.
+
+        Parameters
+        ----------
+        at : Evaluation
+            The problem at the point.
+        multipliers : ndarray of shape (n_constraints,)
+            lambda >= 0.
+        rounded : Evaluation or None, default=None
+            The problem with its kinks rounded, at the same point. Its gradient is an
+            :math:`\epsilon`-subgradient of the problem's Lagrangian and is taken in place of the
+            one that happens to be chosen on the kinks; epsilon counts as complementarity, which it
+            is once every max{} is written as constraints on a variable of its own.
+        """
+        gradient = (rounded or at).gradient(multipliers)
+        residual = at.problem.domain.normal_cone_residual(at.w, gradient)
+        complementarity = float(multipliers @ np.abs(at.constraints))
+        complementarity += 0.0 if rounded is None else rounded.subgradient_error(multipliers)
+        return cls(float(np.linalg.norm(residual)), complementarity, at.violation)
+
+    @property
+    def residual(self) -> float:
+        """The larger one of stationarity and complementarity."""
+        return max(self.stationarity, self.complementarity)
+
+    def holds(self, tol: float) -> bool:
+        """Return whether the point is optimal to a tolerance.
+
+        Violation and complementarity are held to a third of it: multipliers are of the order of
+        one and losses of a third, so the objective is then right to the tolerance, relatively.
+        """
+        return self.stationarity <= tol and max(self.complementarity, self.violation) <= tol / 3.0
+
+
+def certify(
+    at: Evaluation,
+    multipliers: Array | None,
+    tol: float,
+    *,
+    rounded: Evaluation | None = None,
+) -> tuple[Array, KKT]:
+    """Return multipliers and the optimality conditions at a point, on kinks the better ones.
+
+    On a kink every subgradient is as good as any other, and the one that an evaluation happens to
+    give says little. Where the problem can be smoothed, that of the problem with its kinks rounded
+    is looked at as well, rounded as widely as a part of the tolerance allows.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+    multipliers : ndarray of shape (n_constraints,) or None
+        The multipliers; None has them estimated.
+    tol : float
+        The tolerance to which the point is to be judged.
+    rounded : Evaluation or None, default=None
+        The rounded problem at the point, if the solver had one.
+    """
+    if not np.all(np.isfinite([at.objective, at.violation])):
+        return np.zeros(at.problem.n_constraints), KKT(np.nan, np.nan, at.violation)
+    candidates: Iterable[Evaluation]
+    candidates = [rounded] if rounded is not None else _roundings(at, multipliers, _SHARE * tol)
+    best = None
+    for one in (None, *candidates):
+        own = estimate_multipliers(one or at) if multipliers is None else multipliers
+        found = own, KKT.of(at, own, rounded=one)
+        if best is None or found[1].residual < best[1].residual:
+            best = found
+        if best[1].holds(tol):
+            break
+    assert best is not None
+    return best
+
+
+def _roundings(at: Evaluation, multipliers: Array | None, slack: float) -> Iterator[Evaluation]:
+    """Yield the problem rounded so that its gradients are `slack`-subgradients, none if smooth."""
+    problem = at.problem
+    if problem.smooth or not problem.smoothable:
+        return
+    problem = problem.uncounted()
+    weights = np.ones(problem.n_constraints) if multipliers is None else multipliers
+    narrow_enough = 0
+    for width in _WIDTHS:
+        found = problem.smoothed(width).at(at.w)
+        if narrow_enough or found.subgradient_error(weights) <= slack:
+            narrow_enough += 1
+            yield found
+        if narrow_enough == _TRIED:
+            return
+
+
+def kkt_residual(at: Evaluation, multipliers: Array) -> float:
+    r"""Return the KKT residual of a point with its multipliers.
+
+    .. math::
+        \max\Big\{\operatorname{dist}\big(-\nabla f(w) - \sum_j \lambda_j \nabla g_j(w),
+        N_W(w)\big),\ \sum_j \lambda_j |g_j(w)| \Big\},
+
+    the Euclidean distance from stationarity and the failure of complementarity; the violation is
+    reported on its own.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+    multipliers : ndarray of shape (n_constraints,)
+        lambda >= 0.
+
+    References
+    ----------
+    METHODS.md section 5, "Measures of a solution".
+    """
+    return KKT.of(at, multipliers).residual
+
+
+def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
+    r"""Return the multipliers that make the KKT residual at a point smallest.
+
+    They minimise :math:`\operatorname{dist}(-\nabla f(w) - \sum_j \lambda_j \nabla g_j(w),
+    N_W(w))` over the constraints with :math:`g_j \ge -` `active`; the others get zero. Away from
+    the boundary of W this is non-negative least squares; on it, it is where the search starts.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+    active : float, default=1e-3
+        How near its bound a constraint must be to get a multiplier.
+    """
+    multipliers = np.zeros(at.problem.n_constraints)
+    near = np.flatnonzero(at.constraints >= -active)
+    if near.size == 0:
+        return multipliers
+    unit = np.eye(at.problem.n_constraints)
+    columns = np.column_stack([at.gradient(unit[j], objective=0.0) for j in near])
+    gradient = at.gradient()
+
+    def half_squared_distance(some: Array) -> tuple[float, Array]:
+        rest = at.problem.domain.normal_cone_residual(at.w, gradient + columns @ some)
+        return 0.5 * float(rest @ rest), columns.T @ rest
+
+    multipliers[near] = minimize(
+        half_squared_distance,
+        nnls(columns, -gradient)[0],
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * near.size,
+        options={"gtol": 1e-10, "ftol": 1e-15, "maxiter": 500},
+    ).x
+    return multipliers
+
+
+def violation_stationarity(at: Evaluation) -> float:
+    r"""Return how far the largest violation is from a stationary value: 0 where it cannot fall.
+
+    .. math::
+        \min_{\lambda \ge 0,\ \sum_j \lambda_j = 1}
+        \operatorname{dist}\Big(-\sum_j \lambda_j \nabla g_j(w), N_W(w)\Big),
+
+    over the constraints whose values are within a tenth of the largest one. At a point that
+    violates the constraints a small value says that the problem may have no solution.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+
+    References
+    ----------
+    IPC, Remark 1.
+    """
+    level = at.violation
+    near = np.flatnonzero(at.constraints >= 0.9 * level)
+    unit = np.eye(at.problem.n_constraints)
+    columns = np.column_stack([at.gradient(unit[j], objective=0.0) for j in near])
+    heavy = 1e3  # a row that holds the sum of the multipliers at one
+    rows = np.vstack([columns, np.full(near.size, heavy)])
+    weights = nnls(rows, np.append(np.zeros(len(at.w)), heavy))[0]
+    domain, slope = at.problem.domain, columns @ weights
+    residual = domain.normal_cone_residual(at.w, slope)
+    reach = at.w - domain.project(at.w - slope)  # small near the boundary as well as on it
+    return float(min(np.linalg.norm(residual), np.linalg.norm(reach)))

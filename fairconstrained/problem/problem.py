@@ -1,0 +1,314 @@
+"""Problem: what is minimised, and the problems that solvers make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fairconstrained.domains import Domain, WholeSpace
+from fairconstrained.domains import Leading as LeadingDomain
+from fairconstrained.penalties.base import Linear, Penalty
+from fairconstrained.penalties.separable import Leading as LeadingPenalty
+from fairconstrained.penalties.separable import Proximity
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.epigraph import EpigraphOrigin
+from fairconstrained.problem.evaluation import Evaluation, EvaluationCounter
+from fairconstrained.terms.base import joint_codes
+from fairconstrained.utils.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    r"""The problem :math:`\min_{w \in W} f(w)` subject to :math:`g_j(w) \le 0`.
+
+    Parameters
+    ----------
+    objective : CompositeFunction
+        f, with one output.
+    constraints : tuple of CompositeFunction
+        The parts whose outputs are g_1, ..., g_m.
+    domain : Domain
+        W.
+    n_variables : int or None
+        The number of variables; by default the model's parameters and what the terms own.
+    epigraph_of : EpigraphOrigin or None
+        For a problem that :meth:`epigraph` made with a bound: what it was made of.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import DemographicParity
+    >>> from fairconstrained.functions.losses import Logistic
+    >>> from fairconstrained.models.linear import LinearModel
+    >>> from fairconstrained.problem.composite import CompositeFunction
+    >>> from fairconstrained.problem.problem import Problem
+    >>> from fairconstrained.terms.cell_means import average
+    >>> X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([-1, 1, -1, 1])
+    >>> model, weight = LinearModel(X), np.ones(4)
+    >>> parity = DemographicParity(kappa=0.1).bind(y, np.array([0, 0, 1, 1]), weight)
+    >>> problem = Problem(
+    ...     CompositeFunction(model, average(Logistic(), y, weight)),
+    ...     (CompositeFunction(model, parity),),
+    ... )
+    >>> at = problem.at(np.zeros(2))
+    >>> round(at.objective, 4), at.constraints, at.violation
+    (0.6931, array([-0.1, -0.1]), 0.0)
+    """
+
+    objective: CompositeFunction
+    constraints: tuple[CompositeFunction, ...] = ()
+    domain: Domain = field(default_factory=WholeSpace)
+    n_variables: int = 0
+    counter: EvaluationCounter = field(default_factory=EvaluationCounter, repr=False)
+    epigraph_of: EpigraphOrigin | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """Count the variables when their number is not given."""
+        if not self.n_variables:
+            end = max(part.auxiliary.stop for part in self.parts)
+            owned = max(m.n_parameters for m in self.models)
+            object.__setattr__(self, "n_variables", max(end, owned))
+
+    @property
+    def parts(self) -> tuple[CompositeFunction, ...]:
+        """The objective, then the constraints."""
+        return (self.objective, *self.constraints)
+
+    @cached_property
+    def models(self) -> tuple[Any, ...]:
+        """The distinct models of the parts: each makes one pass per evaluation."""
+        models = {id(part.model): part.model for part in self.parts if part.model is not None}
+        return tuple(models.values())
+
+    @property
+    def n_rows(self) -> int:
+        """The rows that one pass over all the data reads."""
+        return sum(model.full_rows or model.n_rows for model in self.models)
+
+    @property
+    def n_constraints(self) -> int:
+        """The number m of constraints."""
+        return sum(part.n_outputs for part in self.constraints)
+
+    @property
+    def names(self) -> list[str]:
+        """What each constraint says."""
+        return [
+            name
+            for part in self.constraints
+            for name in (part.term.names if part.term else ("penalty",))
+        ]
+
+    @property
+    def passes(self) -> float:
+        """The data passes made so far: one means that every row was read once."""
+        return self.counter.rows / max(self.n_rows, 1)
+
+    @property
+    def smooth(self) -> bool:
+        """Whether all functions have continuous gradients."""
+        return all(part.smooth for part in self.parts)
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether all functions are smooth or say where their kinks are, as `smoothed` needs."""
+        return all(part.smoothable for part in self.parts)
+
+    @property
+    def convex(self) -> bool:
+        """Whether all functions are convex (sufficient, not necessary)."""
+        return all(part.convex for part in self.parts)
+
+    @property
+    def in_epigraph_form(self) -> bool:
+        """Whether this is the least unfairness for a loss, see :meth:`epigraph`."""
+        return self.epigraph_of is not None
+
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether all functions are known as differences of convex ones, as `convexify` needs."""
+        return all(part.difference_of_convex for part in self.parts)
+
+    @cached_property
+    def modulus(self) -> float:
+        """A lower bound on the curvature of all functions, by power iterations on the data."""
+        return min(part.modulus() for part in self.parts)
+
+    @property
+    def preconditioner(self) -> Array:
+        r"""The units in which the variables are of one size, shape (n_variables,).
+
+        The fourth root of one over the mean square of the feature: between the units of the
+        variables, in which penalties are round, and those in which losses are. On one-hot data
+        quasi-Newton methods need a third fewer evaluations in them.
+        """
+        squares = np.ones(self.n_variables)
+        for model in self.models:
+            squares[: model.n_parameters] = model.sizes
+        return (squares + 1e-3) ** -0.25
+
+    @property
+    def weakly_convex(self) -> bool:
+        """Whether a quadratic can make all functions convex."""
+        return all(part.term is None or part.term.weakly_convex for part in self.parts)
+
+    def start(self) -> Array:
+        """Return the point 0 of the domain, with the terms' own starts."""
+        w = np.zeros(self.n_variables)
+        for part in self.parts:
+            if part.term is not None and part.term.n_auxiliary:
+                w[part.auxiliary] = part.term.auxiliary_start
+        return self.domain.project(w)
+
+    def at(self, w: Array) -> Evaluation:
+        """Return the evaluation at `w`."""
+        return Evaluation(self, np.asarray(w, dtype=float))
+
+    def uncounted(self) -> Problem:
+        """Return the same problem with a counter of its own, for measurements that do not count."""
+        return replace(self, counter=EvaluationCounter(latest=self.counter.latest))
+
+    def with_constraints(self, constraints: Sequence[CompositeFunction]) -> Problem:
+        """Return the problem with other constraints."""
+        return replace(self, constraints=tuple(constraints), epigraph_of=None)
+
+    def shifted(self, shifts: Array) -> Problem:
+        """Return the problem with g_j + shift_j in place of g_j, and the same gaps and names.
+
+        Parameters
+        ----------
+        shifts : ndarray of shape (n_constraints,)
+            What tolerances shrink by.
+        """
+        ends = np.cumsum([part.n_outputs for part in self.constraints])[:-1]
+        split = zip(self.constraints, np.split(np.asarray(shifts), ends), strict=True)
+        return self.with_constraints([part.shifted(shift) for part, shift in split])
+
+    def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> Problem:
+        """Return the problem on batches, its statistics unbiased estimates of the full ones.
+
+        Parameters
+        ----------
+        *rows : ndarray of int
+            One batch for every model, in the order of `models`.
+        weights : sequence of ndarray or None, default=None
+            For every batch one over the expected number of draws of each row in it.
+
+        Raises
+        ------
+        ValueError
+            If the number of batches is not the number of models.
+        """
+        if len(rows) != len(self.models):
+            raise ValueError(f"batch: {len(self.models)} models need as many, got {len(rows)}.")
+        draws: Sequence[Array | None] = weights or [None] * len(rows)
+        drawn = {
+            id(model): (model.batch(chosen), chosen, weight)
+            for model, chosen, weight in zip(self.models, rows, draws, strict=True)
+        }
+
+        def take(part: CompositeFunction) -> CompositeFunction:
+            if part.term is None:
+                return part
+            model, chosen, weight = drawn[id(part.model)]
+            return replace(part, model=model, term=part.term.batch(chosen, weight))
+
+        return self._map(take)
+
+    def strata(self) -> list[Array]:
+        """Return, for every model, codes of the cells that each of its rows belongs to."""
+        return [
+            joint_codes(
+                [p.term.strata() for p in self.parts if p.term is not None and p.model is model]
+            )
+            for model in self.models
+        ]
+
+    def proximal(self, center: Array, rho: float) -> Problem:
+        r"""Return IPC's subproblem: :math:`\tfrac{\rho}{2}\|w - c\|^2` added to every function.
+
+        Parameters
+        ----------
+        center : ndarray of shape (n_variables,)
+            The centre c.
+        rho : float
+            The strength; the subproblem is strongly convex where it exceeds minus the modulus.
+
+        References
+        ----------
+        IPC, equation (4).
+        """
+        proximity = Proximity(center, rho)
+        problem = self._map(lambda part: part.add(proximity))
+        if "modulus" in self.__dict__:  # known already: what is added is known as well
+            problem.__dict__["modulus"] = self.modulus + rho
+        return problem
+
+    def convexify(self, w: Array) -> Problem:
+        """Return IDCA's convex problem at `w`, which majorises this one and touches it there.
+
+        References
+        ----------
+        IDCA, equation (21) and algorithm 1.
+        """
+        at = self.uncounted().at(w)
+        return self._map(lambda part: part.convexify(at.w, at.scores_of(part)))
+
+    def smoothed(self, width: float) -> Problem:
+        """Return the problem with all kinks rounded over `width`, smooth if it is `smoothable`.
+
+        Parameters
+        ----------
+        width : float
+            In the units of the scores for losses and surrogates, of the weights for penalties; see
+            :class:`~fairconstrained.functions.base.Rounded`.
+        """
+        return self._map(lambda part: part.smoothed(width))
+
+    def epigraph(self, bound: float | None = None, *, least: float | None = None) -> Problem:
+        r"""Return the epigraph problem: the least unfairness subject to the loss.
+
+        .. math::
+            \min_{w, t} t \quad \text{s.t.} \quad g_j(w) \le t, \quad f(w) \le \text{bound}.
+
+        The new variable t comes last; it is a level of the constraints, so that 0 stands for
+        "all of them hold". The problem is smooth if this one is.
+
+        Parameters
+        ----------
+        bound : float or None, default=None
+            The largest objective allowed; None leaves the objective out, which is the problem of
+            finding a feasible point.
+        least : float or None, default=None
+            The least objective without constraints, where it is known.
+
+        References
+        ----------
+        3S-Econ, Problem 1; IPC, Remark 1 (the start).
+        """
+        n = self.n_variables
+        level = np.zeros(n + 1)
+        level[n] = 1.0
+
+        def extend(part: CompositeFunction, penalty: Penalty) -> CompositeFunction:
+            return replace(part, penalty=LeadingPenalty(part.penalty, n) + penalty)
+
+        constraints = [extend(part, Linear(-level)) for part in self.constraints]
+        if bound is not None:
+            constraints.append(extend(self.objective, Linear(np.zeros(n + 1), -bound)))
+        return replace(
+            self,
+            objective=CompositeFunction(None, None, Linear(level)),
+            constraints=tuple(constraints),
+            domain=LeadingDomain(self.domain, n),
+            n_variables=n + 1,
+            epigraph_of=None if bound is None else EpigraphOrigin(self, bound, least),
+        )
+
+    def _map(self, change: Any) -> Problem:
+        objective, *constraints = (change(part) for part in self.parts)
+        return replace(self, objective=objective, constraints=tuple(constraints), epigraph_of=None)

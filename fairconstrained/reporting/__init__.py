@@ -1,0 +1,1 @@
+"""The fairness report and its pages."""

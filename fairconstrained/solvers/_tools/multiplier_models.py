@@ -1,0 +1,172 @@
+"""Multiplier models: how the multipliers of many constraints are given by few parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.utils.typing import Array
+
+
+class MultiplierModel(BaseEstimator, ABC):
+    r"""Multipliers :math:`\lambda_j = \nu(z_j; \theta) \ge 0` of constraints with features z_j.
+
+    Instances hold hyperparameters only; theta is passed in and out.
+
+    References
+    ----------
+    H. Narasimhan, A. Cotter, Y. Zhou, S. Wang, W. Guo, "Approximate heavily-constrained learning
+    with Lagrange multiplier models", NeurIPS 2020.
+    """
+
+    @abstractmethod
+    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
+        """Return the parameters whose multipliers are nearest to given ones.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n_constraints, n_features)
+            z.
+        multipliers : ndarray of shape (n_constraints,)
+            What the multipliers are to be at first.
+        random_state : numpy.random.RandomState
+            The source of randomness.
+        """
+
+    @abstractmethod
+    def multipliers(self, theta: Array, features: Array) -> Array:
+        """Return lambda, shape (n_constraints,)."""
+
+    @abstractmethod
+    def gradient(self, theta: Array, features: Array, v: Array) -> Array:
+        r"""Return the gradient of :math:`\sum_j v_j \lambda_j` with respect to theta.
+
+        Where a multiplier is zero it is the one-sided derivative in the direction of v.
+        """
+
+    def project(self, theta: Array) -> Array:
+        """Return the nearest parameters that are allowed: all, unless a subclass restricts them."""
+        return theta
+
+    def ascend(self, theta: Array, features: Array, v: Array, step: float) -> Array:
+        r"""Return the parameters after a step that raises :math:`\langle v, \lambda \rangle`.
+
+        It follows the gradient as far as is needed to raise this, to first order, by
+        :math:`\mathrm{step} \cdot \|v\|^2`, which is what free multipliers gain: steps mean the
+        same whatever the model. Multipliers that are zero and would fall do not count.
+        """
+        can_move = (self.multipliers(theta, features) > 0.0) | (v > 0.0)
+        v = np.where(can_move, v, 0.0)
+        gradient = self.gradient(theta, features, v)
+        squared = float(gradient @ gradient)
+        if squared == 0.0:
+            return theta
+        return self.project(theta + step * float(v @ v) / squared * gradient)
+
+
+class Free(MultiplierModel):
+    """One parameter per constraint, its multiplier: the plain Lagrangian.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.solvers._tools.multiplier_models import Free
+    >>> Free().ascend(np.array([0.0, 0.1]), np.eye(2), np.array([0.2, -0.3]), step=1.0)
+    array([0.2, 0. ])
+    """
+
+    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
+        """Return the multipliers themselves."""
+        return np.maximum(multipliers, 0.0)
+
+    def multipliers(self, theta: Array, features: Array) -> Array:
+        """Return the parameters themselves."""
+        return theta
+
+    def gradient(self, theta: Array, features: Array, v: Array) -> Array:
+        """Return v."""
+        return v
+
+    def project(self, theta: Array) -> Array:
+        """Return max(theta, 0)."""
+        return np.maximum(theta, 0.0)
+
+
+class Network(MultiplierModel):
+    r"""A network with one hidden layer, :math:`\max\{a^\top \tanh(W z_j + b) + c, 0\}`.
+
+    Constraints with similar features get similar multipliers, so that many of them need no more
+    parameters than few.
+
+    Parameters
+    ----------
+    hidden : int, default=32
+        The units of the hidden layer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.solvers._tools.multiplier_models import Network
+    >>> model, features = Network(hidden=8), np.eye(3)
+    >>> wanted = np.array([0.0, 0.5, 1.0])
+    >>> theta = model.start(features, wanted, np.random.RandomState(0))
+    >>> model.multipliers(theta, features).round(6) + 0.0
+    array([0. , 0.5, 1. ])
+    """
+
+    def __init__(self, hidden: int = 32):
+        self.hidden = hidden
+
+    def _split(self, theta: Array, features: Array) -> tuple[Array, Array, Array, Array]:
+        """Return W (n_features, hidden), b (hidden,), a (hidden,) and c (1,)."""
+        n, h = features.shape[1], self.hidden
+        inner, shift, outer, offset = np.split(theta, np.cumsum([n * h, h, h]))
+        return inner.reshape(n, h), shift, outer, offset
+
+    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
+        """Return a random hidden layer and the output that fits the multipliers best."""
+        inner = random_state.standard_normal((features.shape[1], self.hidden))
+        shift = random_state.standard_normal(self.hidden)
+        units = np.column_stack([np.tanh(features @ inner + shift), np.ones(len(features))])
+        return np.concatenate([inner.ravel(), shift, np.linalg.lstsq(units, multipliers)[0]])
+
+    def multipliers(self, theta: Array, features: Array) -> Array:
+        """Return the network's output, cut off at zero."""
+        inner, shift, outer, offset = self._split(theta, features)
+        return np.maximum(np.tanh(features @ inner + shift) @ outer + offset, 0.0)
+
+    def gradient(self, theta: Array, features: Array, v: Array) -> Array:
+        """Return the gradient by backpropagation; the caller has cut v where it must be."""
+        inner, shift, outer, _ = self._split(theta, features)
+        units = np.tanh(features @ inner + shift)
+        back = np.outer(v, outer) * (1.0 - units**2)
+        return np.concatenate(
+            [(features.T @ back).ravel(), back.sum(axis=0), units.T @ v, [v.sum()]]
+        )
+
+
+def constraint_features(problem: Problem) -> Array:
+    """Return features of the constraints, shape (n_constraints, n_features).
+
+    A constraint that combines cells has two features per cell: how much of it is added and how
+    much subtracted. ``rate(a) - rate(b) <= kappa`` is thus described by "a, added" and
+    "b, subtracted", and shares these with the other constraints on a and b. Others are described
+    by themselves.
+    """
+    if not problem.constraints:
+        return np.zeros((0, 0))
+    return sp.block_diag([_part_features(part) for part in problem.constraints]).toarray()
+
+
+def _part_features(part: CompositeFunction) -> Array:
+    combination = getattr(part.term, "combination", None)
+    if combination is None:
+        return np.eye(part.n_outputs)
+    weights = sp.csr_array(combination).toarray()
+    return np.hstack([np.maximum(weights, 0.0), np.maximum(-weights, 0.0)])

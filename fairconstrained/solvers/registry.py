@@ -1,0 +1,83 @@
+"""The table of solvers: names, in the order of preference, and how each is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
+from fairconstrained.solvers.base import Solver
+from fairconstrained.solvers.conex import ConEx
+from fairconstrained.solvers.exact_penalty import ExactPenalty
+from fairconstrained.solvers.idca import IDCA
+from fairconstrained.solvers.ipc import IPC
+from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
+from fairconstrained.solvers.level_search import LevelSearch
+from fairconstrained.solvers.online_stochastic import OnlineStochastic
+from fairconstrained.solvers.plada import PLADA
+from fairconstrained.solvers.regularization import Regularization
+from fairconstrained.solvers.smoothing import Smoothing
+from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
+from fairconstrained.solvers.switching_subgradient import (
+    SwitchingSubgradient,
+)
+from fairconstrained.solvers.three_s_econ import ThreeSEcon
+
+if TYPE_CHECKING:
+    from fairconstrained.problem.problem import Problem
+
+
+def ipp_ssg(**options: Any) -> IPC:
+    """Return IPC with the switching subgradient oracle, known as IPP-SSG."""
+    return IPC(SwitchingSubgradient(max_iter=500), **{"max_iter": 10, **options})
+
+
+def ipp_conex(**options: Any) -> IPC:
+    """Return IPC with the constraint extrapolation oracle, known as IPP-ConEx."""
+    return IPC(ConEx(max_iter=200), **{"max_iter": 20, **options})
+
+
+def idca_stochastic(**options: Any) -> IDCA:
+    """Return IDCA whose subproblems are solved on mini-batches."""
+    oracle = OnlineStochastic(batch_size=1000, max_iter=400)
+    return IDCA(oracle, **{"max_doublings": 1, **options})
+
+
+# In order of preference: `automatic` takes the first that the problem allows.
+SOLVERS: dict[str, Callable[..., Solver]] = {
+    "level-search": LevelSearch,
+    "ipc": IPC,
+    "augmented-lagrangian": AugmentedLagrangian,
+    "smoothing": Smoothing,
+    "ipp-ssg": ipp_ssg,
+    "ssg": SwitchingSubgradient,
+    "ssg-stochastic": StochasticSwitchingSubgradient,
+    "3s-econ": ThreeSEcon,
+    "3s-econ-stochastic": ThreeSEcon.stochastic,
+    "plada": PLADA,
+    "plada-stochastic": PLADA.stochastic,
+    "idca": IDCA,
+    "idca-stochastic": idca_stochastic,
+    "ipp-conex": ipp_conex,
+    "conex": ConEx,
+    "yu-neely-wei": OnlineStochastic,
+    "exact-penalty": ExactPenalty,
+    "lagrangian": LagrangianDescentAscent,
+    "multiplier-model": LagrangianDescentAscent.multiplier_model,
+    "regularization": Regularization,
+}
+
+
+def _able(problem: Problem) -> Iterator[str]:
+    """Yield the names of the solvers that can solve the problem, the preferred one first."""
+    return (name for name, make in SOLVERS.items() if not make().missing(problem))
+
+
+def able(problem: Problem) -> list[str]:
+    """Return the names of the solvers that can solve the problem, the preferred one first."""
+    return list(_able(problem))
+
+
+def automatic(problem: Problem) -> Solver:
+    """Return the preferred solver for the problem's properties."""
+    return SOLVERS[next(_able(problem))]()

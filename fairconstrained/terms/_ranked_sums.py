@@ -1,0 +1,312 @@
+"""Sums over pairs of scores in O(n log n): sort once, then look up cumulative sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, singledispatch
+
+import numpy as np
+
+from fairconstrained.functions.base import Rounded, ScalarFunction
+from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.losses import Hinge, SquaredHinge
+from fairconstrained.utils.typing import Array
+
+MAX_PAIRS = 1 << 16
+Slopes = Callable[[], tuple[Array, Array]]
+
+
+class Ranked:
+    """Weighted scores of a cell, in sorted order where that is needed.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        The scores.
+    weights : ndarray of shape (n,)
+        Their weights, >= 0.
+    """
+
+    def __init__(self, scores: Array, weights: Array):
+        self.scores = scores
+        self.weights = weights
+
+    @cached_property
+    def order(self) -> Array:
+        """The positions of the scores in ascending order; ties keep the order of the rows."""
+        return np.argsort(self.scores, kind="stable")
+
+    @cached_property
+    def ascending(self) -> Array:
+        """The sorted scores."""
+        return self.scores[self.order]
+
+    @cached_property
+    def sums(self) -> tuple[Array, Array, Array]:
+        """Weights, weighted scores and weighted squares, summed over the k lowest, k = 0 to n."""
+        scores, weights = self.ascending, self.weights[self.order]
+        return tuple(
+            np.concatenate([[0.0], np.cumsum(weights * power)])
+            for power in (1.0, scores, scores * scores)
+        )  # type: ignore[return-value]
+
+    def below(self, points: Array, side: str = "left") -> Array:
+        """Return the positions in `sums` of the scores < `points` (<= with side="right")."""
+        return np.searchsorted(self.ascending, points, side=side)  # type: ignore[call-overload]
+
+    def share_above(self, points: Array) -> Array:
+        """Return the weight of the scores > `points`."""
+        weight = self.sums[0]
+        return weight[-1] - weight[self.below(points, "right")]
+
+    def top(self, level: float) -> Array:
+        """Return the part of every weight that belongs to the highest `level` of all weight.
+
+        The score on the boundary counts in part, so that the parts sum to `level` times the total.
+        """
+        weight = self.sums[0]
+        inside = np.minimum(weight[-1] - weight, level * weight[-1])
+        out = np.empty(len(self.scores))
+        out[self.order] = inside[:-1] - inside[1:]
+        return out
+
+
+@singledispatch
+def pair_sum(
+    function: ScalarFunction, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
+) -> tuple[float, Slopes]:
+    r"""Return :math:`\sum_{ij} a_i\, b_j\, \phi(x_i - y_j)` and what returns its derivatives.
+
+    Exact in O(n log n) by sorting for the hinge (rounded or not), the squared hinge and the
+    indicator (ties count half). For any other function all pairs are formed as long as there are at
+    most `max_pairs`; beyond that the sum is estimated from `max_pairs` pairs, always the same for
+    cells of the same sizes, so that it remains a smooth (convex) function if phi is. Its standard
+    error is the standard deviation of phi over the pairs divided by the root of `max_pairs`: 0.4
+    per cent of it for the default.
+
+    Parameters
+    ----------
+    function : ScalarFunction
+        phi.
+    first, second : Ranked
+        The scores x and y, with weights a and b.
+    max_pairs : int
+        The most pairs that are formed.
+
+    Returns
+    -------
+    value : float
+    slopes : callable
+        () -> the derivatives by x and by y.
+
+    References
+    ----------
+    S. Clemencon, I. Colin, A. Bellet, "Scaling-up empirical risk minimization: optimization of
+    incomplete U-statistics", JMLR 17 (2016).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.losses import Hinge
+    >>> from fairconstrained.terms._ranked_sums import Ranked, pair_sum
+    >>> x = Ranked(np.array([0.0, 2.0]), np.full(2, 0.5))
+    >>> y = Ranked(np.array([0.5]), np.ones(1))
+    >>> value, slopes = pair_sum(Hinge(), x, y)
+    >>> float(value), [slope.tolist() for slope in slopes()]
+    (0.75, [[-0.5, -0.0], [0.5]])
+    """
+    n, m = len(first.scores), len(second.scores)
+    if n * m <= max_pairs:
+        i, j = np.divmod(np.arange(n * m), max(m, 1))
+    else:
+        i = np.arange(max_pairs) % n
+        j = np.random.default_rng(0).integers(m, size=max_pairs)
+    weights = first.weights[i] * second.weights[j]
+    if n * m > max_pairs:
+        weights *= first.weights.sum() * second.weights.sum() / weights.sum()
+    differences = first.scores[i] - second.scores[j]
+    value = function.value(differences)
+
+    def slopes() -> tuple[Array, Array]:
+        slope = weights * function.derivative(differences, value)
+        return np.bincount(i, slope, minlength=n), -np.bincount(j, slope, minlength=m)
+
+    return float(weights @ value), slopes
+
+
+@pair_sum.register
+def _indicator(
+    function: Indicator, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
+) -> tuple[float, Slopes]:
+    """Return the weight of the pairs with x > y, and half of that with x = y (Mann-Whitney)."""
+    weight = second.sums[0]
+    below = weight[second.below(first.scores)] + weight[second.below(first.scores, "right")]
+    return 0.5 * float(first.weights @ below), lambda: (
+        np.zeros_like(first.scores),
+        np.zeros_like(second.scores),
+    )
+
+
+@pair_sum.register
+def _hinge(
+    function: Hinge, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
+) -> tuple[float, Slopes]:
+    """Return the sum of max(0, 1 - (x - y))."""
+    return _linear(first, second, 1.0)
+
+
+@pair_sum.register
+def _squared_hinge(
+    function: SquaredHinge, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
+) -> tuple[float, Slopes]:
+    """Return the sum of max(0, 1 - (x - y))^2 / 2."""
+    return _squared(first, second, 1.0)
+
+
+@pair_sum.register
+def _rounded(
+    function: Rounded, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
+) -> tuple[float, Slopes]:
+    """Return the sum of a rounded hinge, the difference of two squared ones; form pairs else."""
+    if not isinstance(function.function, Hinge):
+        return pair_sum.dispatch(ScalarFunction)(function, first, second, max_pairs)
+    half, scale = 0.5 * function.width, 1.0 / function.width
+    (more, up), (less, down) = (_squared(first, second, 1.0 + sign * half) for sign in (1, -1))
+
+    def slopes() -> tuple[Array, Array]:
+        pairs = zip(up(), down(), strict=True)
+        on_first, on_second = (scale * (one - other) for one, other in pairs)
+        return on_first, on_second
+
+    return scale * (more - less), slopes
+
+
+def _linear(first: Ranked, second: Ranked, margin: float) -> tuple[float, Slopes]:
+    """Return the sum of max(0, margin - (x - y)): those pairs count that have y > x - margin."""
+    start = second.below(first.scores - margin, "right")
+    w, wy, _ = (total[-1] - total[start] for total in second.sums)
+
+    def slopes() -> tuple[Array, Array]:
+        lower = first.sums[0][first.below(second.scores + margin)]
+        return -first.weights * w, second.weights * lower
+
+    return float(first.weights @ ((margin - first.scores) * w + wy)), slopes
+
+
+def _squared(first: Ranked, second: Ranked, margin: float) -> tuple[float, Slopes]:
+    """Return the sum of max(0, margin - (x - y))^2 / 2."""
+    start = second.below(first.scores - margin, "right")
+    w, wy, wyy = (total[-1] - total[start] for total in second.sums)
+    room = margin - first.scores
+
+    def slopes() -> tuple[Array, Array]:
+        lower = first.below(second.scores + margin)
+        mass, mean = first.sums[0][lower], first.sums[1][lower]
+        on_second = second.weights * ((margin + second.scores) * mass - mean)
+        return -first.weights * (room * w + wy), on_second
+
+    return 0.5 * float(first.weights @ (room * room * w + 2.0 * room * wy + wyy)), slopes
+
+
+class _Slack(ScalarFunction):
+    """How far a function's slope is from a derivative, as a function."""
+
+    smooth = False
+
+    def __init__(self, function: ScalarFunction):
+        self.function = function
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Not known."""
+        return -np.inf, np.inf
+
+    def value(self, t: Array) -> Array:
+        """Return the subgradient error."""
+        return self.function.subgradient_error(t)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return zeros: nothing descends along it."""
+        return np.zeros_like(t)
+
+
+def pair_subgradient_error(
+    function: ScalarFunction, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
+) -> float:
+    """Return the sum over pairs of phi's subgradient error; that of a rounded hinge by sorting.
+
+    With v = t - 1, that is |v| max(width / 2 - |v|, 0) / width, which is piecewise quadratic: three hinges and two squared ones add up to it.
+    """
+    if not (isinstance(function, Rounded) and isinstance(function.function, Hinge)):
+        return pair_sum(_Slack(function), first, second, max_pairs)[0]
+    low, high = 1.0 - 0.5 * function.width, 1.0 + 0.5 * function.width
+    hinges = sum(
+        size * _linear(first, second, at)[0] for size, at in ((0.5, low), (1.0, 1.0), (0.5, high))
+    )
+    squares = _squared(first, second, high)[0] - _squared(first, second, low)[0]
+    return max(hinges - 2.0 / function.width * squares, 0.0)
+
+
+@singledispatch
+def losses_at(function: ScalarFunction, first: Ranked, points: Array) -> Array:
+    r"""Return :math:`\sum_i a_i\, \phi(x_i - y)` for every point y, by sorting.
+
+    Raises
+    ------
+    TypeError
+        If phi has no exact method.
+    """
+    raise TypeError(f"{function!r} cannot be summed by sorting.")
+
+
+@losses_at.register
+def _(function: Hinge, first: Ranked, points: Array) -> Array:
+    mass, mean, _ = (total[first.below(points + 1.0)] for total in first.sums)
+    return (1.0 + points) * mass - mean
+
+
+@losses_at.register
+def _(function: SquaredHinge, first: Ranked, points: Array) -> Array:
+    return _squared_at(first, points, 1.0)
+
+
+@losses_at.register
+def _(function: Rounded, first: Ranked, points: Array) -> Array:
+    high, low = (_squared_at(first, points, 1.0 + s * function.width / 2) for s in (1, -1))
+    return (high - low) / function.width
+
+
+def _squared_at(first: Ranked, points: Array, margin: float) -> Array:
+    mass, mean, square = (total[first.below(points + margin)] for total in first.sums)
+    room = margin + points
+    return 0.5 * (room * room * mass - 2.0 * room * mean + square)
+
+
+def soft_top(values: Array, weights: Array, level: float, width: float) -> Array:
+    r"""Return the shares :math:`\mathrm{clip}((v - \tau) / \omega, 0, 1)` that add up to a level.
+
+    Their weighted sum is `level` times that of all weights; it falls piecewise linearly in
+    :math:`\tau`, which is found between two of its kinks.
+
+    Parameters
+    ----------
+    values, weights : ndarray of shape (n,)
+        v and the weights, > 0.
+    level : float
+        In (0, 1).
+    width : float
+        omega > 0.
+    """
+    ranked = Ranked(values, weights)
+
+    def held(tau: Array) -> Array:
+        start, end = ranked.below(tau), ranked.below(tau + width)
+        mass, mean = (total[end] - total[start] for total in ranked.sums[:2])
+        return ranked.sums[0][-1] - ranked.sums[0][end] + (mean - tau * mass) / width
+
+    kinks = np.unique(np.concatenate([values - width, values]))
+    sums, wanted = held(kinks), level * weights.sum()
+    right = int(np.clip(np.searchsorted(-sums, -wanted), 1, len(kinks) - 1))
+    (high, low), (a, b) = sums[right - 1 : right + 1], kinks[right - 1 : right + 1]
+    tau = a + (b - a) * (high - wanted) / (high - low) if high > low else a
+    return np.clip((values - tau) / width, 0.0, 1.0)

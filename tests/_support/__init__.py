@@ -1,0 +1,1 @@
+"""What the tests share: problems, data, and the list of all objects."""

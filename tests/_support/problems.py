@@ -1,0 +1,189 @@
+"""The problems that every solver is tried on: one line each in `PROBLEMS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import NonlinearConstraint, minimize
+
+from fairconstrained import (
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    make_biased_classification,
+)
+from fairconstrained.constraints import Constraint
+from fairconstrained.domains import Box, Domain, L1Ball, L2Ball, Leading, WholeSpace
+from fairconstrained.functions.losses import Hinge, Logistic, Loss, TruncatedLogistic
+from fairconstrained.functions.surrogates import Ramp, Sigmoid
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.penalties.base import L2, Penalty
+from fairconstrained.penalties.separable import Leading as LeadingPenalty
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.cell_means import CellMeans, average, cell_matrix
+
+
+class QuadraticForm(Penalty):
+    """p(w) = w' diag(d) w / 2 + offset, for the toy problem of IPC."""
+
+    convex = False
+
+    def __init__(self, diagonal, offset=0.0):
+        self.diagonal = diagonal
+        self.offset = offset
+
+    @property
+    def modulus(self):
+        return float(np.min(self.diagonal))
+
+    def value(self, w):
+        return float(0.5 * w @ (self.diagonal * w)) + self.offset
+
+    def gradient(self, w):
+        return self.diagonal * w
+
+
+def classification(
+    *constraints: Constraint,
+    n_groups: int = 2,
+    loss: Loss | None = None,
+    domain: Domain | None = None,
+    seed: int = 0,
+) -> Problem:
+    """Return the training of a linear classifier on small generated data."""
+    X, y, groups = make_biased_classification(
+        400, 4, n_groups=n_groups, gap=0.4, class_sep=1.0, random_state=seed
+    )
+    signs, weight = 2.0 * y - 1.0, np.ones(len(y))
+    model = LinearModel(X)
+    objective = average(loss or Logistic(), signs, weight)
+    return Problem(
+        CompositeFunction(model, objective, LeadingPenalty(L2(1e-2), 4)),
+        tuple(CompositeFunction(model, c.bind(signs, groups, weight)) for c in constraints),
+        Leading(domain or WholeSpace(), 4),
+    )
+
+
+def rate_between(low: float, high: float, domain: Domain | None = None, function=None) -> Problem:
+    """Return a problem whose start violates: the rate of all rows is to lie in [low, high]."""
+    problem = classification()
+    model = problem.objective.model
+    cell = cell_matrix(np.zeros(model.n_rows, dtype=int), np.ones(model.n_rows), 1)
+    both_ways = np.array([[1.0], [-1.0]])
+    names = (f"rate <= {high}", f"rate >= {low}")
+    offset = np.array([high, -low])
+    rate = CellMeans(cell, function or Sigmoid(), both_ways, offset, names=names)
+    return Problem(problem.objective, (CompositeFunction(model, rate),), domain or WholeSpace())
+
+
+def toy_of_ipc() -> Problem:
+    """Return E1: min x'Ax/2 s.t. x'Bx/2 <= 10, |x|_1 <= 1; its solutions are (0, +-1)."""
+    return Problem(
+        CompositeFunction(None, None, QuadraticForm(np.array([10.0, -1.0]))),
+        (CompositeFunction(None, None, QuadraticForm(np.array([50.0, -5.0]), -10.0)),),
+        L1Ball(1.0),
+        n_variables=2,
+    )
+
+
+PROBLEMS: dict[str, Callable[[], Problem]] = {
+    "unconstrained": classification,
+    "demographic parity": lambda: classification(DemographicParity(0.05)),
+    "equalized odds, 3 groups": lambda: classification(EqualizedOdds(0.1), n_groups=3),
+    "zero gap": lambda: classification(DemographicParity(0.0)),
+    "against overall": lambda: classification(
+        DemographicParity(0.05, against="overall"), n_groups=4
+    ),
+    "two constraints": lambda: classification(DemographicParity(0.1), EqualOpportunity(0.02)),
+    "truncated logistic": lambda: classification(DemographicParity(0.05), loss=TruncatedLogistic()),
+    "box": lambda: classification(DemographicParity(0.05), domain=Box(-0.2, 0.2)),
+    "L1 ball": lambda: classification(DemographicParity(0.05), domain=L1Ball(0.4)),
+    "L2 ball": lambda: classification(DemographicParity(0.05), domain=L2Ball(0.3)),
+    "infeasible start": lambda: rate_between(0.8, 0.9),
+}
+
+NON_SMOOTH: dict[str, Callable[[], Problem]] = {
+    "hinge": lambda: classification(DemographicParity(0.05), loss=Hinge()),
+    "ramp": lambda: classification(DemographicParity(0.05, surrogate=Ramp())),
+}
+
+
+def reference(problem: Problem, starts: int = 5) -> float:
+    """Return the least objective that scipy finds from several starts (SLSQP).
+
+    Balls become inequality constraints of scipy's own, so that nothing of ours is tested by
+    itself but the functions and gradients, which other tests compare with finite differences.
+    """
+    rng = np.random.default_rng(0)
+    n, ball = problem.n_variables, getattr(problem.domain, "domain", problem.domain)
+    bounds = None
+    slack: list = []
+    if isinstance(ball, Box):
+        bounds = list(zip(*problem.domain.bounds(n), strict=True))
+    if isinstance(ball, L2Ball):
+        slack = [lambda w: ball.radius**2 - w[:4] @ w[:4]]
+    if isinstance(ball, L1Ball):
+        return _reference_in_l1_ball(problem, ball.radius)
+    rules = [{"type": "ineq", "fun": one} for one in slack]
+    if problem.n_constraints:
+        units = np.eye(problem.n_constraints)
+        rules.append(
+            {
+                "type": "ineq",
+                "fun": lambda w: -problem.at(w).constraints,
+                "jac": lambda w: np.array(
+                    [-problem.at(w).gradient(unit, objective=0.0) for unit in units]
+                ),
+            }
+        )
+    best = np.inf
+    for k in range(starts):
+        found = minimize(
+            lambda w: problem.at(w).objective,
+            problem.start() + (k > 0) * 0.3 * rng.standard_normal(n),
+            jac=lambda w: problem.at(w).gradient(),
+            bounds=bounds,
+            constraints=rules,
+            method="SLSQP",
+            options={"ftol": 1e-12, "maxiter": 1000},
+        )
+        if problem.at(found.x).violation < 1e-8:
+            best = min(best, float(found.fun))
+    return best
+
+
+def _reference_in_l1_ball(problem: Problem, radius: float) -> float:
+    """Solve with w = u - v, u, v >= 0, sum(u + v) <= radius."""
+    d = problem.domain.size
+
+    def split(x):
+        return np.concatenate([x[:d] - x[d : 2 * d], x[2 * d :]])
+
+    def back(gradient):
+        return np.concatenate([gradient[:d], -gradient[:d], gradient[d:]])
+
+    units = np.eye(problem.n_constraints)
+    sums = np.concatenate([np.ones(2 * d), np.zeros(problem.n_variables - d)])
+    found = minimize(
+        lambda x: problem.at(split(x)).objective,
+        np.full(len(sums), 0.01),
+        jac=lambda x: back(problem.at(split(x)).gradient()),
+        bounds=[(0, None)] * (2 * d) + [(None, None)] * (problem.n_variables - d),
+        constraints=[
+            NonlinearConstraint(lambda x: sums @ x, -np.inf, radius, jac=lambda x: sums),
+            NonlinearConstraint(
+                lambda x: problem.at(split(x)).constraints,
+                -np.inf,
+                0.0,
+                jac=lambda x: np.array(
+                    [back(problem.at(split(x)).gradient(u, objective=0.0)) for u in units]
+                ),
+            ),
+        ],
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 1000},
+    )
+    assert problem.at(split(found.x)).violation < 1e-8
+    return float(found.fun)

@@ -1,0 +1,272 @@
+"""Several sensitive attributes: crossed, or each on its own; and rows that constraints bring."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained.constraints import (
+    CONSTRAINTS,
+    DemographicParity,
+    EqualizedOdds,
+    IntersectionalLossParity,
+    MinorityRate,
+)
+from fairconstrained.data.groups import Groups, check_groups
+
+NAMES = list("abcd")
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Return X, y and a table of two attributes that X tells something about."""
+    X, y, groups = make_biased_classification(400, 4, gap=0.5, random_state=0)
+    noise = np.random.default_rng(0).normal(size=len(y))
+    table = pd.DataFrame({"sex": np.array(["f", "m"])[groups], "old": X[:, 0] + noise > 0.0})
+    return X, y, table
+
+
+def fitted(X, y, groups=None, sample_weight=None, **options):
+    options = {"kappa": 0.02, **options}
+    return FairLogisticClassifier(**options).fit(X, y, sample_weight, sensitive_features=groups)
+
+
+class Only(DemographicParity):
+    """Demographic parity of one attribute, whatever the groups are."""
+
+    def __init__(self, column=0, kappa=None, *, surrogate=None, against="pairs", ratio=None):
+        super().__init__(kappa, surrogate=surrogate, against=against, ratio=ratio)
+        self.column = column
+
+    def bind(self, y, groups, sample_weight):
+        return super().bind(y, groups.columns[self.column], sample_weight)
+
+
+class TestMarginal:
+    def test_it_is_the_list_of_the_attributes_constraints(self, data):
+        X, y, table = data
+        marginal = fitted(X, y, table, combine="marginal")
+        listed = fitted(X, y, table, constraint=[Only(0), Only(1)])
+        assert marginal.result_.converged
+        assert_allclose(marginal.coef_, listed.coef_, atol=1e-10)
+        assert_allclose(marginal.multipliers_, listed.multipliers_, atol=1e-8)
+        assert np.count_nonzero(marginal.multipliers_ > 1e-3) == 2  # one of each attribute
+
+    def test_every_attribute_is_fair_and_the_intersections_need_not_be(self, data):
+        X, y, table = data
+        rates = fitted(X, y, table, combine="marginal").predict_proba(X)[:, 1]
+        for column in table:
+            of_groups = pd.Series(rates).groupby(table[column].to_numpy()).mean()
+            assert np.ptp(of_groups) == pytest.approx(0.02, abs=1e-3)
+        of_cells = pd.Series(rates).groupby([table["sex"], table["old"]]).mean()
+        assert np.ptp(of_cells) > 0.03
+
+    def test_intersections_are_the_default(self, data):
+        X, y, table = data
+        crossed = fitted(X, y, table)
+        assert crossed.groups_.tolist() == [("f", False), ("f", True), ("m", False), ("m", True)]
+        joined = table["sex"] + table["old"].astype(str)
+        assert_allclose(crossed.coef_, fitted(X, y, joined).coef_, atol=1e-10)
+
+    def test_names_tell_attribute_and_value(self, data):
+        X, y, table = data
+        classifier = fitted(X, y, table, combine="marginal")
+        assert classifier.groups_.tolist() == ["sex=f", "sex=m", "old=False", "old=True"]
+        groups = Groups.encode(table, combine="marginal")
+        names = [DemographicParity(0.1).bind(y, one, np.ones(400)).names for one in groups.separate]
+        assert names[0][0] == "rate(sex=f) - rate(sex=m) <= 0.1"
+        assert names[1][0] == "rate(old=False) - rate(old=True) <= 0.1"
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda t: t,
+            lambda t: pl.DataFrame(t.to_dict("list")),
+            lambda t: t.to_numpy(),
+            lambda t: t.to_numpy().tolist(),
+        ],
+        ids=["pandas", "polars", "array", "list"],
+    )
+    def test_containers(self, data, make):
+        X, y, table = data
+        classifier = fitted(X, y, make(table), combine="marginal")
+        expected = fitted(X, y, table, combine="marginal")
+        assert_allclose(classifier.coef_, expected.coef_, atol=1e-10)
+        named = isinstance(make(table), pd.DataFrame | pl.DataFrame)
+        assert classifier.groups_[0] == ("sex=f" if named else "attribute 0=f")
+
+    def test_columns_of_X(self, data):
+        X, y, table = data
+        frame = pd.DataFrame(X, columns=NAMES).assign(sex=table["sex"], old=table["old"])
+        inside = fitted(frame, y, combine="marginal", sensitive_columns=["sex", "old"])
+        beside = fitted(frame[NAMES], y, table, combine="marginal")
+        assert_allclose(inside.coef_[0, :4], beside.coef_[0], atol=1e-10)
+        assert inside.groups_.tolist() == beside.groups_.tolist()
+
+    def test_one_attribute_is_as_it_was(self, data):
+        X, y, table = data
+        for groups in (table["sex"], table[["sex"]], table["sex"].tolist()):
+            marginal = fitted(X, y, groups, combine="marginal")
+            assert marginal.groups_.tolist() == ["f", "m"]
+            assert_array_equal(marginal.coef_, fitted(X, y, groups).coef_)
+
+    def test_rows_of_weight_zero_are_left_out_of_every_attribute(self, data):
+        X, y, table = data
+        table = table.assign(sex=np.where(np.arange(400) < 3, "x", table["sex"]))
+        weight = (np.arange(400) >= 3).astype(float)
+        classifier = fitted(X, y, table, weight, combine="marginal")
+        assert classifier.groups_.tolist() == ["sex=f", "sex=m", "old=False", "old=True"]
+
+    @pytest.mark.parametrize("name", sorted(set(CONSTRAINTS) - {"bounded_group_loss"}))
+    def test_every_constraint_takes_it(self, data, name):
+        X, y, table = data
+        options = {"minority": "sex=f"} if name == "minority_rate" else {}
+        constraint = CONSTRAINTS[name](**options)
+        classifier = fitted(X, y, table, constraint=constraint, combine="marginal", kappa=0.2)
+        assert classifier.violation_ <= 1e-4
+        assert len(classifier.groups_) == 4
+
+    def test_the_minority_is_a_group_of_one_attribute(self, data):
+        X, y, table = data
+        rule = MinorityRate(0.48, minority="sex=f")
+        marginal = fitted(X, y, table, constraint=rule, combine="marginal")
+        alone = fitted(X, y, table["sex"], constraint=MinorityRate(0.48, minority="f"))
+        assert_allclose(marginal.coef_, alone.coef_, atol=1e-10)
+        listed = r"\['sex=f', 'sex=m', 'old=False', 'old=True'\]"
+        with pytest.raises(ValueError, match=f"minority=None is none of the groups {listed}"):
+            fitted(X, y, table, constraint=MinorityRate(0.4), combine="marginal")
+
+    def test_intersectional_groups_overlap(self, data):
+        X, y, table = data
+        constraint = IntersectionalLossParity(0.05, loss="logistic")
+        classifier = fitted(X, y, table, constraint=constraint, combine="marginal")
+        names = [f"loss({name}) - loss(all) <= 0.05" for name in classifier.groups_]
+        bound = constraint.bind(y, Groups.encode(table, combine="marginal"), np.ones(400))
+        assert list(bound.names) == names
+
+    def test_unknown_ways(self, data):
+        X, y, table = data
+        with pytest.raises(ValueError, match=r"combine='each' is unknown.*'intersection', 'marg"):
+            fitted(X, y, table, combine="each")
+
+    def test_bind_takes_one_grouping(self, data):
+        _, y, table = data
+        groups = Groups.encode(table, combine="marginal")
+        with pytest.raises(ValueError, match=r"2 attributes are on their own.*groups.separate"):
+            DemographicParity().bind(y, groups, np.ones(400))
+        assert check_groups(groups, 400, combine="marginal") is groups
+
+
+@pytest.fixture
+def parts(data):
+    """Return 250 training rows, 150 other rows, and the sex of these."""
+    X, y, table = data
+    return X[:250], y[:250], X[250:], table["sex"].to_numpy()[250:]
+
+
+class TestReferenceRows:
+    """The rows that `MinorityRate` is about are read as X is."""
+
+    def share(self, classifier, X, members):
+        """Return the minority's share of the positive decisions, by probabilities."""
+        rates = classifier.predict_proba(X)[:, 1]
+        return rates[members].sum() / rates.sum()
+
+    def test_the_training_rows_are_the_default(self, data):
+        X, y, table = data
+        sex = table["sex"]
+        default = fitted(X, y, sex, constraint=MinorityRate(0.48, minority="f"))
+        rule = MinorityRate(0.48, minority="f", reference=X, reference_groups=sex)
+        assert_allclose(default.coef_, fitted(X, y, constraint=rule).coef_, atol=1e-8)
+        assert self.share(default, X, sex == "f") == pytest.approx(0.48, abs=1e-4)
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            np.asarray,
+            lambda X: X.tolist(),
+            sp.csr_array,
+            sp.csc_matrix,
+            lambda X: pd.DataFrame(X, columns=NAMES),
+            lambda X: pl.DataFrame(X, schema=NAMES),
+        ],
+        ids=["array", "list", "csr", "csc", "pandas", "polars"],
+    )
+    def test_other_rows_without_labels_and_training_rows_without_groups(self, parts, make):
+        X, y, Z, sex = parts
+        rule = MinorityRate(0.48, minority="f", reference=make(Z), reference_groups=sex)
+        classifier = fitted(make(X), y, constraint=rule)
+        assert classifier.result_.converged
+        assert self.share(classifier, make(Z), sex == "f") == pytest.approx(0.48, abs=1e-4)
+        free = fitted(make(X), y, constraint=None)
+        assert self.share(free, make(Z), sex == "f") < 0.45
+
+    def test_a_mask(self, parts):
+        X, y, Z, sex = parts
+        named = MinorityRate(0.48, minority="f", reference=Z, reference_groups=sex)
+        masked = MinorityRate(0.48, minority=True, reference=Z, reference_groups=sex == "f")
+        expected = fitted(X, y, constraint=named).coef_
+        assert_allclose(fitted(X, y, constraint=masked).coef_, expected, atol=1e-10)
+
+    def test_sensitive_columns_are_left_out_of_the_reference_rows_too(self, data, parts):
+        X, y, Z, sex = parts
+        frame = pd.DataFrame(X, columns=NAMES).assign(sex=data[2]["sex"][:250])
+        other = pd.DataFrame(Z, columns=NAMES).assign(sex=sex)
+        inside = fitted(
+            frame,
+            y,
+            constraint=MinorityRate(0.48, minority="f", reference=other),
+            sensitive_columns=["sex"],
+        )
+        rule = MinorityRate(0.48, minority="f", reference=Z, reference_groups=sex)
+        assert_allclose(inside.coef_[0, :4], fitted(X, y, constraint=rule).coef_[0], atol=1e-10)
+
+    def test_group_interactions(self, data, parts):
+        X, y, Z, sex = parts
+        frame = pd.DataFrame(X, columns=NAMES).assign(sex=data[2]["sex"][:250])
+        other = pd.DataFrame(Z, columns=NAMES).assign(sex=sex)
+        classifier = fitted(
+            frame,
+            y,
+            constraint=MinorityRate(0.48, minority="f", reference=other),
+            sensitive_columns=["sex"],
+            group_interactions=True,
+        )
+        assert classifier.coef_.shape == (2, 5)
+        assert self.share(classifier, other, sex == "f") == pytest.approx(0.48, abs=1e-4)
+
+    def test_beside_a_constraint_on_the_training_rows(self, data, parts):
+        X, y, Z, sex = parts
+        rule = MinorityRate(0.48, minority="f", reference=Z, reference_groups=sex)
+        classifier = fitted(X, y, data[2]["old"][:250], constraint=[rule, EqualizedOdds(0.1)])
+        assert classifier.result_.converged
+        assert len(classifier.multipliers_) == 1 + 4
+
+    def test_other_columns(self, parts):
+        X, y, Z, sex = parts
+        rule = MinorityRate(reference=Z[:, :3], reference_groups=sex)
+        with pytest.raises(ValueError, match=r"reference rows do not fit: X has 3 features.*4"):
+            fitted(X, y, constraint=rule)
+
+    def test_lengths(self, parts):
+        X, y, Z, sex = parts
+        rule = MinorityRate(reference=Z, reference_groups=sex[1:])
+        with pytest.raises(ValueError, match="reference_groups has 149 rows, X has 150"):
+            fitted(X, y, constraint=rule)
+
+    def test_missing_groups(self, parts):
+        X, y, Z, sex = parts
+        with pytest.raises(
+            ValueError, match=r"no groups: pass reference_groups.*sensitive_columns"
+        ):
+            fitted(X, y, constraint=MinorityRate(reference=Z))
+        with pytest.raises(ValueError, match="reference_groups are given without reference"):
+            fitted(X, y, y, constraint=MinorityRate(reference_groups=sex))
+        with pytest.raises(ValueError, match="needs groups"):
+            fitted(X, y, constraint=MinorityRate())
+        unknown = np.where(sex == "f", None, sex)
+        with pytest.raises(ValueError, match="reference_groups has missing values"):
+            fitted(X, y, constraint=MinorityRate(reference=Z, reference_groups=unknown))

@@ -1,0 +1,232 @@
+"""Tests of fairconstrained.constraints against their definitions."""
+
+import warnings
+from itertools import permutations
+
+import numpy as np
+import pytest
+from _support.registry_of_objects import CONSTRAINTS as OBJECTS
+from _support.registry_of_objects import missing
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from fairconstrained.constraints import (
+    CONSTRAINTS,
+    Constraint,
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    PredictiveEquality,
+)
+from fairconstrained.data.groups import Groups
+from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.functions.surrogates import Ramp, Sigmoid
+from fairconstrained.utils.validation import check_kappa
+
+# The labels under which the rates of each notion are compared.
+EVENTS = {
+    DemographicParity: [("", (-1, 1))],
+    EqualOpportunity: [(" | label +1", (1,))],
+    PredictiveEquality: [(" | label -1", (-1,))],
+    EqualizedOdds: [(" | label +1", (1,)), (" | label -1", (-1,))],
+}
+PARITIES = pytest.mark.parametrize("kind", EVENTS)
+AGAINST = pytest.mark.parametrize("against", ["pairs", "overall"])
+
+
+def data(seed, n_groups, n_rows=40):
+    """Return labels, groups, weights and scores; every group has both labels."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(n_rows)
+    y = np.where(np.arange(n_rows) % 2, 1, -1)[order]
+    groups = np.array(list("fbdace"))[:n_groups][np.arange(n_rows) // 2 % n_groups][order]
+    return y, groups, rng.uniform(0.5, 2.0, size=n_rows), rng.normal(size=n_rows)
+
+
+def by_definition(kind, against, phi, kappa, y, groups, weight, scores):
+    """Return what each output says and its value, from the definition with plain loops."""
+    said = {}
+    for event, labels in EVENTS[kind]:
+        inside = np.isin(y, labels)
+
+        def rate(rows):
+            return np.average(phi[rows], weights=weight[rows])
+
+        rates = {k: rate(inside & (groups == k)) for k in np.unique(groups)}
+        overall = rate(inside)
+        if against == "pairs":
+            gaps = {(a, b): rates[a] - rates[b] for a, b in permutations(rates, 2)}
+        else:
+            gaps = {(a, "all"): rates[a] - overall for a in rates}
+            gaps |= {("all", a): overall - rates[a] for a in rates}
+        for (a, b), gap in gaps.items():
+            said[f"rate({a}{event}) - rate({b}{event}) <= {kappa:g}"] = gap - kappa
+    return said
+
+
+def test_every_constraint_of_the_package_is_tested():
+    assert not missing(Constraint, OBJECTS)
+    assert {type(one) for one in OBJECTS} == set(CONSTRAINTS.values())
+
+
+@PARITIES
+@AGAINST
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_groups=st.integers(2, 6),
+    kappa=st.floats(0.0, 1.0),
+    surrogate=st.sampled_from([Sigmoid(), Ramp(1.5)]),
+)
+def test_values_and_names_are_the_definition(kind, against, seed, n_groups, kappa, surrogate):
+    y, groups, weight, scores = data(seed, n_groups)
+    term = kind(kappa, surrogate=surrogate, against=against).bind(y, groups, weight)
+    values = dict(zip(term.names, term.value(scores), strict=True))
+    phi = surrogate.value(scores)
+    expected = by_definition(kind, against, phi, kappa, y, groups, weight, scores)
+    assert len(expected) == term.n_outputs
+    assert values == pytest.approx(expected, abs=1e-12)
+    n_gaps = n_groups * (n_groups - 1) if against == "pairs" else 2 * n_groups
+    assert term.n_outputs == n_gaps * len(EVENTS[kind])
+
+
+@PARITIES
+@AGAINST
+def test_strict_values_are_those_of_the_decisions(kind, against):
+    y, groups, weight, scores = data(0, 3)
+    scores[0] = 0.0  # which is no positive decision
+    term = kind(0.1, against=against).bind(y, groups, weight).zero_one()
+    decisions = (scores > 0).astype(float)
+    expected = by_definition(kind, against, decisions, 0.1, y, groups, weight, scores)
+    assert_allclose(term.value(scores), [expected[name] for name in term.names], atol=1e-12)
+    assert_allclose(term.gap(scores), term.value(scores) + 0.1)
+
+
+@PARITIES
+def test_equal_scores_are_fair(kind):
+    y, groups, weight, _ = data(1, 4)
+    term = kind(0.0).bind(y, groups, weight)
+    assert_allclose(term.value(np.full(len(y), 1.7)), 0.0, atol=1e-14)
+
+
+@PARITIES
+def test_defaults_outside_of_an_estimator(kind):
+    y, groups, weight, scores = data(2, 2)
+    default = kind().bind(y, groups, weight)
+    named = kind(0.05, surrogate="sigmoid", against="pairs").bind(y, groups, weight)
+    assert default.names == named.names
+    assert_array_equal(default.value(scores), named.value(scores))
+    ramp = kind(surrogate="ramp").bind(y, groups, weight)
+    assert_array_equal(
+        ramp.value(scores), kind(surrogate=Ramp()).bind(y, groups, weight).value(scores)
+    )
+
+
+@PARITIES
+def test_groups_are_taken_encoded_or_not(kind):
+    y, groups, weight, scores = data(3, 3)
+    encoded = kind().bind(y, Groups.encode(groups), weight)
+    assert_array_equal(encoded.value(scores), kind().bind(y, groups, weight).value(scores))
+
+
+@AGAINST
+def test_a_cell_without_rows_is_named_and_nothing_is_asked_of_it(against):
+    y, groups, weight, scores = data(4, 3)
+    y[groups == "d"] = -1
+    constraint = EqualizedOdds(0.1, against=against)
+    with pytest.warns(VacuousConstraintWarning) as caught:
+        term = constraint.bind(y, groups, weight)
+    (said,) = (str(warning.message) for warning in caught)
+    assert said.startswith("EqualizedOdds: the cell 'group d | label +1' has no rows")
+    phi, values = Sigmoid().value(scores), dict(zip(term.names, term.value(scores), strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        rest = groups != "d"
+        positives = by_definition(
+            EqualOpportunity, against, phi[rest], 0.1, y[rest], groups[rest], weight[rest], None
+        )
+    negatives = by_definition(PredictiveEquality, against, phi, 0.1, y, groups, weight, scores)
+    assert values == pytest.approx(positives | negatives, abs=1e-12)
+
+
+@AGAINST
+@PARITIES
+def test_one_group_alone_has_nothing_to_be_compared_with(kind, against):
+    y, _, weight, scores = data(5, 2)
+    with pytest.warns(VacuousConstraintWarning, match=r"fewer than two groups.*\(found: 7\)"):
+        term = kind(0.1, against=against).bind(y, np.full(len(y), 7), weight)
+    assert term.n_outputs == 0
+    assert term.value(scores).shape == (0,)
+    assert_array_equal(term.vjp(scores, np.zeros(0))[0], 0.0)
+    assert term.smooth
+    assert term.convex
+
+
+@AGAINST
+def test_an_event_without_rows_asks_nothing(against):
+    y, groups, weight, scores = data(6, 2)
+    with pytest.warns(VacuousConstraintWarning) as caught:
+        term = EqualizedOdds(0.1, against=against).bind(np.ones_like(y), groups, weight)
+    said = [str(warning.message) for warning in caught]
+    assert any("group f | label -1" in message for message in said)
+    assert any("'all groups | label -1' (found: none)" in message for message in said)
+    expected = EqualOpportunity(0.1, against=against).bind(np.ones_like(y), groups, weight)
+    assert term.names == expected.names
+    assert_allclose(term.value(scores), expected.value(scores))
+
+
+@PARITIES
+@pytest.mark.parametrize("kappa", [-0.01, 1.01, np.nan, np.inf, "0.1", True, [0.1]])
+def test_kappa_must_be_a_number_between_0_and_1(kind, kappa):
+    y, groups, weight, _ = data(7, 2)
+    with pytest.raises(ValueError, match="kappa must be a number between 0 and 1"):
+        kind(kappa).bind(y, groups, weight)
+
+
+@pytest.mark.parametrize("kappa", [0, 1, 0.5, np.float32(0.25), np.int64(1)])
+def test_kappa_may_be_any_kind_of_number(kappa):
+    assert check_kappa(kappa) == float(kappa)
+    assert type(check_kappa(kappa)) is float
+
+
+def test_unknown_names_list_the_valid_ones():
+    y, groups, weight, _ = data(8, 2)
+    with pytest.raises(ValueError, match=r"surrogate='tanh' is unknown.*'sigmoid', 'ramp'"):
+        DemographicParity(surrogate="tanh").bind(y, groups, weight)
+    with pytest.raises(TypeError, match=r"instance of Surrogate.*add parentheses"):
+        DemographicParity(surrogate=Ramp).bind(y, groups, weight)
+    with pytest.raises(ValueError, match=r"against='all' is unknown.*'pairs', 'overall'"):
+        DemographicParity(against="all").bind(y, groups, weight)
+
+
+def test_groups_must_fit_the_rows():
+    y, groups, weight, _ = data(9, 2)
+    with pytest.raises(ValueError, match="39 rows, X has 40"):
+        DemographicParity().bind(y, groups[1:], weight)
+
+
+@pytest.mark.parametrize("constraint", OBJECTS, ids=repr)
+def test_binding_changes_nothing_of_the_constraint(constraint):
+    y, groups, weight, _ = data(10, 2)
+    before = constraint.get_params()
+    constraint.bind(y, groups, weight)
+    assert constraint.get_params() == before
+    assert repr(clone(constraint)) == repr(constraint)
+
+
+@pytest.mark.parametrize("constraint", OBJECTS, ids=repr)
+def test_raising_shifts_the_values_and_keeps_the_gaps(constraint):
+    y, groups, weight, scores = data(seed=6, n_groups=3)
+    term = constraint.bind(y, groups, weight)
+    shift = np.random.default_rng(0).normal(size=term.n_outputs)
+    raised, own = term.shifted(shift), term.auxiliary_start
+    assert_allclose(raised.value(scores, own), term.value(scores, own) + shift, atol=1e-12)
+    assert_allclose(raised.gap(scores, own), term.gap(scores, own), atol=1e-12)
+
+
+def test_with_defaults_fills_in_what_is_none():
+    constraint = DemographicParity(surrogate="ramp")
+    filled = constraint.with_defaults(kappa=0.3, surrogate="sigmoid", unheard_of=1)
+    assert (filled.kappa, filled.surrogate) == (0.3, "ramp")
+    assert constraint.kappa is None

@@ -1,0 +1,327 @@
+"""Tests of partial and weak partial demographic parity, against definitions and other solvers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from _support.problems import classification, reference
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained.constraints import (
+    CONSTRAINTS,
+    DemographicParity,
+    PartialDemographicParity,
+    WeakPartialDemographicParity,
+)
+from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.functions.surrogates import Ramp, Sigmoid
+from fairconstrained.metrics import (
+    partial_demographic_parity_difference,
+    weak_partial_demographic_parity_difference,
+)
+from fairconstrained.solvers import IDCA, IPC, AugmentedLagrangian, SwitchingSubgradient, automatic
+from fairconstrained.solvers.interior_point import InteriorPoint
+from fairconstrained.terms.clipped_rates import Clip
+from fairconstrained.terms.rank_gaps import distance, within_ranks
+
+BOTH = pytest.mark.parametrize("kind", [PartialDemographicParity, WeakPartialDemographicParity])
+
+
+def data(seed=0, n_rows=60, n_groups=3):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n_rows) < 0.4, 1, -1)
+    groups = np.array(list("bca"))[np.arange(n_rows) % n_groups]
+    return y, groups, rng.uniform(0.5, 2.0, n_rows), rng.normal(size=n_rows)
+
+
+def gap_by_definition(scores, groups, weight, ranks):
+    """Return DP^I of IDCA (6) with plain loops."""
+    inside = {}
+    for k in np.unique(groups):
+        own, share = scores[groups == k], weight[groups == k] / weight[groups == k].sum()
+        rank = np.array([share[own > s].sum() for s in own])
+        kept = (rank >= ranks[0] - 1e-12) & (rank < ranks[1] - 1e-12)
+        inside[k] = own[kept], share[kept]
+    gaps = [0.0]
+    for theta in [*scores, -np.inf]:
+        rates = [np.average(s > theta, weights=w) for s, w in inside.values()]
+        gaps.append(max(rates) - min(rates))
+    return max(gaps)
+
+
+def test_names_stand_for_the_classes():
+    assert CONSTRAINTS["partial_dp"] is PartialDemographicParity
+    assert CONSTRAINTS["weak_partial_dp"] is WeakPartialDemographicParity
+
+
+@given(seed=st.integers(0, 2**32 - 1), kappa=st.floats(0.0, 0.9), low=st.floats(0.0, 0.6))
+def test_partial_parity_is_its_formula(seed, kappa, low):
+    y, groups, weight, scores = data(seed)
+    ranks, count, phi = (low, low + 0.3), 4, Sigmoid(0.5)
+    term = PartialDemographicParity(kappa, surrogate=phi, ranks=ranks, n_ranks=count).bind(
+        y, groups, weight
+    )
+    theta = np.random.default_rng(seed).normal(size=count)
+    values = dict(zip(term.names, term.value(scores, theta), strict=True))
+    assert len(values) == term.n_outputs == 2 * 3 * count
+    assert term.n_auxiliary == count
+    expected = []
+    for k in "abc":
+        own = groups == k
+        for j in range(count):
+            p = low + (j + 0.5) / count * (1.0 - kappa) * 0.3
+            rate = np.average(phi.value(scores[own] - theta[j]), weights=weight[own])
+            expected += [(p - rate) / 0.3, (rate - p) / 0.3 - kappa]
+    assert_allclose(sorted(values.values()), sorted(expected), atol=1e-9)
+
+
+@pytest.mark.parametrize("surrogate", [None, "ramp", Sigmoid(1.0), Ramp(3.0)])
+def test_the_start_is_feasible_at_zero(surrogate):
+    y, groups, weight, _ = data()
+    term = PartialDemographicParity(0.05, surrogate=surrogate).bind(y, groups, weight)
+    start = term.value(np.zeros(len(y)), term.auxiliary_start)
+    assert_allclose(start, -0.5 * 0.05, atol=1e-9)
+
+
+def test_gradients_of_scores_and_thresholds_are_finite_differences(rng):
+    y, groups, weight, scores = data()
+    term = PartialDemographicParity(0.1, ranks=(0.1, 0.6), n_ranks=3).bind(y, groups, weight)
+    theta, v, h = rng.normal(size=3), rng.normal(size=term.n_outputs), 1e-6
+    for tested in (term, *term.convex_parts(), term.convexify(scores, theta)):
+        back, own = tested.vjp(scores, v, theta)
+        for j, step in enumerate(h * np.eye(3)):
+            change = tested.value(scores, theta + step) - tested.value(scores, theta - step)
+            assert_allclose(own[j], v @ change / (2.0 * h), rtol=1e-5, atol=1e-7)
+        step = h * rng.normal(size=len(scores))
+        change = tested.value(scores + step, theta) - tested.value(scores - step, theta)
+        assert_allclose(back @ step, 0.5 * (v @ change), rtol=1e-5, atol=1e-12)
+
+
+@pytest.mark.parametrize("surrogate", ["sigmoid", "ramp"])
+def test_majorants_are_convex_in_scores_and_thresholds_together(surrogate, rng):
+    y, groups, weight, scores = data()
+    constraint = PartialDemographicParity(0.1, surrogate=surrogate, ranks=(0.1, 0.6), n_ranks=3)
+    term = constraint.bind(y, groups, weight)
+    theta = rng.normal(size=3)
+    majorant = term.convexify(scores, theta)
+    assert_allclose(majorant.value(scores, theta), term.value(scores, theta), atol=1e-10)
+    for _ in range(30):
+        (s, a), (t, b) = (
+            (scores + rng.normal(size=len(scores)), theta + rng.normal(size=3)) for _ in range(2)
+        )
+        chord = 0.5 * (majorant.value(s, a) + majorant.value(t, b))
+        assert np.all(majorant.value(0.5 * (s + t), 0.5 * (a + b)) <= chord + 1e-10)
+        assert np.all(majorant.value(s, a) >= term.value(s, a) - 1e-10)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    low=st.floats(0.0, 0.5),
+    width=st.floats(0.2, 0.5),
+    ties=st.booleans(),
+)
+def test_gaps_of_decisions_are_the_definition(seed, low, width, ties):
+    y, groups, weight, scores = data(seed)
+    scores = np.round(scores, 1) if ties else scores
+    ranks = (low, low + width)
+    strict = PartialDemographicParity(0.1, ranks=ranks).bind(y, groups, weight).zero_one()
+    expected = gap_by_definition(scores, groups, weight, ranks)
+    assert strict.gap(scores).max() == pytest.approx(expected, abs=1e-9)
+    assert_allclose(strict.value(scores), strict.gap(scores) - 0.1)
+    metric = partial_demographic_parity_difference(
+        y, scores, sensitive_features=groups, sample_weight=weight, ranks=ranks
+    )
+    assert metric == pytest.approx(expected, abs=1e-9)
+
+
+def test_equal_scores_bridge_a_range_without_ranks():
+    values, shares = within_ranks(np.array([1.0, 1.0, 0.0]), np.ones(3), (0.1, 0.5))
+    assert_allclose((values[0], shares[0]), (1.0, 1.0))
+    assert distance((values, shares), (values, shares)) == 0.0
+
+
+@given(seed=st.integers(0, 2**32 - 1), shift=st.floats(-2.0, 2.0))
+def test_weak_partial_parity_is_its_formula(seed, shift):
+    y, groups, weight, scores = data(seed)
+    scores = scores + shift
+    low, high, phi = 0.2, 0.55, Sigmoid(0.5)
+    constraint = WeakPartialDemographicParity(0.1, surrogate=phi, ranks=(low, high))
+    term = constraint.bind(y, groups, weight)
+    for tested, values in (
+        (term, phi.value(scores)),
+        (term.zero_one(), (scores > 0).astype(float)),
+    ):
+        rates = [
+            np.clip(np.average(values[groups == k], weights=weight[groups == k]), low, high)
+            for k in "abc"
+        ]
+        gaps = [(a - b) / (high - low) for a in rates for b in rates if a is not b]
+        assert_allclose(sorted(tested.gap(scores)), sorted(gaps), atol=1e-9)
+        assert_allclose(tested.value(scores), tested.gap(scores) - 0.1, atol=1e-12)
+    metric = weak_partial_demographic_parity_difference(
+        y, scores, sensitive_features=groups, sample_weight=weight, ranks=(low, high)
+    )
+    assert term.zero_one().gap(scores).max() == pytest.approx(metric, abs=1e-9)
+
+
+def test_the_clipping_is_what_the_convex_parts_differ_by():
+    clip, t = Clip(0.2, 0.7), np.linspace(-0.5, 1.5, 41)
+    plus, minus = clip.convex_parts()
+    assert_allclose(plus.value(t) - minus.value(t), clip.value(t), atol=1e-12)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "ranks", [(0.3, 0.3), (0.5, 0.2), (-0.1, 0.3), (0.0, 1.1), (0.1,), "all", 0.3, None]
+)
+def test_ranks_must_be_a_range(kind, ranks):
+    with pytest.raises(ValueError, match='ranks must be "auto" or two numbers 0 <= alpha < beta'):
+        kind(ranks=ranks).bind(*data()[:3])
+
+
+@pytest.mark.parametrize("count", [0, 1.5, True, "ten"])
+def test_the_number_of_ranks_must_be_a_count(count):
+    with pytest.raises(ValueError, match="n_ranks must be an integer >= 1"):
+        PartialDemographicParity(n_ranks=count).bind(*data()[:3])
+
+
+@BOTH
+def test_one_group_alone_asks_nothing(kind):
+    y, _, weight, scores = data()
+    with pytest.warns(VacuousConstraintWarning, match="fewer than two groups"):
+        term = kind().bind(y, np.zeros(len(y)), weight)
+    assert term.n_outputs == term.n_auxiliary == 0
+    assert term.value(scores).size == term.zero_one().gap(scores).size == 0
+
+
+def test_any_gap_is_allowed_by_kappa_one():
+    assert PartialDemographicParity(1.0).bind(*data()[:3]).n_outputs == 0
+
+
+def test_auto_takes_the_range_around_the_rate_of_the_labels_without_a_model():
+    y, groups, _, _ = data()
+    y = np.where(np.arange(len(y)) % 5 == 0, 1, -1)
+    term = PartialDemographicParity().bind(y, groups, np.ones(len(y)))
+    assert term.ranks == (0.1, 0.35)
+
+
+def test_auto_takes_the_most_unfair_range_around_the_unconstrained_rate():
+    X, y, groups = make_biased_classification(400, gap=0.4, random_state=1)
+    free = FairLogisticClassifier(None).fit(X, y)
+    scores, rate = free.decision_function(X), np.mean(free.predict(X) == 1)
+    gaps = {}
+    for low in np.round(np.arange(16) * 0.05, 10):
+        ranks = (float(low), float(np.round(low + 0.25, 10)))
+        if ranks[0] <= rate <= ranks[1]:
+            gaps[ranks] = partial_demographic_parity_difference(
+                y, scores, sensitive_features=groups, ranks=ranks
+            )
+    best = max(gaps, key=lambda r: (round(gaps[r], 9), -abs(0.5 * sum(r) - rate)))
+    auto = FairLogisticClassifier("partial_dp", kappa=0.1).fit(X, y, sensitive_features=groups)
+    told = FairLogisticClassifier(PartialDemographicParity(ranks=best), kappa=0.1)
+    told.fit(X, y, sensitive_features=groups)
+    assert auto.objective_ == pytest.approx(told.objective_, rel=1e-6)
+    assert auto.result_.converged
+
+
+def test_the_gap_of_the_estimator_is_that_of_the_ranks():
+    X, y, groups = make_biased_classification(600, gap=0.4, random_state=0)
+    ranks = (0.05, 0.3)
+    clf = FairLogisticClassifier(PartialDemographicParity(ranks=ranks), kappa=0.1)
+    clf.fit(X, y, sensitive_features=groups)
+    free = FairLogisticClassifier(None).fit(X, y)
+    gap, before = (
+        partial_demographic_parity_difference(
+            y, one.decision_function(X), sensitive_features=groups, ranks=ranks
+        )
+        for one in (clf, free)
+    )
+    assert clf.decision_gap_ == pytest.approx(gap, abs=1e-12)
+    assert gap < 0.2 < before
+    assert clf.coef_.shape == (1, X.shape[1])
+
+
+def partial_problem(surrogate=None, kappa=0.1):
+    constraint = PartialDemographicParity(
+        kappa, surrogate=surrogate or Sigmoid(0.5), ranks=(0.2, 0.5), n_ranks=3
+    )
+    problem = classification(constraint)
+    n = problem.objective.model.n_parameters
+    part = replace(problem.constraints[0], auxiliary=slice(n, n + 3))
+    return replace(problem, constraints=(part,), n_variables=0)
+
+
+PARTIAL = {
+    "ipc": (IPC(), 1e-4),
+    "augmented-lagrangian": (AugmentedLagrangian(), 1e-4),
+    "idca": (IDCA(), 1e-2),
+    "ssg": (SwitchingSubgradient(max_iter=1000), 3e-2),
+}
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+def test_solvers_of_partial_parity_find_what_scipy_finds(name):
+    solver, error = PARTIAL[name]
+    problem = partial_problem()
+    result = solver.minimize(problem, random_state=0)
+    assert result.violation <= 1e-4
+    assert result.objective == pytest.approx(reference(problem), rel=error)
+    assert problem.at(result.w).constraints.max() > -1e-2
+
+
+def test_automatic_takes_the_fast_route():
+    assert isinstance(automatic(partial_problem()), IPC)
+
+
+def test_idca_with_the_barrier_stays_feasible_with_the_ramp():
+    problem = partial_problem("ramp")
+    solver = IDCA(InteriorPoint(max_iter=1), max_iter=30)
+    seen = []
+    result = solver.minimize(problem, callback=lambda one: seen.append(one.violation))
+    assert max(seen) == result.violation == 0.0
+    smooth = partial_problem(Sigmoid(0.25))
+    assert result.objective == pytest.approx(IPC().minimize(smooth).objective, rel=0.03)
+    assert problem.at(result.w).constraints.max() > -2e-2
+
+
+@pytest.mark.parametrize("surrogate", [Sigmoid(0.5), "ramp"])
+@pytest.mark.parametrize(
+    "solver", [IDCA(InteriorPoint(max_iter=1), max_iter=60), SwitchingSubgradient()], ids=repr
+)
+def test_solvers_of_weak_partial_parity_make_it_active(solver, surrogate):
+    constraint = WeakPartialDemographicParity(0.05, surrogate=surrogate, ranks=(0.3, 0.7))
+    problem, free = classification(constraint), classification()
+    result = solver.minimize(problem, random_state=0)
+    least = IPC().minimize(free).objective
+    parity = classification(DemographicParity(0.05 * 0.4, surrogate=Sigmoid(0.5)))
+    assert result.violation <= 1e-4
+    assert least + 1e-3 < result.objective  # the constraint costs something,
+    assert result.objective < IPC().minimize(parity).objective + 0.02  # less than on all ranks
+    assert problem.at(result.w).constraints.max() > -3e-2
+
+
+def test_rounded_clipping_has_finite_curvature_and_convex_parts(rng):
+    y, groups, weight, scores = data()
+    constraint = WeakPartialDemographicParity(0.1, surrogate=Sigmoid(0.5), ranks=(0.3, 0.7))
+    term = constraint.bind(y, groups, weight).smoothed(0.2)
+    plus, minus = term.convex_parts()
+    bend, v, h = term.weak_curvature(), rng.normal(size=term.n_outputs), 1e-6
+    assert term.smooth
+    for _ in range(30):
+        s, t = scores + rng.normal(size=(2, len(scores)))
+        assert_allclose(plus.value(s) - minus.value(s), term.value(s), atol=1e-12)
+        left, middle, right = (term.value(x) + 0.5 * (bend @ x**2) for x in (s, 0.5 * (s + t), t))
+        assert np.all(middle <= 0.5 * (left + right) + 1e-12)
+        step = h * rng.normal(size=len(scores))
+        change = v @ (term.value(s + step) - term.value(s - step))
+        assert_allclose(term.vjp(s, v)[0] @ step, 0.5 * change, rtol=1e-4, atol=1e-12)
+
+
+def test_automatic_solver_of_weak_partial_parity_ends_feasible():
+    problem = classification(WeakPartialDemographicParity(0.05, ranks=(0.3, 0.7)))
+    result = automatic(problem).minimize(problem)
+    assert result.violation <= 1e-4
+    assert result.objective < 0.69

@@ -1,0 +1,212 @@
+"""group_interactions=True: coefficients of their own for every group, read from columns of X."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    VacuousConstraintWarning,
+    make_biased_classification,
+)
+from fairconstrained.data.group_interactions import Layout, codes_of
+from fairconstrained.data.groups import Groups
+from fairconstrained.functions.losses import Logistic
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y, groups = make_biased_classification(600, 4, n_groups=3, gap=0.4, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame.insert(1, "town", np.array(["Ulm", "Bonn", "Kiel"])[groups])
+    flipped = np.where(groups == 1, -frame["c"], frame["c"])  # what a tells differs between groups
+    return frame, (y + (flipped > 1.0) > 0).astype(int)
+
+
+def classifier(**options):
+    return FairLogisticClassifier(
+        **{"sensitive_columns": ["town"], "group_interactions": True, **options}
+    )
+
+
+def test_every_group_has_a_row_of_coefficients(table):
+    X, y = table
+    fit = classifier().fit(X, y)
+    assert fit.coef_.shape == (3, 5) and fit.intercept_.shape == (3,)
+    assert_array_equal(fit.groups_, ["Bonn", "Kiel", "Ulm"])
+    assert np.all(fit.coef_[:, 1] == 0.0), "the column itself is not a feature"
+    numbers = X.drop(columns="town").to_numpy()
+    for k, town in enumerate(fit.groups_):
+        rows = (X["town"] == town).to_numpy()
+        expected = numbers[rows] @ np.delete(fit.coef_[k], 1) + fit.intercept_[k]
+        assert_allclose(fit.decision_function(X)[rows], expected)
+    assert fit.result_.converged and fit.violation_ <= 1e-4
+
+
+def test_the_objective_is_that_of_the_expanded_features(table):
+    """(x, z, z x) written out by hand, without a constraint and with no penalty to speak of."""
+    X, y = table
+    fit = classifier(constraint=None, alpha=1e-9).fit(X, y)
+    numbers = X.drop(columns="town").to_numpy()
+    z = np.column_stack([X["town"] == town for town in ("Kiel", "Ulm")]).astype(float)
+    crossed = np.hstack([numbers, z, *(z[:, [k]] * numbers for k in (0, 1))])
+    plain = FairLogisticClassifier(None, alpha=1e-9).fit(crossed, y)
+    assert_allclose(fit.objective_, plain.objective_, rtol=1e-4)
+    margins = (2.0 * y - 1.0) * fit.decision_function(X)
+    assert_allclose(fit.objective_, Logistic().value(margins).mean(), rtol=1e-5)
+    assert fit.objective_ < 0.98 * FairLogisticClassifier(None).fit(numbers, y).objective_
+
+
+def test_it_fits_better_under_the_same_constraint(table):
+    X, y = table
+    assert (
+        classifier().fit(X, y).objective_
+        < classifier(group_interactions=False).fit(X, y).objective_
+    )
+
+
+def test_names_of_groups_do_not_matter(table):
+    X, y = table
+    renamed = X.assign(town=X["town"].map({"Ulm": "A", "Bonn": "Z", "Kiel": "M"}))
+    one, other = classifier(tol=1e-6).fit(X, y), classifier(tol=1e-6).fit(renamed, y)
+    assert_allclose(one.decision_function(X), other.decision_function(renamed), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "make", [np.asarray, sp.csr_array, sp.csr_matrix], ids=lambda f: f.__name__
+)
+def test_dense_and_sparse_agree(table, make):
+    X, y = table
+    numeric = X.assign(town=X["town"].map({"Ulm": 0.0, "Bonn": 1.0, "Kiel": 2.0}))
+    frame = classifier().fit(numeric, y)
+    other = classifier(sensitive_columns=[1]).fit(make(numeric.to_numpy()), y)
+    assert_allclose(other.coef_, frame.coef_, atol=1e-8)
+    scores = other.decision_function(make(numeric.to_numpy()))
+    assert_allclose(scores, frame.decision_function(numeric), atol=1e-8)
+
+
+def test_the_column_itself_is_a_feature_if_wanted(table):
+    X, y = table
+    numeric = X.assign(town=X["town"].map({"Ulm": 0.0, "Bonn": 1.0, "Kiel": 2.0}))
+    fit = classifier(use_sensitive=True).fit(numeric, y)
+    assert np.any(fit.coef_[:, 1])
+
+
+def test_a_function_of_X_and_the_hinge(table):
+    X, y = table
+    numbers = X.drop(columns="town").to_numpy()
+    fit = FairHingeClassifier(sensitive_columns=above_zero, group_interactions=True)
+    fit.fit(numbers, y)
+    assert fit.coef_.shape == (2, 4)
+    assert_array_equal(pickle.loads(pickle.dumps(fit)).predict(numbers), fit.predict(numbers))
+
+
+def above_zero(X):
+    return X[:, 0] > 0
+
+
+def test_in_a_pipeline(table):
+    X, y = table
+    scaled = make_column_transformer(
+        (StandardScaler(), list("abcd")), remainder="passthrough", verbose_feature_names_out=False
+    ).set_output(transform="pandas")
+    pipeline = make_pipeline(scaled, classifier()).fit(X, y)
+    assert pipeline.predict(X.iloc[::-1]).shape == (600,)
+    assert_array_equal(pipeline.predict(X.iloc[::-1])[::-1], pipeline.predict(X))
+
+
+def test_the_other_goal(table):
+    X, y = table
+    fit = classifier(goal="fairness", max_loss_increase=0.02).fit(X, y)
+    best = classifier(constraint=None).fit(X, y)
+    assert_allclose(fit.objective_, 1.02 * best.objective_, rtol=2e-4)
+
+
+def test_warm_start(table):
+    X, y = table
+    fit = classifier(warm_start=True).fit(X, y)
+    cold = fit.result_.data_passes
+    before = fit.coef_.copy()
+    fit.fit(X, y)
+    assert fit.result_.data_passes < 0.6 * cold
+    assert_allclose(fit.coef_, before, atol=1e-2)
+    fit.set_params(group_interactions=False).fit(X, y)  # nothing to start from: another shape
+    assert fit.coef_.shape == (1, 5)
+
+
+def test_weights_leave_rows_out(table):
+    X, y = table
+    kept = (X["town"] != "Kiel").to_numpy()
+    weighted = classifier().fit(X, y, kept.astype(float))
+    fewer = classifier().fit(X[kept], y[kept])
+    assert_array_equal(weighted.groups_, ["Bonn", "Ulm"])
+    assert_allclose(weighted.coef_, fewer.coef_, atol=1e-6)
+
+
+def test_an_unknown_group_is_told(table):
+    X, y = table
+    known = X["town"] != "Ulm"
+    fit = classifier().fit(X[known], y[known])
+    with pytest.raises(
+        ValueError, match=r"group 'Ulm', which no row had in fit.*\['Bonn', 'Kiel'\]"
+    ):
+        fit.predict(X)
+
+
+def test_one_group_only(table):
+    X, y = table
+    one = X["town"] == "Ulm"
+    with pytest.warns(VacuousConstraintWarning):
+        fit = classifier().fit(X[one], y[one])
+    assert fit.coef_.shape == (1, 5)
+    with pytest.raises(ValueError, match="which no row had in fit"):
+        fit.predict(X)
+
+
+MISTAKES = {
+    "several groups": ({"combine": "marginal"}, "group_interactions=True.*combine='marginal'"),
+    "not columns": ({"sensitive_columns": None}, "group_interactions=True.*sensitive_columns"),
+    "not a switch": (
+        {"group_interactions": "yes"},
+        "group_interactions must be True or False.*'yes'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistakes_are_told(table, case):
+    options, message = MISTAKES[case]
+    with pytest.raises(ValueError, match=message):
+        classifier(**options).fit(table[0], table[1])
+    assert clone(classifier(**options)).get_params()["group_interactions"] is not False
+
+
+def test_fold_undoes_unfold(rng):
+    layout = Layout(np.array([0, 2]), 3, n_groups=3)
+    coef, intercept = rng.normal(size=(3, 3)), rng.normal(size=3)
+    coef[:, 1] = 0.0
+    folded = layout.fold(*layout.unfold(coef, intercept))
+    assert_allclose(folded[0], coef)
+    assert_allclose(folded[1], intercept)
+    groups = Groups.encode(np.array(list("abcab")))
+    X = rng.normal(size=(5, 2))
+    flat, level = layout.unfold(coef, intercept)
+    scores = layout.expand(X, groups) @ flat[0] + level
+    assert_allclose(
+        scores, np.sum(X * coef[groups.codes][:, [0, 2]], axis=1) + intercept[groups.codes]
+    )
+
+
+def test_codes_follow_the_groups_of_the_fit():
+    known = Groups.encode(pd.DataFrame({"a": ["f", "m", "f"], "b": [0, 1, 1]})).names
+    new = pd.DataFrame({"a": ["m", "f"], "b": [1, 0]})
+    assert_array_equal(codes_of(known, new, 2), [2, 0])

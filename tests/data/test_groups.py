@@ -1,0 +1,163 @@
+"""Tests of fairconstrained.groups: every container that users hold sensitive features in."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from fairconstrained.data.groups import Groups, check_groups
+
+WORDS = ["m", "f", "x", "f", "m"]
+CODES = [1, 0, 2, 0, 1]
+
+ONE_COLUMN = {
+    "list": WORDS,
+    "tuple": tuple(WORDS),
+    "array of str": np.array(WORDS),
+    "array of object": np.array(WORDS, dtype=object),
+    "one column": np.array(WORDS)[:, None],
+    "list of lists": [[word] for word in WORDS],
+    "Series": pd.Series(WORDS, index=[9, 8, 7, 7, 5]),
+    "Series of string": pd.Series(WORDS, dtype="string"),
+    "Series of object": pd.Series(WORDS, dtype=object),
+    "Categorical": pd.Categorical(WORDS, categories=["x", "m", "f", "unused"]),
+    "Series of category": pd.Series(pd.Categorical(WORDS, categories=["x", "unused", "m", "f"])),
+    "Index": pd.Index(WORDS),
+    "DataFrame": pd.DataFrame({"sex": WORDS}),
+    "polars Series": pl.Series(WORDS),
+    "polars Categorical": pl.Series(WORDS, dtype=pl.Categorical),
+    "polars DataFrame": pl.DataFrame({"sex": WORDS}),
+}
+NUMBERS = {
+    "list of int": ([3, 1, 7, 1, 3], [1, 3, 7]),
+    "list of bool": ([True, False, True], [False, True]),
+    "int": (np.array([3, -1, 7, -1]), [-1, 3, 7]),
+    "uint8": (np.array([3, 1, 200, 1], dtype="uint8"), [1, 3, 200]),
+    "float": (np.array([0.5, -2.0, 0.5]), [-2.0, 0.5]),
+    "bool": (np.array([True, False]), [False, True]),
+    "object": (np.array([3, 1, 2], dtype=object), [1, 2, 3]),
+    "Int64": (pd.Series([3, 1, 2], dtype="Int64"), [1, 2, 3]),
+    "boolean": (pd.Series([True, False], dtype="boolean"), [False, True]),
+    "polars int": (pl.Series([3, 1, 2]), [1, 2, 3]),
+    "polars bool": (pl.Series([True, False]), [False, True]),
+    "sparse": (sp.csr_array(np.array([[0], [2], [0]])), [0, 2]),
+}
+SEX, AGE = ["m", "f", "m", "f", "m"], [30, 30, 50, 30, 30]
+SEVERAL_COLUMNS = {
+    "DataFrame": pd.DataFrame({"sex": SEX, "age": AGE}, index=[5, 3, 3, 1, 0]),
+    "DataFrame of category": pd.DataFrame({"sex": pd.Categorical(SEX), "age": AGE}),
+    "polars DataFrame": pl.DataFrame({"sex": SEX, "age": AGE}),
+    "array of object": np.array([SEX, AGE], dtype=object).T,
+    "list of lists": [list(row) for row in zip(SEX, AGE, strict=True)],
+    "list of tuples": list(zip(SEX, AGE, strict=True)),
+}
+MISSING = {
+    "list": ["a", None, "b", None],
+    "float": np.array([0.0, np.nan, 1.0, np.nan]),
+    "object": np.array(["a", np.nan, "b", None], dtype=object),
+    "Series": pd.Series(["a", None, "b", None]),
+    "Series of string": pd.Series(["a", pd.NA, "b", pd.NA], dtype="string"),
+    "Series of category": pd.Series(["a", None, "b", None], dtype="category"),
+    "Int64": pd.Series([1, pd.NA, 2, pd.NA], dtype="Int64"),
+    "DataFrame": pd.DataFrame({"one": [1, 2, 3, 4], "two": ["a", None, "b", None]}),
+    "polars str": pl.Series(["a", None, "b", None]),
+    "polars int": pl.Series([1, None, 2, None]),
+    "polars DataFrame": pl.DataFrame({"one": [1, 2, 3, 4], "two": [True, None, False, None]}),
+}
+
+
+def each(cases):
+    return pytest.mark.parametrize("case", cases.values(), ids=cases)
+
+
+@each(ONE_COLUMN)
+def test_one_column(case):
+    groups = Groups.encode(case)
+    assert groups.names.tolist() == ["f", "m", "x"]
+    assert groups.codes.tolist() == CODES
+    assert len(groups) == 3
+
+
+@each(NUMBERS)
+def test_numbers_and_bools_keep_their_values(case):
+    values, names = case
+    groups = Groups.encode(values)
+    assert groups.names.tolist() == names
+    plain = values.toarray() if sp.issparse(values) else values
+    assert groups.names[groups.codes].tolist() == np.ravel(plain).tolist()
+
+
+@each(SEVERAL_COLUMNS)
+def test_several_columns_are_intersected(case):
+    groups = Groups.encode(case)
+    assert groups.names.tolist() == [("f", 30), ("m", 30), ("m", 50)]
+    assert groups.codes.tolist() == [1, 0, 2, 0, 1]
+
+
+@each(MISSING)
+def test_missing_values_are_counted(case):
+    with pytest.raises(ValueError, match="sensitive_features has missing values in 2 of 4 rows"):
+        Groups.encode(case)
+    with pytest.raises(ValueError, match="race has missing values"):
+        Groups.encode(case, name="race")
+
+
+def test_values_that_do_not_compare_are_groups_all_the_same():
+    groups = Groups.encode(np.array(["b", 2, "a", 2], dtype=object))
+    assert groups.names[groups.codes].tolist() == ["b", 2, "a", 2]
+    again = Groups.encode(np.array([2, "a", "b"], dtype=object))
+    assert again.names.tolist() == groups.names.tolist()
+
+
+def test_dates_are_groups():
+    days = [datetime.date(2001, 5, 1), datetime.date(2000, 1, 1), datetime.date(2001, 5, 1)]
+    groups = Groups.encode(days)
+    assert groups.codes.tolist() == [1, 0, 1]
+
+
+@given(st.lists(st.sampled_from("abcd"), min_size=1), st.randoms())
+def test_the_order_of_rows_does_not_matter(values, random):
+    groups, shuffled = Groups.encode(values), list(values)
+    random.shuffle(shuffled)
+    assert_array_equal(Groups.encode(shuffled).names, groups.names)
+    assert groups.names.tolist() == sorted(set(values))
+    assert groups.names[groups.codes].tolist() == values
+
+
+def test_groups_pass_through():
+    groups = Groups.encode(WORDS)
+    assert Groups.encode(groups) is groups
+
+
+def test_take_forgets_groups_without_rows():
+    taken = Groups.encode(WORDS).take(np.array([2, 0, 4]))
+    assert taken.names.tolist() == ["m", "x"]
+    assert taken.codes.tolist() == [1, 0, 0]
+    pairs = Groups.encode(SEVERAL_COLUMNS["DataFrame"]).take(np.array([2, 1]))
+    assert pairs.names.tolist() == [("f", 30), ("m", 50)]
+
+
+@pytest.mark.parametrize("values", ["ab", 3, np.zeros((2, 2, 2))])
+def test_one_or_two_dimensions(values):
+    with pytest.raises(ValueError, match=f"two with a column per attribute; got {np.ndim(values)}"):
+        Groups.encode(values)
+
+
+@pytest.mark.parametrize("values", [pd.DataFrame(index=[0, 1]), np.zeros((2, 0))])
+def test_no_columns(values):
+    with pytest.raises(ValueError, match="no columns"):
+        Groups.encode(values)
+
+
+def test_the_length_is_checked():
+    assert check_groups(WORDS, 5).codes.tolist() == CODES
+    with pytest.raises(ValueError, match="sensitive_features has 5 rows, X has 6"):
+        check_groups(WORDS, 6)
+    with pytest.raises(ValueError, match="5 rows, X has 4"):
+        check_groups(Groups.encode(WORDS), 4)

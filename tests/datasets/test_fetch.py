@@ -1,0 +1,392 @@
+"""Tests of fairconstrained.datasets."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from pandas.testing import assert_frame_equal, assert_series_equal
+from scipy import sparse as sp
+from sklearn.datasets import load_svmlight_file
+
+from fairconstrained.datasets import _fetch as datasets
+from fairconstrained.datasets import (
+    fetch_a9a,
+    fetch_adult,
+    fetch_bank,
+    fetch_communities,
+    fetch_compas,
+    fetch_law_school,
+)
+
+FETCHERS = [
+    fetch_a9a,
+    fetch_adult,
+    fetch_bank,
+    fetch_communities,
+    fetch_compas,
+    fetch_law_school,
+]
+N_TRAIN, N_TEST, TRAIN_POSITIVES, TEST_POSITIVES = 32561, 16281, 7841, 3846
+
+
+@pytest.fixture
+def openml(monkeypatch):
+    """Stand in for OpenML: what it is asked goes to `asked`, what it answers is `answer`."""
+    fake = SimpleNamespace(answer=None, asked=None)
+
+    def fetch_openml(**asked):
+        fake.asked = asked
+        return fake.answer
+
+    monkeypatch.delenv("FAIRCONSTRAINED_DATA", raising=False)
+    monkeypatch.setattr(datasets, "fetch_openml", fetch_openml)
+    return fake
+
+
+# Real data: sizes and rates are those of the README in the data folder, measured independently.
+
+
+@pytest.mark.parametrize(
+    ("fetcher", "options", "shape", "rate"),
+    [
+        (fetch_a9a, {}, (32561, 123), 0.2408),
+        (fetch_a9a, {"subset": "test"}, (16281, 123), 0.2362),
+        (fetch_a9a, {"subset": "all"}, (48842, 123), 0.2393),
+        (fetch_adult, {}, (48842, 14), 0.2393),
+        (fetch_adult, {"subset": "train"}, (32561, 14), 0.2408),
+        (fetch_adult, {"subset": "test"}, (16281, 14), 0.2362),
+        (fetch_bank, {}, (45211, 16), 0.1170),
+        (fetch_bank, {"version": "full"}, (45211, 16), 0.1170),
+        (fetch_bank, {"version": "additional"}, (41188, 20), 0.1127),
+        (fetch_communities, {}, (1994, 99), 0.2924),
+        (fetch_communities, {"drop_missing": False}, (1994, 122), 0.2924),
+        (fetch_compas, {}, (6172, 9), 0.4551),
+        (fetch_compas, {"filtered": False}, (7214, 9), 0.4507),
+        (fetch_law_school, {}, (20798, 11), 0.8897),
+    ],
+)
+def test_sizes_and_rates(data_folder, fetcher, options, shape, rate):
+    bunch = fetcher(**options)
+    assert bunch.data.shape == shape
+    assert_allclose(bunch.target.mean(), rate, atol=5e-5)
+    assert pd.api.types.is_integer_dtype(bunch.target)
+    assert set(bunch.target) == {0, 1}
+    assert len(bunch.target) == len(bunch.sensitive_features) == shape[0]
+    assert len(bunch.feature_names) == shape[1]
+    assert len(bunch.target_names) == 2
+    assert bunch.frame is None
+    assert bunch.target.name not in bunch.feature_names
+    assert "licence" in bunch.DESCR and "https://" in bunch.DESCR
+    tables = [bunch.target, bunch.sensitive_features]
+    if not sp.issparse(bunch.data):
+        tables.append(bunch.data)
+        assert list(bunch.data.columns) == bunch.feature_names
+        assert {dtype.kind for dtype in bunch.data.dtypes} <= {"i", "f", "O"}
+        levels = bunch.data.select_dtypes(exclude="number").dtypes
+        assert all(isinstance(dtype, pd.CategoricalDtype) for dtype in levels)
+    for table in tables:
+        assert_array_equal(table.index, np.arange(len(table)))
+
+
+@pytest.mark.parametrize("fetcher", [fetch_a9a, fetch_compas])
+def test_return_X_y(data_folder, fetcher):
+    bunch = fetcher()
+    X, y = fetcher(return_X_y=True)
+    assert_series_equal(y, bunch.target)
+    if sp.issparse(X):
+        assert abs(bunch.data - X).nnz == 0
+    else:
+        assert_frame_equal(X, bunch.data)
+
+
+def test_adult(data_folder):
+    raw = pd.read_csv(data_folder / "adult.csv.gz")
+    bunch = fetch_adult()
+    assert_array_equal(bunch.split, raw["split"])
+    assert_array_equal(bunch.target, raw["income"] == ">50K")
+    assert list(bunch.sensitive_features.columns) == ["sex", "race"]
+    assert_allclose((bunch.sensitive_features["sex"] == "Male").mean(), 0.6685, atol=5e-5)
+    assert bunch.data.isna().any(axis=1).sum() == 3620
+    assert "?" not in bunch.data["workclass"].cat.categories
+    # Numbers stay numbers, and the training and the test part share their levels.
+    assert bunch.data["education-num"].dtype.kind == "i"
+    train, test = fetch_adult(subset="train"), fetch_adult(subset="test")
+    assert (train.split == "train").all() and (test.split == "test").all()
+    assert_frame_equal(pd.concat([train.data, test.data], ignore_index=True), bunch.data)
+    assert train.data["native-country"].dtype == test.data["native-country"].dtype
+
+
+def test_a9a(data_folder):
+    bunch = fetch_a9a()
+    assert sp.issparse(bunch.data) and bunch.data.format == "csr"
+    expected, labels = load_svmlight_file(data_folder / "a9a.svmlight.gz", n_features=123)
+    assert abs(bunch.data - expected).nnz == 0
+    assert_array_equal(bunch.target, labels > 0)
+    assert set(bunch.split) == {"train"}
+    assert bunch.sensitive_features.name == "sex"
+    assert_allclose((bunch.sensitive_features == "Male").mean(), 0.6692, atol=5e-5)
+    test = fetch_a9a(subset="test")
+    assert_allclose((test.sensitive_features == "Male").mean(), 0.6670, atol=5e-5)
+
+
+def test_a9a_and_adult_are_the_same_people(data_folder):
+    a9a, adult = fetch_a9a(subset="all"), fetch_adult()
+    assert_array_equal(a9a.target, adult.target)
+    assert_array_equal(a9a.split, adult.split)
+    assert_array_equal(a9a.sensitive_features, adult.sensitive_features["sex"])
+
+
+@pytest.mark.parametrize(
+    ("version", "middle_aged", "single"), [("full", 0.9558, 0.2829), ("additional", 0.9520, 0.2809)]
+)
+def test_bank(data_folder, version, middle_aged, single):
+    bunch = fetch_bank(version=version)
+    groups = bunch.sensitive_features
+    assert_allclose((groups["age"] == "25-60").mean(), middle_aged, atol=5e-5)
+    assert_allclose((groups["marital"] == "single").mean(), single, atol=5e-5)
+    assert set(groups["age"]) == {"25-60", "other"}
+    assert set(groups["marital"]) == {"single", "not single"}
+    assert "unknown" in bunch.data["job"].cat.categories
+    assert not bunch.data.isna().any(axis=None)
+    assert bunch.data["duration"].dtype.kind == "i"
+
+
+def test_compas(data_folder):
+    bunch = fetch_compas()
+    races = bunch.sensitive_features["race"].value_counts()
+    assert races.to_dict() == {
+        "African-American": 3175,
+        "Caucasian": 2103,
+        "Hispanic": 509,
+        "Other": 343,
+        "Asian": 31,
+        "Native American": 11,
+    }
+    assert (fetch_compas(filtered=False).sensitive_features["sex"] == "Male").mean() == (
+        pytest.approx(0.8066, abs=5e-5)
+    )
+
+
+def test_compas_does_not_leak(data_folder):
+    known_at_screening = {"age", "age_cat", "sex", "race", "priors_count", "c_charge_degree"}
+    known_at_screening |= {"juv_fel_count", "juv_misd_count", "juv_other_count"}
+    data = fetch_compas().data
+    assert set(data.columns) == known_at_screening
+    assert data["priors_count"].dtype.kind == "i"
+    assert isinstance(data["race"].dtype, pd.CategoricalDtype)
+
+
+def test_law_school(data_folder):
+    groups = fetch_law_school().sensitive_features
+    assert_allclose((groups["race"] == "White").mean(), 0.8410, atol=5e-5)
+    assert_allclose(groups["male"].mean(), 0.5614, atol=5e-5)
+
+
+def test_communities(data_folder):
+    raw = pd.read_csv(data_folder / "communities.csv.gz")
+    bunch = fetch_communities()
+    assert_array_equal(bunch.target, raw["ViolentCrimesPerPop"] > 0.28)
+    assert_allclose((bunch.sensitive_features == "high").mean(), 0.4865, atol=5e-5)
+    assert not bunch.data.isna().any(axis=None)
+    everything = fetch_communities(drop_missing=False).data
+    assert everything["OtherPerCap"].isna().sum() == 1
+    assert everything["PolicCars"].isna().sum() == 1675
+    assert {dtype.kind for dtype in everything.dtypes} == {"f"}
+    not_predictive = {"state", "county", "community", "communityname", "fold"}
+    assert not not_predictive & set(everything.columns)
+    assert_frame_equal(everything[bunch.feature_names], bunch.data)
+
+
+# The folder and its errors.
+
+
+@pytest.mark.parametrize("fetcher", FETCHERS)
+def test_missing_file(monkeypatch, tmp_path, fetcher):
+    monkeypatch.setenv("FAIRCONSTRAINED_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"gz'.*FAIRCONSTRAINED_DATA.*https://") as caught:
+        fetcher()
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_file_with_another_separator(monkeypatch, tmp_path):
+    (tmp_path / "bank-full.csv.gz").touch()
+    pd.DataFrame({"age": [30], "y": ["no"]}).to_csv(
+        tmp_path / "bank-full.csv.gz", sep=";", index=False
+    )
+    monkeypatch.setenv("FAIRCONSTRAINED_DATA", str(tmp_path))
+    with pytest.raises(ValueError, match=r"bank-full.csv.gz must be comma-separated.*'age;y'"):
+        fetch_bank()
+
+
+@pytest.mark.parametrize(
+    ("fetcher", "options", "message"),
+    [
+        (fetch_adult, {"subset": "both"}, r"subset must be one of 'all', 'train', 'test'.*'both'"),
+        (fetch_a9a, {"subset": None}, r"subset must be one of .* got None"),
+        (fetch_bank, {"version": 2}, r"version must be one of 'full', 'additional'; got 2"),
+    ],
+)
+def test_bad_options(fetcher, options, message):
+    with pytest.raises(ValueError, match=message):
+        fetcher(**options)
+
+
+# OpenML: small tables with the columns and the values that OpenML's copies have.
+
+
+def adult_like(test_first):
+    """Rows of UCI's sizes and rates; the capital gain is the row's place, train first."""
+    label = np.full(N_TRAIN + N_TEST, "<=50K")
+    label[:TRAIN_POSITIVES] = ">50K"
+    label[N_TRAIN : N_TRAIN + TEST_POSITIVES] = ">50K"
+    rows = np.arange(len(label))
+    frame = pd.DataFrame(
+        {
+            "age": rows % 70,
+            "workclass": pd.Categorical(np.where(rows % 7, "Private", None)),
+            "race": pd.Categorical(np.where(rows % 5, "White", "Black"), ["White", "Black"]),
+            "sex": pd.Categorical(np.where(rows % 3, "Male", "Female"), ["Male", "Female"]),
+            "capital-gain": rows,
+        }
+    )
+    target = pd.Series(pd.Categorical(label), name="class")
+    if test_first:
+        order = np.r_[N_TRAIN : len(rows), :N_TRAIN]
+        frame = frame.iloc[order].reset_index(drop=True)
+        target = target.iloc[order].reset_index(drop=True)
+    return SimpleNamespace(data=frame, target=target)
+
+
+@pytest.mark.parametrize("test_first", [True, False])
+def test_openml_adult(openml, test_first):
+    openml.answer = adult_like(test_first)
+    bunch = fetch_adult(data_home="cache")
+    assert openml.asked == {"name": "adult", "version": 2, "data_home": "cache", "as_frame": True}
+    assert_array_equal(bunch.data["capital-gain"], np.arange(N_TRAIN + N_TEST))
+    assert (bunch.target.name, bunch.target.sum()) == ("income", TRAIN_POSITIVES + TEST_POSITIVES)
+    assert_array_equal(bunch.split == "train", np.arange(N_TRAIN + N_TEST) < N_TRAIN)
+    assert bunch.data["workclass"].isna().sum() == len(range(0, N_TRAIN + N_TEST, 7))
+    assert list(bunch.data["sex"].cat.categories) == ["Female", "Male"]
+    assert list(bunch.sensitive_features.columns) == ["sex", "race"]
+    test = fetch_adult(subset="test")
+    assert_array_equal(test.data["capital-gain"], np.arange(N_TRAIN, N_TRAIN + N_TEST))
+
+
+def test_openml_adult_with_unknown_order(openml):
+    openml.answer = adult_like(test_first=False)
+    openml.answer.target = openml.answer.target.sort_values(ignore_index=True)
+    with pytest.raises(
+        ValueError, match=r"32561 training rows, 7841 of them positive.*found 48842"
+    ):
+        fetch_adult()
+
+
+def test_openml_adult_with_missing_rows(openml):
+    openml.answer = adult_like(test_first=False)
+    openml.answer.data = openml.answer.data[:-1]
+    openml.answer.target = openml.answer.target[:-1]
+    with pytest.raises(ValueError, match="found 48841 rows"):
+        fetch_adult()
+
+
+def test_openml_bank_gets_its_names_back(openml):
+    table = {f"V{i}": [i, i + 1] for i in range(1, 17)}
+    table["V1"] = [24, 25]
+    table["V3"] = pd.Categorical(["single", "married"])
+    openml.answer = SimpleNamespace(
+        data=pd.DataFrame(table), target=pd.Series(pd.Categorical(["1", "2"]), name="Class")
+    )
+    bunch = fetch_bank()
+    assert openml.asked == {"data_id": 1461, "data_home": None, "as_frame": True}
+    names = "age job marital education default balance housing loan contact day month duration "
+    names += "campaign pdays previous poutcome"
+    assert bunch.feature_names == names.split()
+    assert bunch.data["previous"].tolist() == [15, 16]
+    assert_series_equal(bunch.target, pd.Series([0, 1], name="y"))
+    assert bunch.sensitive_features["age"].tolist() == ["other", "25-60"]
+    assert bunch.sensitive_features["marital"].tolist() == ["single", "not single"]
+
+
+def test_openml_communities(openml):
+    frame = pd.DataFrame(
+        {
+            "state": range(10),
+            "communityname": [f"town{i}" for i in range(10)],
+            "racepctblack": np.arange(10) / 100,
+            "OtherPerCap": pd.Categorical(["0.5", None] * 5),
+        }
+    )
+    rate = pd.Series(np.arange(10) / 10, name="ViolentCrimesPerPop")
+    openml.answer = SimpleNamespace(data=frame, target=rate)
+    bunch = fetch_communities()
+    assert openml.asked == {"name": "us_crime", "version": 1, "data_home": None, "as_frame": True}
+    assert bunch.feature_names == ["racepctblack"]
+    assert bunch.target.tolist() == [0] * 7 + [1] * 3
+    assert bunch.sensitive_features.tolist() == ["low"] * 7 + ["high"] * 3
+    assert fetch_communities(drop_missing=False).data["OtherPerCap"].dtype.kind == "f"
+
+
+def test_openml_a9a(openml):
+    label = adult_like(test_first=True).target.map({"<=50K": "-1", ">50K": "1"}).to_numpy()
+    male = np.arange(len(label)) % 3 > 0
+    data = sp.lil_matrix((len(label), 123))
+    data[:, 71] = (~male)[:, None]
+    data[:, 72] = male[:, None]
+    openml.answer = SimpleNamespace(data=data.tocsr(), target=label.astype(object))
+    bunch = fetch_a9a(subset="all")
+    assert openml.asked == {"name": "a9a", "version": 1, "data_home": None, "as_frame": False}
+    assert bunch.data.shape == (len(label), 123)
+    assert bunch.target[:N_TRAIN].sum() == TRAIN_POSITIVES
+    assert_array_equal(bunch.sensitive_features == "Male", np.roll(male, -N_TEST))
+    assert bunch.feature_names[-1] == "x123"
+    openml.answer.data = sp.csr_matrix((len(label), 123))
+    with pytest.raises(ValueError, match="features 72"):
+        fetch_a9a()
+
+
+@pytest.mark.parametrize(
+    ("fetcher", "options"),
+    [(fetch_compas, {}), (fetch_law_school, {}), (fetch_bank, {"version": "additional"})],
+)
+def test_not_on_openml(openml, fetcher, options):
+    advice = r"OpenML has no usable copy.*\.csv\.gz.*FAIRCONSTRAINED_DATA.*https://"
+    with pytest.raises(FileNotFoundError, match=advice):
+        fetcher(**options)
+    assert openml.asked is None
+
+
+def test_no_network(monkeypatch):
+    def unreachable(**asked):
+        raise OSError("no route to host")
+
+    monkeypatch.delenv("FAIRCONSTRAINED_DATA", raising=False)
+    monkeypatch.setattr(datasets, "fetch_openml", unreachable)
+    with pytest.raises(OSError, match="no route") as caught:
+        fetch_adult()
+    assert "FAIRCONSTRAINED_DATA" in caught.value.__notes__[0]
+
+
+def test_both_routes_give_the_same(data_folder, openml, monkeypatch):
+    raw = pd.read_csv(data_folder / "adult.csv.gz", na_values=["?"])
+    raw = raw.drop(columns="split").iloc[np.r_[N_TRAIN : len(raw), :N_TRAIN]]
+    raw = raw.reset_index(drop=True)
+    text = raw.select_dtypes(exclude="number").columns
+    raw[text] = raw[text].astype("category")
+    target = raw.pop("income").rename("class")
+    openml.answer = SimpleNamespace(data=raw, target=target)
+    from_openml = fetch_adult()
+    monkeypatch.setenv("FAIRCONSTRAINED_DATA", str(data_folder))
+    from_folder = fetch_adult()
+    assert_frame_equal(from_openml.data, from_folder.data)
+    assert_series_equal(from_openml.target, from_folder.target)
+    assert_frame_equal(from_openml.sensitive_features, from_folder.sensitive_features)
+
+
+@pytest.mark.parametrize("fetcher", FETCHERS)
+def test_documentation_is_complete(fetcher):
+    sections = ["Parameters", "Returns", "Raises", "Examples"]
+    found = [fetcher.__doc__.count(f"{name}\n{'-' * len(name)}\n") for name in sections]
+    assert found == [1, 1, 1, 1]
+    assert fetcher.__name__ in fetcher.__doc__

@@ -1,0 +1,325 @@
+"""What `predict` does meets the bound on the training rows: enforce="decision", and its parts."""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fairconstrained import (
+    ConstantDecisionWarning,
+    DemographicParity,
+    DisparateImpact,
+    EqualizedOdds,
+    ErrorRateParity,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    InfeasibleConstraintWarning,
+    make_biased_classification,
+)
+from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.decisions.candidates import Search, right_decisions, shortest
+from fairconstrained.decisions.score_line import Line, points_between
+from fairconstrained.decisions.search import enforce_on_decisions
+from fairconstrained.domains import L2Ball
+from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import IPC
+from fairconstrained.terms.cell_means import average
+
+X, Y, GROUPS = make_biased_classification(1200, 6, gap=0.3, random_state=0)
+PARITIES = [
+    "demographic_parity",
+    "equal_opportunity",
+    "predictive_equality",
+    "equalized_odds",
+    "disparate_impact",
+    "balanced_rate",
+    "minority_rate",
+]
+SEEDS = st.integers(0, 2**31 - 1)
+
+
+def fitted(constraint="demographic_parity", kappa=0.05, groups=GROUPS, weight=None, **options):
+    """Return a classifier fitted with enforce="decision", constant decisions being no surprise."""
+    options = {"constraint": constraint, "kappa": kappa, "enforce": "decision", **options}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantDecisionWarning)
+        kind = options.pop("kind", FairLogisticClassifier)
+        return kind(**options).fit(X, Y, weight, sensitive_features=groups)
+
+
+def rates(clf, groups=GROUPS, where=None, weight=None):
+    decisions = clf.predict(X)
+    where = np.ones(len(X), dtype=bool) if where is None else where
+    weight = np.ones(len(X)) if weight is None else weight
+    return [
+        np.average(decisions[where & (groups == g)], weights=weight[where & (groups == g)])
+        for g in np.unique(groups)
+    ]
+
+
+class TestTheBound:
+    @pytest.mark.parametrize("kappa", [0.1, 0.02, 0.0])
+    def test_demographic_parity(self, kappa):
+        clf = fitted(kappa=kappa)
+        a, b = rates(clf)
+        assert abs(a - b) <= kappa + 1e-12
+        assert clf.decision_gap_ <= kappa and clf.decision_gap_ == pytest.approx(abs(a - b))
+
+    @pytest.mark.parametrize("kappa", [0.1, 0.02])
+    def test_equalized_odds(self, kappa):
+        clf = fitted("equalized_odds", kappa)
+        for label in (0, 1):
+            a, b = rates(clf, where=label == Y)
+            assert abs(a - b) <= kappa + 1e-12
+
+    def test_the_score_level_fit_misses_it(self):
+        scores = FairLogisticClassifier(kappa=0.05).fit(X, Y, sensitive_features=GROUPS)
+        assert scores.decision_gap_ > 0.1 and scores.decision_search_ is None
+
+    @pytest.mark.parametrize("name", PARITIES)
+    def test_every_parity(self, name):
+        clf = fitted(name)
+        assert clf.decision_search_.met and clf.result_.zero_one_violation == 0.0
+
+    @pytest.mark.parametrize("name", sorted(set(CONSTRAINTS) - set(PARITIES)))
+    def test_every_other_constraint_is_met_or_said_not_to_be(self, name):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            clf = FairLogisticClassifier(name, kappa=0.1, enforce="decision")
+            clf.fit(X[:300], Y[:300], sensitive_features=GROUPS[:300])
+        search = clf.decision_search_
+        assert search.met == (clf.result_.zero_one_violation == 0.0)
+        kinds = {one.category for one in caught}
+        assert search.met != (InfeasibleConstraintWarning in kinds)
+        assert search.constant == (ConstantDecisionWarning in kinds)
+
+    def test_ratio(self):
+        clf = fitted(DisparateImpact(0.8))
+        assert min(rates(clf)) >= 0.8 * max(rates(clf)) - 1e-12
+
+    def test_error_rates(self):
+        clf = fitted(ErrorRateParity(0.01))
+        wrong = clf.predict(X) != Y
+        assert abs(wrong[GROUPS == 0].mean() - wrong[GROUPS == 1].mean()) <= 0.01 + 1e-12
+
+    def test_all_of_a_list(self):
+        clf = fitted([DemographicParity(0.05), EqualizedOdds(0.1)])
+        assert abs(np.subtract(*rates(clf))) <= 0.05 + 1e-12
+        assert abs(np.subtract(*rates(clf, where=Y == 1))) <= 0.1 + 1e-12
+
+    def test_small_cells(self):
+        groups = np.where(np.arange(len(Y)) % 40 == 0, "few", np.where(GROUPS, "b", "a"))
+        clf = fitted("equalized_odds", 0.1, groups)
+        for label in (0, 1):
+            assert np.ptp(rates(clf, groups, label == Y)) <= 0.1 + 1e-12
+
+    def test_weights(self):
+        weight = np.random.default_rng(0).integers(0, 4, len(Y)).astype(float)
+        clf = fitted(kappa=0.03, weight=weight)
+        assert abs(np.subtract(*rates(clf, weight=weight))) <= 0.03 + 1e-12
+
+    def test_attributes_on_their_own(self):
+        both = np.column_stack([GROUPS, np.arange(len(Y)) % 3])
+        clf = fitted(kappa=0.05, groups=both, combine="marginal")
+        assert np.ptp(rates(clf)) <= 0.05 + 1e-12
+        assert np.ptp(rates(clf, both[:, 1])) <= 0.05 + 1e-12
+
+    @pytest.mark.parametrize("options", [{"fit_intercept": False}, {"domain": L2Ball(1.0)}])
+    def test_other_models(self, options):
+        clf = fitted(kappa=0.05, **options)
+        assert clf.decision_gap_ <= 0.05
+        assert np.linalg.norm(clf.coef_) <= 1.0 + 1e-9 or "domain" not in options
+
+    def test_group_interactions(self):
+        table = np.column_stack([X, GROUPS])
+        clf = FairLogisticClassifier(
+            kappa=0.02, enforce="decision", sensitive_columns=[6], group_interactions=True
+        ).fit(table, Y)
+        decisions = clf.predict(table)
+        assert abs(decisions[GROUPS == 0].mean() - decisions[GROUPS == 1].mean()) <= 0.02 + 1e-12
+        assert clf.score(table, Y) > 0.7  # a threshold for every group
+
+    def test_hinge(self):
+        clf = fitted(kappa=0.05, kind=FairHingeClassifier)
+        assert clf.decision_gap_ <= 0.05 and not clf.decision_search_.constant
+
+    @pytest.mark.parametrize("solver", ["ssg", "3s-econ"])
+    def test_other_solvers(self, solver):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clf = fitted(kappa=0.05, solver=solver, max_iter=200, random_state=0)
+        assert clf.decision_gap_ <= 0.05
+
+    def test_nothing_to_enforce(self):
+        clf = FairLogisticClassifier(None, enforce="decision").fit(X, Y)
+        assert clf.decision_search_ is None
+
+
+class TestWhatItCosts:
+    def test_report(self):
+        clf = fitted(kappa=0.1)
+        search = clf.decision_search_
+        free = FairLogisticClassifier(None).fit(X, Y)
+        scores = FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+        assert search.accuracy == pytest.approx(clf.score(X, Y))
+        assert search.accuracy_on_scores == pytest.approx(scores.score(X, Y))
+        assert search.accuracy_unconstrained == pytest.approx(free.score(X, Y))
+        assert search.accuracy_cost == pytest.approx(free.score(X, Y) - clf.score(X, Y))
+        assert search.data_passes_on_scores == scores.result_.data_passes
+        assert clf.result_.data_passes == search.data_passes
+
+    @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+    @pytest.mark.parametrize("kappa", [0.1, 0.05, 0.02, 0.01])
+    def test_at_most_four_times_the_passes(self, constraint, kappa):
+        search = fitted(constraint, kappa).decision_search_
+        assert search.data_passes <= 4.0 * search.data_passes_on_scores
+
+    def test_nothing_is_lost_where_nothing_binds(self):
+        clf = fitted(kappa=0.9)
+        assert clf.decision_search_.accuracy_cost <= 0.0
+
+    def test_no_less_accurate_than_the_intercept_alone(self):
+        """Better than what a user would do: the best threshold of the fit on scores."""
+        clf = fitted(kappa=0.1)
+        scores = FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+        found = scores.decision_function(X)
+        best = 0.0
+        for threshold in np.quantile(found, np.linspace(0, 1, 201)):
+            decisions = found > threshold
+            if abs(decisions[GROUPS == 0].mean() - decisions[GROUPS == 1].mean()) <= 0.1:
+                best = max(best, np.mean(decisions == Y))
+        assert clf.score(X, Y) >= best - 1e-12
+
+    def test_deterministic(self):
+        one, other = fitted("equalized_odds"), fitted("equalized_odds")
+        assert_array_equal(one.coef_, other.coef_)
+        assert_array_equal(one.intercept_, other.intercept_)
+
+
+class TestMessages:
+    def test_constant(self):
+        """Features that say the group and the label alike leave constant decisions."""
+        x, y = GROUPS[:, None].astype(float), GROUPS.copy()
+        y[:5] = 1 - y[:5]
+        clf = FairLogisticClassifier(kappa=0.05, enforce="decision")
+        with pytest.warns(ConstantDecisionWarning, match="the same of everybody.*training rows"):
+            clf.fit(x, y, sensitive_features=GROUPS)
+        assert np.unique(clf.predict(x)).size == 1 and clf.decision_gap_ == 0.0
+        assert_array_equal(clf.coef_, [[0.0]])
+        assert clf.score(x, y) == max(y.mean(), 1 - y.mean())
+
+    def test_not_met(self):
+        """Constant decisions do not meet parity of errors where the groups' labels differ."""
+        x, y = np.zeros((100, 1)), np.arange(100) < 60
+        groups = np.where(np.arange(100) < 50, "a", "b")
+        clf = FairLogisticClassifier("error_rate_parity", kappa=0.1, enforce="decision")
+        with pytest.warns(InfeasibleConstraintWarning, match="misses them by 0.7"):
+            clf.fit(x, y, sensitive_features=groups)
+        assert not clf.decision_search_.met
+
+    def test_goal(self):
+        clf = FairLogisticClassifier(goal="fairness", enforce="decision")
+        with pytest.raises(ValueError, match="goal='accuracy'"):
+            clf.fit(X, Y, sensitive_features=GROUPS)
+
+
+def small_problem(seed, n=60, kappa=0.1):
+    random = np.random.default_rng(seed)
+    features = random.integers(-2, 3, (n, 3)).astype(float)  # many equal rows, many ties
+    y, groups = random.choice([-1.0, 1.0], n), random.choice(["a", "b", "c"], n)
+    y[:2], groups[:3] = [1.0, -1.0], ["a", "b", "c"]
+    weight = random.uniform(0.5, 2.0, n)
+    model = LinearModel(features)
+    term = DemographicParity(kappa).bind(y, groups, weight)
+    objective = CompositeFunction(model, average(Logistic(), y, weight))
+    return Problem(objective, (CompositeFunction(model, term),)), y, weight, random
+
+
+class TestLines:
+    @given(SEEDS)
+    def test_counts_are_those_of_each_model(self, seed):
+        problem, y, weight, random = small_problem(seed)
+        search = Search(problem, y, weight)
+        one, other = (search.judge(random.normal(size=4)) for _ in range(2))
+        by = {key: other.scores[key] - scores for key, scores in one.scores.items()}
+        line = Line(search.parts, one.w, other.w - one.w, one.scores, by)
+        points = points_between(line.flips(), 40)
+        accuracy, excess = line.values(points)
+        for k, t in enumerate(points):
+            found = search.judge(line.model(t))
+            assert accuracy[k] == pytest.approx(found.accuracy)
+            assert excess[k] == pytest.approx(found.excess)
+            assert_allclose(next(iter(line.scores(t).values())), *found.scores.values(), atol=1e-9)
+
+    @given(SEEDS)
+    def test_right_decisions(self, seed):
+        random = np.random.default_rng(seed)
+        y, weight = random.choice([-1.0, 1.0], 20), random.uniform(0.1, 1.0, 20)
+        scores = random.integers(-2, 3, 20).astype(float)
+        right = np.average((scores > 0) == (y > 0), weights=weight)
+        assert right_decisions(y, weight).value(scores)[0] == pytest.approx(right)
+
+    @given(st.lists(st.floats(-5, 5), min_size=1, max_size=30), st.integers(6, 40))
+    def test_points_lie_between_flips(self, flips, many):
+        flips = np.sort(flips)
+        for center in (None, 0.0):
+            points = points_between(flips, many, center)
+            assert np.all(np.diff(points) > 0) and len(points) <= many + 4
+            assert points[0] < flips[0] and points[-1] > flips[-1]
+            assert np.abs(points[:, None] - flips).min() >= 1e-10
+
+    def test_a_term_that_is_not_counted_is_evaluated(self):
+        term = average(Indicator(), np.ones(4), np.ones(4))
+        smooth = average(Logistic(), np.ones(4), np.ones(4))
+        key = {id("rows"): np.arange(4.0)}
+        line = Line(
+            [CompositeFunction("rows", term), CompositeFunction("rows", smooth)],
+            np.zeros(1),
+            np.ones(1),
+            key,
+            key,
+        )
+        assert not line.exact
+        assert_allclose(line.values(np.array([1.0]))[1], smooth.value(2.0 * np.arange(4.0)))
+
+
+class TestSearch:
+    def test_the_intercept_alone_finds_the_best_threshold(self):
+        problem, y, weight, random = small_problem(3)
+        search = Search(problem, y, weight)
+        one = search.judge(random.normal(size=4))
+        search.sweep_intercept(one)
+        scores = next(iter(one.scores.values()))
+        for threshold in np.concatenate([[-99.0], np.unique(scores)]):
+            w = one.w.copy()
+            w[-1] -= threshold + 1e-6
+            found = search.judge(w)
+            assert not (found.met and found.accuracy > search.best.accuracy + 1e-12)
+
+    @given(SEEDS)
+    def test_shortest_step(self, seed):
+        random = np.random.default_rng(seed)
+        slopes, levels = random.normal(size=(3, 5)), random.normal(size=3)
+        step = shortest(slopes, levels)
+        assert np.all(slopes @ step + levels <= 1e-6 * (1.0 + np.abs(step).max()))
+        if levels.max() <= 0.0:
+            assert not step.any()
+
+    def test_no_step_out_of_a_contradiction(self):
+        assert not shortest(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0])).any()
+
+    @given(SEEDS)
+    def test_whatever_the_data(self, seed):
+        problem, y, weight, _ = small_problem(seed, kappa=0.05)
+        solver = IPC(max_iter=20)
+        first = solver.minimize(problem)
+        found = enforce_on_decisions(problem, first, solver, y, weight, first.w)
+        at = problem.at(found.w)
+        assert found.met and at.zero_one_violation == 0.0 and at.decision_gap <= 0.05

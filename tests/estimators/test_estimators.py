@@ -1,0 +1,330 @@
+"""What FairLogisticClassifier's fitted attributes mean."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from fairlearn.metrics import (
+    demographic_parity_difference,
+    equal_opportunity_difference,
+    equalized_odds_difference,
+    false_positive_rate_difference,
+)
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FairLogisticClassifier,
+    PredictiveEquality,
+    make_biased_classification,
+)
+from fairconstrained.domains import L1Ball
+from fairconstrained.penalties.base import L2
+from fairconstrained.solvers import IPC
+
+DIFFERENCES = {
+    "demographic_parity": demographic_parity_difference,
+    "equal_opportunity": equal_opportunity_difference,
+    "predictive_equality": false_positive_rate_difference,
+    "equalized_odds": equalized_odds_difference,
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_biased_classification(400, 5, gap=0.4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def five_groups():
+    X, y, groups = make_biased_classification(800, 6, n_groups=5, gap=0.5, random_state=2)
+    return X, y, np.array(list("abcde"))[groups]
+
+
+def fitted(data, sample_weight=None, **options):
+    X, y, groups = data
+    classifier = FairLogisticClassifier(**{"kappa": 0.02, **options})
+    return classifier.fit(X, y, sample_weight, sensitive_features=groups)
+
+
+def rate(score, mask, weight=None):
+    return np.average(expit(score[mask]), weights=None if weight is None else weight[mask])
+
+
+class TestAttributes:
+    def test_shapes(self, five_groups):
+        classifier = fitted(five_groups, constraint="equalized_odds")
+        assert classifier.coef_.shape == (1, 6) and classifier.intercept_.shape == (1,)
+        assert_array_equal(classifier.classes_, [0, 1])
+        assert classifier.n_features_in_ == 6 and not hasattr(classifier, "feature_names_in_")
+        assert_array_equal(classifier.groups_, list("abcde"))
+        assert classifier.multipliers_.shape == (2 * 5 * 4,)
+        assert np.all(classifier.multipliers_ >= 0.0) and np.any(classifier.multipliers_ > 0.0)
+        assert isinstance(classifier.n_iter_, int) and classifier.n_iter_ >= 1
+        for name in ("objective_", "violation_", "decision_gap_", "kkt_residual_"):
+            assert isinstance(getattr(classifier, name), float)
+        result = classifier.result_
+        assert result.converged and result.n_iter == classifier.n_iter_
+        assert result.objective == classifier.objective_
+        assert result.violation == classifier.violation_ <= 1e-4
+        assert result.kkt_residual == classifier.kkt_residual_ <= 1e-4
+        assert_array_equal(result.multipliers, classifier.multipliers_)
+        assert isinstance(result.solver, IPC)
+        assert result.trace.to_frame()["iteration"].iloc[-1] == classifier.n_iter_
+
+    def test_without_a_constraint(self, data):
+        classifier = fitted((*data[:2], None), constraint=None)
+        assert classifier.groups_.size == 0 and classifier.multipliers_.size == 0
+        assert classifier.violation_ == 0.0 and np.isnan(classifier.decision_gap_)
+
+    def test_predictions_agree(self, data):
+        X, classifier = data[0], fitted(data)
+        score = classifier.decision_function(X)
+        assert_allclose(score, X @ classifier.coef_[0] + classifier.intercept_, atol=1e-12)
+        assert_array_equal(classifier.predict(X), (score > 0).astype(int))
+        assert_allclose(classifier.predict_proba(X)[:, 1], expit(score), atol=1e-12)
+        logs = classifier.predict_log_proba(X)
+        assert_allclose(np.exp(logs), classifier.predict_proba(X), atol=1e-12)
+
+    def test_far_scores_do_not_overflow(self, data):
+        far = 1e5 * data[0][:5]
+        classifier = fitted(data)
+        assert np.all(np.isfinite(classifier.predict_log_proba(far)))
+        assert_allclose(classifier.predict_proba(far).sum(axis=1), 1.0)
+
+    @pytest.mark.parametrize("alpha", [0.0, 1e-4, 0.3])
+    @pytest.mark.parametrize("constraint", ["demographic_parity", None])
+    def test_objective(self, data, constraint, alpha):
+        X, y, groups = data
+        X = X * [1.0, 100.0, 0.01, 1.0, 1.0] + 3.0
+        classifier = fitted((X, y, groups), constraint=constraint, alpha=alpha)
+        assert_allclose(classifier.feature_scale_, X.std(axis=0))
+        size = np.sum((classifier.feature_scale_ * classifier.coef_) ** 2)
+        expected = log_loss(y, classifier.predict_proba(X)) + alpha / 2 * size
+        assert classifier.objective_ == pytest.approx(expected, rel=1e-9)
+
+    def test_feature_scale(self, data):
+        X, y, groups = data
+        two_valued = np.where(X[:, 0] > 0, 3.0, -1.0)
+        constant = np.full(len(y), -7.0)
+        X = np.column_stack([X, two_valued, constant, 0.0 * constant])
+        scale = fitted((X, y, groups)).feature_scale_
+        assert_allclose(scale[5:], [4.0, 7.0, 1.0])
+        assert_allclose(fitted((sp.csr_array(X), y, groups)).feature_scale_, scale)
+        inside = fitted((X, y, groups), domain=L1Ball(2.0))
+        assert_array_equal(inside.feature_scale_, np.ones(8))
+
+    def test_alpha_may_be_a_penalty(self, data):
+        one, other = fitted(data, alpha=0.1), fitted(data, alpha=L2(0.1))
+        assert_array_equal(one.coef_, other.coef_)
+
+
+class TestGaps:
+    @pytest.mark.parametrize("constraint", DIFFERENCES)
+    @pytest.mark.parametrize("n_groups", [2, 3, 7])
+    def test_decision_gap_is_what_fairlearn_measures(self, constraint, n_groups):
+        X, y, groups = make_biased_classification(
+            700, 5, n_groups=n_groups, gap=0.5, random_state=n_groups
+        )
+        classifier = fitted((X, y, groups), constraint=constraint, kappa=0.1)
+        gap = DIFFERENCES[constraint](y, classifier.predict(X), sensitive_features=groups)
+        assert classifier.decision_gap_ == pytest.approx(gap, abs=1e-12)
+        assert gap > 0.0
+
+    def test_decision_gap_with_weights(self, data):
+        X, y, groups = data
+        weight = np.random.default_rng(0).integers(0, 4, len(y)).astype(float)
+        classifier = fitted(data, weight)
+        gap = demographic_parity_difference(
+            y, classifier.predict(X), sensitive_features=groups, sample_weight=weight
+        )
+        assert classifier.decision_gap_ == pytest.approx(gap, abs=1e-12)
+
+    def test_decision_gap_of_several_constraints_is_the_largest(self, data):
+        X, y, groups = data
+        both = [DemographicParity(0.3), EqualizedOdds(0.2)]
+        classifier = fitted(data, constraint=both)
+        gaps = [
+            difference(y, classifier.predict(X), sensitive_features=groups)
+            for difference in (demographic_parity_difference, equalized_odds_difference)
+        ]
+        assert classifier.decision_gap_ == pytest.approx(max(gaps), abs=1e-12)
+
+    @pytest.mark.parametrize("kappa", [0.0, 0.05])
+    def test_kappa_bounds_the_surrogates_gap_between_any_two_groups(self, five_groups, kappa):
+        X, _, groups = five_groups
+        classifier = fitted(five_groups, kappa=kappa)
+        score = classifier.decision_function(X)
+        rates = [rate(score, groups == name) for name in "abcde"]
+        gap = max(rates) - min(rates)
+        assert gap <= kappa + 1e-4
+        assert gap >= kappa - 1e-3  # it is active
+        assert max(gap - kappa, 0.0) == pytest.approx(classifier.violation_, abs=1e-12)
+
+    def test_equalized_odds_compares_within_labels(self, five_groups):
+        X, y, groups = five_groups
+        classifier = fitted(five_groups, constraint="equalized_odds", kappa=0.03)
+        score = classifier.decision_function(X)
+        for label in (0, 1):
+            rates = [rate(score, (groups == name) & (y == label)) for name in "abcde"]
+            assert max(rates) - min(rates) <= 0.03 + 1e-4
+
+    def test_against_overall(self, five_groups):
+        X, _, groups = five_groups
+        classifier = fitted(five_groups, constraint=DemographicParity(0.03, against="overall"))
+        score = classifier.decision_function(X)
+        rates = np.array([rate(score, groups == name) for name in "abcde"])
+        gap = np.abs(rates - expit(score).mean()).max()
+        assert 0.03 - 1e-3 <= gap <= 0.03 + 1e-4
+        assert len(classifier.multipliers_) == 10
+
+    def test_one_notion_alone_is_half_of_equalized_odds(self, data):
+        both = fitted(data, constraint="equalized_odds", kappa=0.01)
+        halves = fitted(data, constraint=[EqualOpportunity(0.01), PredictiveEquality(0.01)])
+        assert_allclose(halves.coef_, both.coef_, atol=1e-8)
+
+    def test_constraints_without_a_kappa_take_the_estimators(self, data):
+        named = fitted(data, kappa=0.03)
+        mixed = fitted(data, constraint=[DemographicParity(), EqualizedOdds(1.0)], kappa=0.03)
+        assert mixed.objective_ == pytest.approx(named.objective_, rel=1e-3)
+        own = fitted(data, constraint=DemographicParity(0.03), kappa=1.0)
+        assert_array_equal(own.coef_, named.coef_)
+
+
+class TestOptimality:
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("alpha", [1e-3, 0.1])
+    def test_unconstrained_is_logistic_regression(self, data, alpha, fit_intercept):
+        X, y, _ = data
+        X = StandardScaler().fit_transform(X)
+        options = {"alpha": alpha, "fit_intercept": fit_intercept}
+        ours = FairLogisticClassifier(constraint=None, tol=1e-8, **options).fit(X, y)
+        theirs = LogisticRegression(
+            C=1 / (len(y) * alpha), fit_intercept=fit_intercept, tol=1e-10, max_iter=1000
+        ).fit(X, y)
+        assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+        assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
+
+    @pytest.mark.parametrize("constraint", DIFFERENCES)
+    def test_kappa_one_asks_for_nothing(self, data, constraint):
+        free = fitted(data, constraint=None, tol=1e-7)
+        loose = fitted(data, constraint=constraint, kappa=1.0, tol=1e-7)
+        assert_allclose(loose.coef_, free.coef_, atol=1e-5)
+        assert not np.any(loose.multipliers_)
+
+    def test_the_objective_falls_as_kappa_grows(self, data):
+        kappas = [0.0, 0.01, 0.03, 0.1, 0.3]
+        objectives = np.array([fitted(data, kappa=kappa).objective_ for kappa in kappas])
+        assert np.all(np.diff(objectives) <= 1e-4)
+        assert objectives[0] > objectives[-1] + 1e-3
+
+    @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+    def test_multipliers_are_the_price_of_kappa(self, data, constraint):
+        options = {"constraint": constraint, "tol": 1e-7, "alpha": 1e-2}
+        kappa, step = 0.03, 1e-3
+        low, middle, high = (
+            fitted(data, kappa=kappa + change, **options) for change in (-step, 0.0, step)
+        )
+        slope = (high.objective_ - low.objective_) / (2 * step)
+        assert slope < 0
+        assert middle.multipliers_.sum() == pytest.approx(-slope, rel=0.02)
+
+    def test_the_tolerance_is_kept(self, data):
+        for tol in (1e-2, 1e-4, 1e-6):
+            classifier = fitted(data, tol=tol)
+            assert classifier.violation_ <= tol and classifier.kkt_residual_ <= tol
+            assert classifier.result_.solver.tol == tol
+        solver = IPC(tol=1e-3)
+        assert fitted(data, solver=solver, tol=1e-6).result_.solver.tol == 1e-3
+
+    @pytest.mark.parametrize("solver", ["auto", "ipc", "augmented-lagrangian"])
+    def test_solvers_agree(self, data, solver):
+        reference = fitted(data, solver="auto")
+        other = fitted(data, solver=solver)
+        assert other.objective_ == pytest.approx(reference.objective_, rel=1e-4)
+
+
+class TestSampleWeight:
+    @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+    def test_weight_two_is_the_row_twice(self, data, constraint):
+        X, y, groups = data
+        weight = np.random.default_rng(1).integers(1, 4, len(y))
+        weighted = fitted(data, weight, constraint=constraint, tol=1e-6)
+        rows = np.repeat(np.arange(len(y)), weight)
+        repeated = fitted((X[rows], y[rows], groups[rows]), constraint=constraint, tol=1e-6)
+        assert_allclose(weighted.coef_, repeated.coef_, atol=1e-6)
+        assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-8)
+
+    @pytest.mark.parametrize("sparse", [False, True])
+    def test_weight_zero_is_no_row(self, data, sparse):
+        X, y, groups = data
+        X = sp.csr_array(X) if sparse else X.copy()
+        weight = np.where(np.arange(len(y)) % 3, 1.0, 0.0)
+        if not sparse:
+            X[weight == 0] *= 1e6  # not even units see these rows
+        groups = np.where(weight == 0, 99, groups)  # nor is this a group
+        rows = np.flatnonzero(weight)
+        weighted = fitted((X, y, groups), weight)
+        without = fitted((X[rows], y[rows], groups[rows]))
+        assert_array_equal(weighted.coef_, without.coef_)
+        assert_array_equal(weighted.groups_, [0, 1])
+
+    def test_the_size_of_weights_does_not_matter(self, data):
+        weight = np.random.default_rng(0).uniform(0.5, 2.0, 400)
+        one, other = fitted(data, weight), fitted(data, 4.0 * weight)
+        assert_allclose(one.coef_, other.coef_, atol=1e-8)
+
+    def test_a_number_is_a_weight_for_all(self, data):
+        assert_array_equal(fitted(data, 1.0).coef_, fitted(data).coef_)
+
+    def test_the_constraint_is_weighted(self, data):
+        X, _, groups = data
+        weight = np.random.default_rng(0).uniform(0.0, 5.0, 400)
+        classifier = fitted(data, weight)
+        score = classifier.decision_function(X)
+        gap = abs(rate(score, groups == 0, weight) - rate(score, groups == 1, weight))
+        assert gap == pytest.approx(0.02, abs=2e-4)
+
+
+class TestWarmStart:
+    def test_it_takes_fewer_passes(self, data):
+        classifier = fitted(data, warm_start=True)
+        first = classifier.result_.data_passes
+        again = classifier.fit(*data[:2], sensitive_features=data[2]).result_.data_passes
+        assert again < first / 3
+        assert classifier.result_.converged
+
+    def test_along_kappa(self, data):
+        X, y, groups = data
+        kappas = [0.1, 0.08, 0.06, 0.04, 0.02]
+        warm = FairLogisticClassifier(warm_start=True)
+        passes = {"warm": 0.0, "cold": 0.0}
+        for kappa in kappas:
+            warm.set_params(kappa=kappa).fit(X, y, sensitive_features=groups)
+            cold = fitted(data, kappa=kappa)
+            passes["warm"] += warm.result_.data_passes
+            passes["cold"] += cold.result_.data_passes
+            assert warm.result_.converged
+            assert warm.objective_ == pytest.approx(cold.objective_, rel=1e-4)
+        assert passes["warm"] < passes["cold"]
+
+    def test_it_survives_another_problem(self, data, five_groups):
+        classifier = fitted(data, warm_start=True)
+        X, y, groups = five_groups
+        classifier.fit(X, y, sensitive_features=groups)  # six features for five, and five groups
+        assert classifier.coef_.shape == (1, 6) and classifier.result_.converged
+        classifier.set_params(constraint=None, fit_intercept=False).fit(X, y)
+        assert classifier.intercept_ == 0.0 and classifier.result_.converged
+        classifier.set_params(constraint="equalized_odds", domain=L1Ball(1.0), kappa=0.1)
+        classifier.fit(X, y, sensitive_features=groups)
+        assert np.abs(classifier.coef_).sum() <= 1.0 + 1e-9
+
+    def test_without_it_a_fit_forgets(self, data, five_groups):
+        classifier = fitted(five_groups)
+        classifier.set_params(kappa=0.02).fit(*data[:2], sensitive_features=data[2])
+        assert_array_equal(classifier.coef_, fitted(data).coef_)

@@ -1,0 +1,281 @@
+"""The default solver ends converged without tuning, and units of the features do not matter."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fairconstrained import (
+    DemographicParity,
+    EqualizedOdds,
+    EqualOpportunity,
+    FairLogisticClassifier,
+    PredictiveEquality,
+    make_biased_classification,
+)
+from fairconstrained.datasets import fetch_adult, fetch_bank, fetch_compas, fetch_law_school
+from fairconstrained.domains import Box, L1Ball, L2Ball
+from fairconstrained.functions.surrogates import Sigmoid
+
+NOTIONS = ["demographic_parity", "equalized_odds"]
+pytestmark = pytest.mark.parametrize("constraint", NOTIONS)
+
+
+def biased(seed=0, n_samples=1000, n_features=10, **options):
+    options = {"gap": 0.4, **options}
+    return make_biased_classification(n_samples, n_features, random_state=seed, **options)
+
+
+def reliable(X, y, groups, **options):
+    """Fit with the default solver; a warning that it did not converge would be an error."""
+    classifier = FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
+    assert classifier.result_.converged, classifier.result_.message
+    assert classifier.violation_ <= 1e-4 and classifier.kkt_residual_ <= 1e-4
+    assert np.all(np.isfinite(classifier.coef_)) and np.isfinite(classifier.objective_)
+    return classifier
+
+
+class TestUnits:
+    @pytest.mark.parametrize("seed", range(2))
+    def test_scales_that_differ_by_a_million(self, constraint, seed):
+        X, y, groups = biased(seed)
+        units = 10.0 ** np.random.default_rng(seed).permutation(np.linspace(-3, 3, 10))
+        plain = reliable(X, y, groups, constraint=constraint)
+        other = reliable(X * units, y, groups, constraint=constraint)
+        assert_array_equal(other.predict(X * units), plain.predict(X))
+        assert_allclose(other.coef_ * units, plain.coef_, atol=1e-7)
+        assert_allclose(other.predict_proba(X * units), plain.predict_proba(X), atol=1e-7)
+
+    @pytest.mark.parametrize("seed", range(2))
+    def test_celsius_and_fahrenheit(self, constraint, seed):
+        X, y, groups = biased(seed)
+        celsius = 20.0 + 8.0 * X
+        fahrenheit = 32.0 + 1.8 * celsius
+        plain = reliable(celsius, y, groups, constraint=constraint)
+        other = reliable(fahrenheit, y, groups, constraint=constraint)
+        assert_array_equal(other.predict(fahrenheit), plain.predict(celsius))
+        assert_allclose(1.8 * other.coef_, plain.coef_, atol=1e-7)
+
+    @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+    def test_far_from_zero(self, constraint, container):
+        X, y, groups = biased()
+        far = X + 1e5 * np.arange(10)
+        plain = reliable(X, y, groups, constraint=constraint)
+        other = reliable(container(far), y, groups, constraint=constraint)
+        assert_array_equal(other.predict(container(far)), plain.predict(X))
+
+    def test_two_valued_columns(self, constraint):
+        X, y, groups = biased()
+        X[:, :5] = X[:, :5] > 0
+        coded = X.copy()
+        coded[:, :5] = 5.0 - 2.0 * X[:, :5]  # 5 for no, 3 for yes
+        plain = reliable(X, y, groups, constraint=constraint)
+        other = reliable(coded, y, groups, constraint=constraint)
+        assert_array_equal(other.predict(coded), plain.predict(X))
+        assert_allclose(-2.0 * other.coef_[0, :5], plain.coef_[0, :5], atol=1e-7)
+
+    def test_scales_without_an_intercept(self, constraint):
+        X, y, groups = biased()
+        units = 10.0 ** np.linspace(-3, 3, 10)
+        options = {"constraint": constraint, "fit_intercept": False}
+        plain = reliable(X, y, groups, **options)
+        other = reliable(X * units, y, groups, **options)
+        assert_array_equal(other.predict(X * units), plain.predict(X))
+        assert plain.intercept_ == other.intercept_ == 0.0
+
+    def test_single_precision(self, constraint):
+        X, y, groups = biased()
+        units = 10.0 ** np.linspace(-3, 3, 10)
+        reliable((X * units + 3 * units).astype(np.float32), y, groups, constraint=constraint)
+
+
+def one_hot(seed=0):
+    """Four columns of eight levels; the first is skewed towards one of the groups."""
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, 2, 1000)
+    levels = rng.integers(0, 8, (1000, 4))
+    levels[:, 0] = np.clip(levels[:, 0] + 2 * groups, 0, 7)
+    y = (levels.sum(axis=1) + rng.normal(0, 4, 1000) > 15).astype(int)
+    return np.concatenate([np.eye(8)[column] for column in levels.T], axis=1), y, groups
+
+
+def separable(seed=0):
+    X, _, groups = biased(seed)
+    return X, (X @ np.arange(1, 11) > 0).astype(int), groups
+
+
+def wide(seed=0):
+    return biased(seed, n_samples=60, n_features=200)
+
+
+def rare(seed=0):
+    """Two positive labels in a hundred, five of them in the first group."""
+    X, _, groups = biased(seed)
+    score = X[:, :5].sum(axis=1) + np.random.default_rng(seed).normal(size=1000)
+    y = np.zeros(1000, dtype=int)
+    for group, positives in ((0, 5), (1, 15)):
+        score_inside = np.where(groups == group, score, -np.inf)
+        y[np.argsort(score_inside)[-positives:]] = 1
+    return X, y, groups
+
+
+def tiny_cells(seed=0):
+    """Groups of three rows and of two, with a row per label and cell at the least."""
+    X, y, groups = biased(seed)
+    groups[:3], groups[3:5] = 2, 3
+    y[:5] = [0, 1, 1, 0, 1]
+    return X, y, groups
+
+
+def duplicates(seed=0):
+    X, y, groups = biased(seed)
+    return np.column_stack([X, X, 1e3 * X[:, 0], X[:, 1] + X[:, 2]]), y, groups
+
+
+def constants(seed=0):
+    X, y, groups = biased(seed)
+    ones = np.ones(1000)
+    return np.column_stack([X, ones, 0 * ones, 1e6 * ones]), y, groups
+
+
+def heavy_tails(seed=0):
+    X, y, groups = biased(seed)
+    return np.column_stack([np.exp(2 * X), X**3]), y, groups
+
+
+def group_among_the_features(seed=0):
+    """The group is a feature, and nearly the label."""
+    X, _, groups = biased(seed)
+    flipped = np.random.default_rng(seed).random(1000) < 0.05
+    return np.column_stack([X, groups]), np.where(flipped, 1 - groups, groups), groups
+
+
+DATA = [
+    one_hot,
+    separable,
+    wide,
+    rare,
+    tiny_cells,
+    duplicates,
+    constants,
+    heavy_tails,
+    group_among_the_features,
+]
+
+
+class TestData:
+    @pytest.mark.parametrize("make", DATA, ids=lambda make: make.__name__)
+    @pytest.mark.parametrize("seed", range(2))
+    def test_default(self, constraint, make, seed):
+        reliable(*make(seed), constraint=constraint)
+
+    @pytest.mark.parametrize("make", DATA, ids=lambda make: make.__name__)
+    def test_sparse(self, constraint, make):
+        X, y, groups = make()
+        dense = reliable(X, y, groups, constraint=constraint)
+        sparse = reliable(sp.csr_array(X), y, groups, constraint=constraint)
+        assert sparse.objective_ == pytest.approx(dense.objective_, rel=1e-3, abs=1e-4)
+
+    @pytest.mark.parametrize("kappa", [0.0, 0.01, 0.05, 0.3, 1.0])
+    @pytest.mark.parametrize("make", [biased, one_hot, wide, tiny_cells], ids=lambda f: f.__name__)
+    def test_kappa(self, constraint, make, kappa):
+        classifier = reliable(*make(), constraint=constraint, kappa=kappa)
+        assert kappa < 1.0 or not np.any(classifier.multipliers_)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("kappa", [0.0, 0.01])
+    @pytest.mark.parametrize("make", [rare, separable], ids=lambda make: make.__name__)
+    @pytest.mark.parametrize("seed", range(2))
+    def test_equal_rates_where_they_are_hardest(self, constraint, make, seed, kappa):
+        reliable(*make(seed), constraint=constraint, kappa=kappa)
+
+    @pytest.mark.parametrize("kappa", [0.0, 0.02])
+    @pytest.mark.parametrize("n_groups", [2, 3, 5, 10, 20])
+    def test_groups(self, constraint, n_groups, kappa):
+        data = biased(n_samples=1500, n_groups=n_groups, gap=0.6)
+        classifier = reliable(*data, constraint=constraint, kappa=kappa)
+        assert len(classifier.groups_) == n_groups
+        assert np.any(classifier.multipliers_ > 0.0)
+
+    @pytest.mark.parametrize("alpha", [0.0, 1e-8, 1.0])
+    def test_alpha(self, constraint, alpha):
+        reliable(*biased(), constraint=constraint, alpha=alpha)
+        reliable(*duplicates(), constraint=constraint, alpha=alpha)
+
+    def test_a_weak_penalty_on_separable_data(self, constraint):
+        reliable(*separable(), constraint=constraint, alpha=1e-8)
+
+    def test_uneven_weights(self, constraint):
+        X, y, groups = biased()
+        weight = 10.0 ** np.random.default_rng(0).uniform(-4, 4, 1000)
+        classifier = FairLogisticClassifier(constraint)
+        classifier.fit(X, y, weight, sensitive_features=groups)
+        assert classifier.result_.converged
+
+    @pytest.mark.parametrize("loss", ["truncated_logistic", "quadratic"])
+    def test_other_losses(self, constraint, loss):
+        reliable(*biased(), constraint=constraint, loss=loss)
+
+    def test_without_an_intercept(self, constraint):
+        X, y, groups = biased()
+        for shift, kappa in ((0.0, 0.05), (1.0, 0.0), (100.0, 0.01)):
+            options = {"fit_intercept": False, "kappa": kappa}
+            reliable(X + shift, y, groups, constraint=constraint, **options)
+
+    def test_several_constraints(self, constraint):
+        both = [constraint, DemographicParity(0.02), EqualizedOdds(0.05)]
+        reliable(*biased(), constraint=both)
+        mixed = [constraint, EqualOpportunity(0.0), PredictiveEquality(0.1, against="overall")]
+        reliable(*biased(1, n_groups=4), constraint=mixed)
+
+    def test_a_sharp_surrogate(self, constraint):
+        for scale in (0.3, 0.1):
+            reliable(*biased(), constraint=constraint, surrogate=Sigmoid(scale))
+
+
+def inside(domain, coef):
+    slack = 1e-9
+    if isinstance(domain, Box):
+        return domain.lower - slack <= coef.min() and coef.max() <= domain.upper + slack
+    norm = np.linalg.norm(coef, 1 if isinstance(domain, L1Ball) else 2)
+    return norm <= domain.radius * (1 + slack)
+
+
+BINDING = [L1Ball(0.5), L2Ball(0.2), Box(-0.1, 0.1), Box(0.0, 1.0), Box(-np.inf, 0.1)]
+DOMAINS = [*BINDING, L1Ball(20.0), L2Ball(5.0)]
+
+
+class TestDomains:
+    @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+    @pytest.mark.parametrize("units", [1.0, [1.0] * 8 + [10.0, 0.1]], ids=["plain", "units"])
+    def test_coefficients_lie_inside(self, constraint, domain, units):
+        X, y, groups = biased()
+        options = {"constraint": constraint, "kappa": 0.2}
+        classifier = reliable(X * units, y, groups, domain=domain, **options)
+        free = reliable(X * units, y, groups, **options)
+        assert inside(domain, classifier.coef_[0])
+        assert inside(domain, free.coef_[0]) == (domain not in BINDING)
+
+    def test_what_does_not_bind_changes_nothing(self, constraint):
+        data = biased()
+        classifier = reliable(*data, constraint=constraint, domain=L2Ball(1e3), alpha=0.0)
+        free = reliable(*data, constraint=constraint, alpha=0.0)
+        assert classifier.objective_ == pytest.approx(free.objective_, rel=1e-4)
+
+
+def one_hot_frame(bunch, rows):
+    """Return numbers and dummies, unscaled, of the first rows, labels and the first attribute."""
+    data = bunch.data.iloc[:rows]
+    groups = pd.DataFrame(bunch.sensitive_features).iloc[:rows, 0]
+    X = pd.get_dummies(data.dropna(axis="columns"), dtype=float)
+    return X, bunch.target.iloc[:rows], groups.astype(str)
+
+
+@pytest.mark.parametrize("kappa", [pytest.param(0.0, marks=pytest.mark.slow), 0.05])
+@pytest.mark.parametrize("fetch", [fetch_adult, fetch_bank, fetch_compas, fetch_law_school])
+def test_real_data_as_it_comes(constraint, fetch, kappa, data_folder):
+    X, y, groups = one_hot_frame(fetch(), rows=5000)
+    classifier = reliable(X, y, groups, constraint=constraint, kappa=kappa)
+    free = FairLogisticClassifier(None).fit(X, y)
+    assert free.score(X, y) - 0.1 < classifier.score(X, y)

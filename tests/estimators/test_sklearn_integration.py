@@ -1,0 +1,373 @@
+"""FairLogisticClassifier among scikit-learn's tools: checks, pipelines, searches, callbacks."""
+
+import pickle
+import threading
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from _support.columns import first_above_half, first_above_zero, last_above_zero
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.callback import ProgressBar, ScoringMonitor
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.feature_selection import SelectKBest
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from fairconstrained import (
+    DemographicParity,
+    EqualizedOdds,
+    FairLogisticClassifier,
+    make_biased_classification,
+)
+from fairconstrained.functions.surrogates import Sigmoid
+from fairconstrained.solvers import IPC, AugmentedLagrangian
+
+CHECKED = {
+    "unconstrained": FairLogisticClassifier(constraint=None),
+    "first > 0.5": FairLogisticClassifier(sensitive_columns=first_above_half),
+    "first > 0": FairLogisticClassifier(sensitive_columns=first_above_zero),
+    "last > 0": FairLogisticClassifier(sensitive_columns=last_above_zero),
+    "equalized odds": FairLogisticClassifier(
+        "equalized_odds", sensitive_columns=first_above_half, use_sensitive=True
+    ),
+}
+
+
+# Some checks cast NaN to integers; in others all rows are in one group.
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
+@pytest.mark.parametrize("name", CHECKED)
+def test_check_estimator(name):
+    outcomes = check_estimator(CHECKED[name], on_skip=None, on_fail=None)
+    assert len(outcomes) > 50
+    assert [one for one in outcomes if one["status"] != "passed"] == []
+
+
+@pytest.fixture
+def data():
+    return make_biased_classification(300, 5, gap=0.4, random_state=0)
+
+
+@pytest.fixture
+def frame(data):
+    """A table with the numbers, a column of strings and the sensitive attribute."""
+    X, y, groups = data
+    table = pd.DataFrame(X, columns=[f"x{k}" for k in range(5)])
+    table["town"] = np.where(np.arange(300) % 3, "north", "south")
+    table["sex"] = np.where(groups > 0, "m", "f")
+    return table, y
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def to_columns(**options):
+    return ColumnTransformer(
+        [
+            ("scaled", StandardScaler(), make_column_selector(dtype_include=np.number)),
+            ("dummies", OneHotEncoder(sparse_output=False), ["town"]),
+            ("kept", "passthrough", ["sex"]),
+        ],
+        verbose_feature_names_out=False,
+    ).set_output(transform="pandas")
+
+
+class TestWithoutRouting:
+    """The groups are columns of X: nothing has to be routed."""
+
+    def test_columns_are_found_by_name_after_a_column_transformer(self, frame):
+        table, y = frame
+        pipeline = make_pipeline(to_columns(), FairLogisticClassifier(sensitive_columns=["sex"]))
+        pipeline.fit(table, y)
+        classifier = pipeline[-1]
+        assert_array_equal(classifier.groups_, ["f", "m"])
+        names = [*(f"x{k}" for k in range(5)), "town_north", "town_south", "sex"]
+        assert_array_equal(classifier.feature_names_in_, names)
+        assert classifier.coef_[0, -1] == 0.0 and np.all(classifier.coef_[0, :5])
+        assert pipeline.predict(table.sample(frac=1.0, random_state=0)).shape == (300,)
+
+    def test_grid_search(self, frame):
+        table, y = frame
+        pipeline = make_pipeline(to_columns(), FairLogisticClassifier(sensitive_columns=["sex"]))
+        grid = {
+            "fairlogisticclassifier__kappa": [0.02, 0.2],
+            "fairlogisticclassifier__solver": ["ipc", AugmentedLagrangian()],
+        }
+        search = GridSearchCV(pipeline, grid, cv=2, n_jobs=2, error_score="raise")
+        with joblib.parallel_config("threading"):
+            search.fit(table, y)
+        assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+        assert search.best_estimator_[-1].result_.converged
+
+    def test_parameters_of_objects_are_searched(self, frame):
+        table, y = frame
+        numbers = table.drop(columns="town")
+        classifier = FairLogisticClassifier(
+            EqualizedOdds(kappa=0.1, surrogate=Sigmoid()),
+            solver=AugmentedLagrangian(),
+            sensitive_columns="sex",
+        )
+        grid = {
+            "constraint__kappa": [0.05, 0.3],
+            "constraint__surrogate__scale": [1.0, 0.5],
+            "solver__sigma": [1.0, 10.0],
+        }
+        search = GridSearchCV(classifier, grid, cv=2, error_score="raise").fit(numbers, y)
+        assert len(search.cv_results_["params"]) == 8
+        best = search.best_estimator_
+        assert best.get_params()["constraint__kappa"] == search.best_params_["constraint__kappa"]
+        assert best.result_.solver.sigma == search.best_params_["solver__sigma"]
+        assert classifier.constraint.kappa == 0.1 and classifier.solver.sigma == 3.0
+
+    def test_cross_validate_and_predict(self, frame):
+        table, y = frame
+        pipeline = make_pipeline(to_columns(), FairLogisticClassifier(sensitive_columns=["sex"]))
+        scores = cross_validate(pipeline, table, y, cv=3, return_estimator=True)
+        assert np.all(scores["test_score"] > 0.55)
+        assert all(one[-1].violation_ <= 1e-4 for one in scores["estimator"])
+        predicted = cross_val_predict(pipeline, table, y, cv=3, method="predict_proba")
+        assert_allclose(predicted.sum(axis=1), 1.0)
+
+    def test_a_callable_on_the_columns(self, frame):
+        table, y = frame
+        named = FairLogisticClassifier(sensitive_columns=["sex"])
+        called = FairLogisticClassifier(sensitive_columns=lambda X: X["x4"] > 0)
+        numbers = table.drop(columns="town")
+        assert_array_equal(named.fit(numbers, y).groups_, ["f", "m"])
+        called.fit(numbers.drop(columns="sex"), y)
+        assert_array_equal(called.groups_, [False, True])
+        assert np.all(called.coef_)  # a callable leaves no column out
+
+
+@pytest.mark.usefixtures("routing")
+class TestWithRouting:
+    """The groups are passed beside X, through scikit-learn's metadata routing."""
+
+    def classifier(self, **options):
+        asks = FairLogisticClassifier(**options)
+        asks.set_fit_request(sensitive_features=True, sample_weight=True)
+        return asks.set_score_request(sample_weight=True)
+
+    def test_pipeline(self, data):
+        X, y, groups = data
+        weight = np.random.default_rng(0).uniform(0.5, 2.0, 300)
+        scaler = StandardScaler().set_fit_request(sample_weight=False)
+        selector = SelectKBest(k=3)
+        pipeline = make_pipeline(scaler, selector, self.classifier())
+        pipeline.fit(X, y, sensitive_features=groups, sample_weight=weight)
+        inside = selector.fit_transform(scaler.fit_transform(X), y)
+        alone = FairLogisticClassifier().fit(inside, y, weight, sensitive_features=groups)
+        assert_array_equal(pipeline[-1].coef_, alone.coef_)
+        assert pipeline.score(X, y, sample_weight=weight) == alone.score(inside, y, weight)
+
+    @pytest.mark.parametrize(
+        "grid",
+        [{"kappa": [0.02, 0.3]}, {"alpha": [1e-4, 1.0]}, {"solver": ["ipc", IPC(rho=0.1)]}],
+        ids=lambda grid: next(iter(grid)),
+    )
+    def test_grid_search(self, data, grid):
+        X, y, groups = data
+        search = GridSearchCV(self.classifier(), grid, cv=2, error_score="raise")
+        search.fit(X, y, sensitive_features=groups, sample_weight=np.ones(300))
+        assert_array_equal(search.best_estimator_.groups_, [0, 1])
+        (name,) = grid
+        assert len(set(map(str, search.cv_results_[f"param_{name}"]))) == 2
+
+    def test_the_search_sees_kappa(self, data):
+        X, y, groups = data
+        least_gap = make_scorer(lambda truth, decision: -abs(decision.mean() - 0.5))
+        search = GridSearchCV(
+            self.classifier(alpha=1e-3), {"kappa": [0.01, 1.0]}, cv=2, scoring=least_gap
+        )
+        search.fit(X, y, sensitive_features=groups)
+        assert search.cv_results_["param_kappa"].tolist() == [0.01, 1.0]
+
+    def test_cross_validate_and_predict(self, data):
+        X, y, groups = data
+        params = {"sensitive_features": groups, "sample_weight": np.ones(300)}
+        pipeline = make_pipeline(
+            StandardScaler().set_fit_request(sample_weight=False), self.classifier(kappa=0.02)
+        )
+        found = cross_validate(pipeline, X, y, cv=3, params=params, return_estimator=True)
+        assert all(one[-1].violation_ <= 1e-4 for one in found["estimator"])
+        predicted = cross_val_predict(self.classifier(), X, y, cv=3, params=params)
+        assert accuracy_score(y, predicted) > 0.6
+
+    def test_groups_nobody_asked_for_are_refused(self, data):
+        X, y, groups = data
+        pipeline = make_pipeline(StandardScaler(), FairLogisticClassifier())
+        with pytest.raises(ValueError, match="sensitive_features"):
+            pipeline.fit(X, y, sensitive_features=groups)
+
+
+OPTIONS = {
+    "constraint": [DemographicParity(kappa=0.1), "equalized_odds"],
+    "kappa": 0.2,
+    "solver": AugmentedLagrangian(sigma=2.0),
+    "alpha": 0.01,
+    "tol": 1e-5,
+    "max_iter": 50,
+}
+
+
+class TestParameters:
+    def test_clone_and_get_params(self, data):
+        X, y, groups = data
+        original = FairLogisticClassifier(**OPTIONS)
+        before = {name: id(value) for name, value in original.get_params(deep=False).items()}
+        original.fit(X, y, sensitive_features=groups)
+        after = original.get_params(deep=False)
+        assert {name: id(value) for name, value in after.items()} == before
+        copied = clone(original)
+        assert not hasattr(copied, "coef_") and repr(copied) == repr(original)
+        copied.fit(X, y, sensitive_features=groups)
+        assert_array_equal(copied.coef_, original.coef_)
+
+    def test_fit_changes_no_object(self, data):
+        X, y, groups = data
+        constraint, solver = DemographicParity(), IPC(AugmentedLagrangian(max_inner=500))
+        said = repr((constraint, solver))
+        classifier = FairLogisticClassifier(constraint, kappa=0.3, solver=solver, max_iter=7)
+        classifier.fit(X, y, sensitive_features=groups)
+        assert repr((constraint, solver)) == said and constraint.kappa is None
+        assert classifier.result_.solver.max_iter == 7
+
+    def test_pickle(self, data):
+        X, y, groups = data
+        fitted = FairLogisticClassifier(**OPTIONS).fit(X, y, sensitive_features=groups)
+        loaded = pickle.loads(pickle.dumps(fitted))
+        assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
+        assert loaded.result_.message == fitted.result_.message
+        assert loaded.result_.trace.to_frame().equals(fitted.result_.trace.to_frame())
+
+    def test_repr_and_set_params(self):
+        classifier = FairLogisticClassifier("equal_opportunity", kappa=0.1)
+        said = "FairLogisticClassifier(constraint='equal_opportunity', kappa=0.1)"
+        assert repr(classifier) == said
+        assert classifier.set_params(kappa=0.2, solver=IPC()).set_params(solver__rho=1.0)
+        assert classifier.kappa == 0.2 and classifier.solver.rho == 1.0
+        with pytest.raises(ValueError, match="kapa"):
+            classifier.set_params(kapa=1)
+
+    def test_reproducible(self, data):
+        X, y, groups = data
+        once, again = (
+            FairLogisticClassifier(random_state=0).fit(X, y, sensitive_features=groups)
+            for _ in range(2)
+        )
+        assert_array_equal(once.coef_, again.coef_)
+        assert_array_equal(once.multipliers_, again.multipliers_)
+
+
+class Recorder:
+    """A callback that notes what it is told, and stops after `limit` iterations."""
+
+    def __init__(self, limit=np.inf):
+        self.limit = limit
+        self.calls = []
+        self.decisions = []
+
+    def setup(self, estimator, context):
+        self.calls.append("setup")
+
+    def teardown(self, estimator, context):
+        self.calls.append("teardown")
+
+    def on_fit_task_begin(self, estimator, context):
+        self.calls.append(f"begin {context.task_name}")
+
+    def on_fit_task_end(self, estimator, context, *, X, fitted_estimator):
+        self.calls.append(f"end {context.task_name}")
+        self.decisions.append(fitted_estimator.predict(X))
+        return self.calls.count("end iteration") >= self.limit
+
+
+def monitors():
+    """Return the threads of progress bars that are still drawn."""
+    return [one for one in threading.enumerate() if "Monitor" in type(one).__name__]
+
+
+class TestCallbacks:
+    def test_one_task_per_outer_iteration(self, data):
+        X, y, groups = data
+        recorder = Recorder()
+        classifier = FairLogisticClassifier(kappa=0.02, tol=1e-6).set_callbacks(recorder)
+        classifier.fit(X, y, sensitive_features=groups)
+        tasks = ["begin iteration", "end iteration"] * classifier.n_iter_
+        assert classifier.n_iter_ > 1
+        assert recorder.calls == ["setup", "begin fit", *tasks, "end fit", "teardown"]
+        assert_array_equal(recorder.decisions[-1], classifier.predict(X))
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_a_callback_can_stop(self, data):
+        X, y, groups = data
+        classifier = FairLogisticClassifier(kappa=0.02, tol=1e-9).set_callbacks(Recorder(limit=1))
+        classifier.fit(X, y, sensitive_features=groups)
+        assert classifier.result_.status.name == "STOPPED"
+        assert classifier.n_iter_ == len(classifier.result_.trace) == 1
+
+    def test_progress_bar(self, data, capsys):
+        X, y, groups = data
+        classifier = FairLogisticClassifier().set_callbacks(ProgressBar())
+        classifier.fit(X, y, sensitive_features=groups)
+        assert "FairLogisticClassifier" in capsys.readouterr().out
+        assert monitors() == []
+
+    def test_an_error_ends_the_progress_bar(self, data):
+        X, y, groups = data
+        stop = Recorder()
+        stop.on_fit_task_end = lambda estimator, context: 1 / 0
+        classifier = FairLogisticClassifier().set_callbacks(ProgressBar(), stop)
+        with pytest.raises(ZeroDivisionError):
+            classifier.fit(X, y, sensitive_features=groups)
+        assert monitors() == [] and stop.calls[-1] == "teardown"
+
+    def test_scoring_monitor(self, data):
+        X, y, groups = data
+        monitor = ScoringMonitor(scoring="accuracy")
+        classifier = FairLogisticClassifier().set_callbacks(monitor)
+        classifier.fit(X, y, sensitive_features=groups)
+        log = monitor.get_logs().data_as_pandas
+        assert len(log) == classifier.n_iter_ + 1
+        assert log.iloc[-1]["accuracy"] == classifier.score(X, y)
+
+    def test_in_a_grid_search(self, frame, capsys):
+        table, y = frame
+        numbers = table.drop(columns="town")
+        classifier = FairLogisticClassifier(sensitive_columns=["sex"])
+        search = GridSearchCV(classifier, {"kappa": [0.05, 0.2]}, cv=2, error_score="raise")
+        search.set_callbacks(ProgressBar(max_propagation_depth=None)).fit(numbers, y)
+        assert search.best_params_["kappa"] in (0.05, 0.2)
+        assert "GridSearchCV" in capsys.readouterr().out
+
+    def test_a_recorder_inside_a_grid_search(self, frame):
+        table, y = frame
+        numbers = table.drop(columns="town")
+        recorder = Recorder()
+        classifier = FairLogisticClassifier(sensitive_columns=["sex"]).set_callbacks(recorder)
+        search = GridSearchCV(classifier, {"kappa": [0.05, 0.2]}, cv=2, error_score="raise")
+        search.fit(numbers, y)
+        assert search.best_estimator_.result_.converged
+
+
+def test_verbose_prints_a_line_per_outer_iteration(data, capsys):
+    X, y, groups = data
+    FairLogisticClassifier(kappa=0.02).fit(X, y, sensitive_features=groups)
+    assert capsys.readouterr().out == ""
+    classifier = FairLogisticClassifier(kappa=0.02, verbose=1)
+    classifier.fit(X, y, sensitive_features=groups)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == classifier.n_iter_ == len(classifier.result_.trace)
+    assert lines[-1].startswith(f"[FairLogisticClassifier] iteration {classifier.n_iter_}: ")
+    for word in ("objective", "violation", "KKT residual"):
+        assert word in lines[0]

@@ -1,0 +1,206 @@
+"""Tests of fairconstrained.scalar, surrogates, losses and registry, over all their functions."""
+
+import numpy as np
+import pytest
+from _support.registry_of_objects import (
+    LOSSES,
+    SCALAR_FUNCTIONS,
+    SURROGATES,
+    distinct,
+    label,
+    missing,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from sklearn.base import clone
+
+from fairconstrained.functions import losses, surrogates
+from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, TruncatedLogistic
+from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
+from fairconstrained.utils.registry import check_option, resolve
+
+SPLIT = [f for f in SCALAR_FUNCTIONS if not isinstance(f, Indicator)]
+PARTS = [part for f in SPLIT for part in f.convex_parts()]
+ALL = distinct(SCALAR_FUNCTIONS + PARTS)
+STEP = 1e-4
+GRID = np.linspace(-6.0, 6.0, 12_001)  # holds every kink of the functions above
+
+points = st.floats(-30.0, 30.0)
+
+
+def each(functions):
+    return pytest.mark.parametrize("function", functions, ids=label)
+
+
+def derivative(function, t):
+    return function.derivative(t, function.value(t))
+
+
+def test_every_function_of_the_package_is_tested():
+    assert not missing(ScalarFunction, SCALAR_FUNCTIONS)
+
+
+@each(ALL)
+@given(t=points)
+def test_derivative_lies_between_the_one_sided_differences(function, t):
+    h = 1e-6
+    behind, here, ahead = function.value(np.array([t - h, t, t + h]))
+    slopes = sorted([(here - behind) / h, (ahead - here) / h])
+    rounding = 1e-8 * (1.0 + abs(here))
+    found = derivative(function, np.array([t]))[0]
+    assert slopes[0] - rounding <= found <= slopes[1] + rounding
+
+
+@each([f for f in ALL if f.smooth])
+@given(t=points)
+def test_derivative_of_a_smooth_function_is_the_central_difference(function, t):
+    h = 1e-5
+    behind, ahead = function.value(np.array([t - h, t + h]))
+    expected = (ahead - behind) / (2 * h)
+    bend = max(np.abs(function.curvature)) / 2  # all of it may change at t
+    assert_allclose(
+        derivative(function, np.array([t]))[0], expected, rtol=1e-6, atol=1e-7 + h * bend
+    )
+
+
+@each(ALL)
+def test_second_differences_keep_to_the_declared_curvature(function):
+    lower, upper = function.curvature
+    behind, here, ahead = (function.value(GRID + shift) for shift in (-STEP, 0.0, STEP))
+    second = (ahead - 2.0 * here + behind) / STEP**2
+    assert lower - 1e-4 <= second.min()
+    assert second.max() <= upper + 1e-4
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
+def test_the_curvature_of_the_sigmoid_is_attained(scale):
+    sigmoid = Sigmoid(scale)
+    behind, here, ahead = (sigmoid.value(GRID + shift) for shift in (-STEP, 0.0, STEP))
+    second = (ahead - 2.0 * here + behind) / STEP**2
+    assert_allclose([second.min(), second.max()], sigmoid.curvature, rtol=1e-3)
+
+
+@each(ALL)
+def test_smooth_says_whether_the_derivative_jumps(function):
+    behind, here, ahead = (function.value(GRID + shift) for shift in (-STEP, 0.0, STEP))
+    jump = np.abs(ahead - 2.0 * here + behind).max() / STEP
+    assert function.smooth == (jump < 0.01)
+
+
+@each(ALL)
+@given(a=points, b=points)
+def test_convex_functions_lie_below_their_chords(function, a, b):
+    left, middle, right = function.value(np.array([a, 0.5 * (a + b), b]))
+    rounding = 1e-12 * (1.0 + abs(left) + abs(right))
+    assert not function.convex or middle <= 0.5 * (left + right) + rounding
+
+
+@each(SPLIT)
+@given(t=points)
+def test_convex_parts_are_convex_and_differ_by_the_function(function, t):
+    plus, minus = function.convex_parts()
+    t = np.array([t])
+    assert plus.convex
+    assert minus.convex
+    difference = plus.value(t) - minus.value(t)
+    assert_allclose(difference, function.value(t), rtol=1e-12, atol=1e-12)
+
+
+def test_the_indicator_has_no_convex_parts():
+    with pytest.raises(ValueError, match="not weakly convex"):
+        Indicator().convex_parts()
+
+
+@each(ALL)
+def test_nothing_overflows_at_large_scores(function):
+    t = np.array([-1e5, -800.0, -710.0, -40.0, 0.0, 40.0, 710.0, 800.0, 1e5])
+    with np.errstate(over="raise", invalid="raise", divide="raise"):
+        value = function.value(t)
+        slope = function.derivative(t, value)
+    assert np.isfinite(value).all()
+    assert np.isfinite(slope).all()
+    assert value.shape == slope.shape == t.shape
+    assert value.dtype == slope.dtype == float
+
+
+@each(SCALAR_FUNCTIONS)
+def test_functions_clone(function):
+    copy = clone(function)
+    assert_array_equal(copy.value(GRID), function.value(GRID))
+
+
+@each(SURROGATES)
+@given(t=points)
+def test_a_surrogate_rises_from_0_to_1_and_mirrors_itself(function, t):
+    here, epigraph_of, far = function.value(np.array([t, -t, 800.0]))
+    assert 0.0 <= here <= 1.0
+    assert_allclose(here + epigraph_of, 1.0, rtol=1e-14)
+    assert far == 1.0
+    assert derivative(function, np.array([t]))[0] >= 0.0
+
+
+@each(SURROGATES)
+def test_a_surrogate_stands_for_the_indicator(function):
+    t = np.array([-1.0, -1e-300, 0.0, 1e-300, 1.0])
+    assert_array_equal(function.zero_one().value(t), [0.0, 0.0, 0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize("kind", surrogates.SURROGATES.values())
+@given(t=points, scale=st.floats(0.1, 10.0))
+def test_the_scale_of_a_surrogate_is_the_unit_of_its_score(kind, t, scale):
+    t = np.array([t])
+    assert_allclose(kind(scale).value(t), kind(1.0).value(t / scale), rtol=1e-12, atol=1e-15)
+
+
+@each(LOSSES)
+@given(t=st.floats(0.0, 800.0))
+def test_a_loss_prefers_the_label_s_sign(function, t):
+    right, wrong = function.value(np.array([t, -t]))
+    assert 0.0 <= right <= wrong
+    assert function.zero_one() is function
+
+
+@given(t=points)
+def test_formulas(t):
+    logistic = np.logaddexp(0.0, -t)
+    expected = {
+        Sigmoid(): expit(t),
+        Ramp(): max(min(t + 0.5, 1.0), 0.0),
+        Logistic(): logistic,
+        TruncatedLogistic(): 2.0 * np.log(1.0 + logistic / 2.0),
+        TruncatedLogistic(0.5): 0.5 * np.log(1.0 + 2.0 * logistic),
+        Hinge(): max(0.0, 1.0 - t),
+        Quadratic(): (t - 1.0) ** 2 / 2.0,
+    }
+    for function, value in expected.items():
+        assert_allclose(function.value(np.array([t]))[0], value, rtol=1e-12, atol=1e-15)
+
+
+def test_resolve_takes_names_and_instances():
+    ramp = Ramp(3.0)
+    assert resolve("surrogate", ramp, surrogates.SURROGATES, Surrogate) is ramp
+    made = resolve("surrogate", "ramp", surrogates.SURROGATES, Surrogate, scale=2.0)
+    assert isinstance(made, Ramp)
+    assert made.scale == 2.0
+
+
+def test_resolve_lists_the_names_there_are():
+    with pytest.raises(
+        ValueError, match=r"loss='log' is unknown.*'logistic', 'truncated_logistic'"
+    ):
+        resolve("loss", "log", losses.LOSSES, losses.Loss)
+    with pytest.raises(TypeError, match=r"instance of Loss; got .*add parentheses"):
+        resolve("loss", Hinge, losses.LOSSES, losses.Loss)
+    with pytest.raises(TypeError, match="got 3"):
+        resolve("loss", 3, losses.LOSSES, losses.Loss)
+
+
+def test_check_option_lists_the_values_there_are():
+    assert check_option("against", "pairs", {"pairs": 1, "overall": 2}) == 1
+    for unknown in ("all", 1, None, ["pairs"]):
+        with pytest.raises(ValueError, match=r"against=.* is unknown. .*'pairs', 'overall'"):
+            check_option("against", unknown, {"pairs": 1, "overall": 2})

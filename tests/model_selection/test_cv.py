@@ -1,0 +1,293 @@
+"""Choosing kappa: cross-validation along paths, scorers of fairness, a rule for refit."""
+
+from typing import ClassVar
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from _support.columns import first_above_half
+from fairlearn.metrics import demographic_parity_difference
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from fairconstrained import (
+    ConvergenceWarning,
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    best_score_within,
+    make_biased_classification,
+    make_fairness_scorer,
+)
+from fairconstrained.metrics import group_auc_difference
+from fairconstrained.model_selection.cv import knee
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
+
+
+def rate_gap(y_true, y_pred, *, sensitive_features):
+    groups = np.asarray(sensitive_features)
+    rates = [np.mean(y_pred[groups == one]) for one in np.unique(groups)]
+    return max(rates) - min(rates)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_biased_classification(900, 5, gap=0.4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def chosen(data):
+    X, y, groups = data
+    clf = FairLogisticClassifierCV(n_kappas=6, alphas=(1e-4, 1e-2), max_gap=0.15, cv=3)
+    return clf.fit(X, y, sensitive_features=groups)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+class TestCV:
+    def test_results_are_those_of_the_folds(self, chosen, data):
+        X, y, groups = data
+        results = chosen.cv_results_
+        params = results["params"][8]
+        assert params == {"kappa": chosen.kappas_[2], "alpha": 1e-2}
+        for k, (train, test) in enumerate(StratifiedKFold(3).split(X, y)):
+            model = FairLogisticClassifier(**params)
+            model.fit(X[train], y[train], sensitive_features=groups[train])
+            decided = model.predict(X[test])
+            right = np.mean(decided == y[test])
+            gap = rate_gap(None, decided, sensitive_features=groups[test])
+            assert results[f"split{k}_test_accuracy"][8] == pytest.approx(right, abs=0.01)
+            assert results[f"split{k}_test_gap"][8] == pytest.approx(gap, abs=0.02)
+        splits = [results[f"split{k}_test_gap"] for k in range(3)]
+        assert_allclose(results["mean_test_gap"], np.mean(splits, axis=0))
+        assert_allclose(results["std_test_gap"], np.std(splits, axis=0))
+        assert results["rank_test_gap"][np.argmin(results["mean_test_gap"])] == 1
+        assert results["rank_test_accuracy"][np.argmax(results["mean_test_accuracy"])] == 1
+        assert len(pd.DataFrame(results)) == 12
+
+    def test_the_most_accurate_within_the_bound(self, chosen):
+        results = chosen.cv_results_
+        allowed = results["mean_test_gap"] <= 0.15
+        assert 0 < allowed.sum() < 12
+        best = results["mean_test_accuracy"][allowed].max()
+        assert allowed[chosen.best_index_]
+        assert results["mean_test_accuracy"][chosen.best_index_] == best
+
+    def test_it_is_the_fit_of_the_choice_to_all_rows(self, chosen, data):
+        X, y, groups = data
+        alone = FairLogisticClassifier(kappa=chosen.kappa_, alpha=chosen.alpha_)
+        alone.fit(X, y, sensitive_features=groups)
+        assert_array_equal(chosen.coef_, alone.coef_)
+        assert_array_equal(chosen.predict_proba(X), alone.predict_proba(X))
+        assert chosen.best_estimator_.kappa == chosen.kappa_
+        assert chosen.result_.converged and chosen.n_splits_ == 3
+
+    def test_a_bound_that_nothing_meets(self, data):
+        X, y, groups = data
+        clf = FairLogisticClassifierCV(kappas=[0.3, 0.2], max_gap=0.0, cv=2)
+        with pytest.warns(UserWarning, match="no candidate has a mean held-out gap of at most 0;"):
+            clf.fit(X, y, sensitive_features=groups)
+        assert clf.best_index_ == np.argmin(clf.cv_results_["mean_test_gap"])
+
+    def test_the_knee(self):
+        results = {
+            "mean_test_accuracy": np.array([0.80, 0.79, 0.70, 0.60]),
+            "mean_test_gap": np.array([0.40, 0.10, 0.05, 0.0]),
+        }
+        assert knee(results, 0.03) == 1
+        flat = {name: np.ones(3) for name in results}
+        assert knee(flat, 0.03) == 0
+
+    def test_rules(self, data):
+        X, y, groups = data
+        last = FairLogisticClassifierCV(n_kappas=3, cv=2, refit=lambda results: 2)
+        last.fit(X, y, sensitive_features=groups)
+        assert last.kappa_ == last.kappas_[2]
+        bent = FairLogisticClassifierCV(n_kappas=5, cv=2, refit="knee")
+        bent.fit(X, y, sensitive_features=groups)
+        assert bent.best_index_ == knee(bent.cv_results_, 0.03)
+
+    def test_jobs_and_seeds(self, data):
+        X, y, groups = data
+        options = {"n_kappas": 3, "cv": 2, "max_gap": 0.4}
+        one = FairLogisticClassifierCV(random_state=0, **options)
+        two = FairLogisticClassifierCV(random_state=0, n_jobs=2, **options)
+        with joblib.parallel_config("threading"):
+            for clf in (one, two):
+                clf.fit(X, y, sensitive_features=groups)
+        assert_array_equal(one.cv_results_["mean_test_gap"], two.cv_results_["mean_test_gap"])
+        other = clone(one).set_params(random_state=1).fit(X, y, sensitive_features=groups)
+        assert np.any(other.cv_results_["mean_test_gap"] != one.cv_results_["mean_test_gap"])
+
+    def test_sensitive_columns_in_a_frame_and_a_splitter(self, data):
+        X, y, groups = data
+        table = pd.DataFrame(X, columns=list("abcde")).assign(sex=np.where(groups, "m", "f"))
+        clf = FairLogisticClassifierCV(
+            sensitive_columns=["sex"], n_kappas=4, max_gap=0.3, cv=KFold(2)
+        )
+        clf.fit(table, y, np.ones(len(y)))
+        assert clf.coef_.shape == (1, 6) and clf.coef_[0, -1] == 0.0
+        assert_array_equal(clf.feature_names_in_, table.columns)
+        assert clf.score(table, y) > 0.55
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"max_gap": -1}, "max_gap must be a number >= 0"),
+            ({"refit": "best"}, "refit must be one of 'accuracy', 'knee' or a callable"),
+            ({"alphas": 0.1}, "alphas must be a sequence"),
+            ({"constraint": None}, "constraint=None has no tolerance"),
+        ],
+    )
+    def test_messages(self, data, options, said):
+        X, y, groups = data
+        with pytest.raises(ValueError, match=said):
+            FairLogisticClassifierCV(**options).fit(X, y, sensitive_features=groups)
+
+    @pytest.mark.filterwarnings("ignore:No model that meets")
+    @pytest.mark.filterwarnings("ignore:no candidate has")
+    @pytest.mark.filterwarnings("ignore:iteration limit")  # the last fit, to all rows
+    def test_points_that_do_not_converge_are_counted(self, data):
+        X, y, groups = data
+        clf = FairLogisticClassifierCV(solver="ssg", max_iter=2, kappas=[0.2, 0.1], cv=2)
+        with pytest.warns(ConvergenceWarning, match="4 of the 4 points of the paths"):
+            clf.fit(X, y, sensitive_features=groups)
+
+
+# Some checks cast NaN to integers; in others all rows are in one group, or too few for the folds.
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_check_estimator():
+    clf = FairLogisticClassifierCV(
+        sensitive_columns=first_above_half, n_kappas=2, cv=2, random_state=0
+    )
+    outcomes = check_estimator(clf, on_skip=None, on_fail=None)
+    assert len(outcomes) > 50
+    assert [one["check_name"] for one in outcomes if one["status"] != "passed"] == []
+
+
+class TestScorers:
+    def test_columns_of_x(self, data):
+        X, y, groups = data
+        table = pd.DataFrame(X, columns=list("abcde")).assign(sex=np.where(groups, "m", "f"))
+        clf = FairLogisticClassifier(sensitive_columns=["sex"]).fit(table, y)
+        expected = rate_gap(y, clf.predict(table), sensitive_features=groups)
+        theirs = make_fairness_scorer(demographic_parity_difference, sensitive_columns=["sex"])
+        assert theirs(clf, table, y) == pytest.approx(-expected)
+        called = make_fairness_scorer(rate_gap, sensitive_columns=lambda X: X["sex"])
+        assert called(clf, table, y) == pytest.approx(-expected)
+        kept = make_fairness_scorer(rate_gap, sensitive_columns="sex", greater_is_better=True)
+        assert kept(clf, table, y) == pytest.approx(expected)
+
+    def test_grid_search_over_kappa_without_routing(self, data):
+        X, y, groups = data
+        table = np.column_stack([X, groups])
+        search = GridSearchCV(
+            FairLogisticClassifier(sensitive_columns=[-1]),
+            {"kappa": [0.3, 0.1, 0.02]},
+            scoring={
+                "accuracy": "accuracy",
+                "gap": make_fairness_scorer(rate_gap, sensitive_columns=[-1]),
+            },
+            refit=best_score_within("gap", 0.2),
+            cv=3,
+        ).fit(table, y)
+        gaps = -search.cv_results_["mean_test_gap"]
+        assert gaps[0] > 0.2 >= gaps[search.best_index_]
+        assert search.best_params_["kappa"] < 0.3
+
+    @pytest.mark.usefixtures("routing")
+    def test_grid_search_with_routing(self, data):
+        X, y, groups = data
+        model = make_pipeline(
+            StandardScaler(), FairLogisticClassifier().set_fit_request(sensitive_features=True)
+        )
+        search = GridSearchCV(
+            model,
+            {"fairlogisticclassifier__kappa": [0.3, 0.02]},
+            scoring={"accuracy": "accuracy", "gap": make_fairness_scorer(rate_gap)},
+            refit=best_score_within("gap", 0.2),
+            cv=2,
+        ).fit(X, y, sensitive_features=groups)
+        assert search.best_params_ == {"fairlogisticclassifier__kappa": 0.02}
+
+    @pytest.mark.usefixtures("routing")
+    def test_groups_under_another_name(self, data):
+        X, y, groups = data
+        gap = make_fairness_scorer(rate_gap, requested="sex")
+        scores = cross_validate(
+            LogisticRegression(), X, y, scoring={"gap": gap}, cv=2, params={"sex": groups}
+        )
+        assert np.all(scores["test_gap"] < -0.2)
+
+    def test_measures_of_scores(self, data):
+        X, y, groups = data
+        clf = FairLogisticClassifier(kappa=0.02).fit(X, y, sensitive_features=groups)
+        scorer = make_fairness_scorer(group_auc_difference, response_method="decision_function")
+        expected = group_auc_difference(y, clf.decision_function(X), sensitive_features=groups)
+        assert scorer(clf, X, y, sensitive_features=groups) == pytest.approx(-expected)
+
+    def test_weights_and_options(self, data):
+        X, y, groups = data
+        clf = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
+        weight = np.random.default_rng(0).uniform(0.1, 1.0, len(y))
+        scorer = make_fairness_scorer(demographic_parity_difference, method="to_overall")
+        expected = demographic_parity_difference(
+            y, clf.predict(X), sensitive_features=groups, sample_weight=weight, method="to_overall"
+        )
+        found = scorer(clf, X, y, sensitive_features=groups, sample_weight=weight)
+        assert found == pytest.approx(-expected)
+
+    def test_messages(self, data):
+        X, y, groups = data
+        clf = FairLogisticClassifier(None).fit(X, y)
+        with pytest.raises(ValueError, match="the scorer of rate_gap has no groups: enable"):
+            make_fairness_scorer(rate_gap)(clf, X, y)
+        with pytest.raises(ValueError, match="groups are given twice"):
+            scorer = make_fairness_scorer(rate_gap, sensitive_columns=[0])
+            scorer(clf, X, y, sensitive_features=groups)
+        with pytest.raises(TypeError, match="metric must take sensitive_features"):
+            make_fairness_scorer(lambda y_true, y_pred: 0.0)
+        assert repr(make_fairness_scorer(rate_gap)) == "make_fairness_scorer(rate_gap)"
+
+
+class TestBestScoreWithin:
+    results: ClassVar = {
+        "mean_test_accuracy": np.array([0.9, 0.8, 0.8, np.nan]),
+        "mean_test_gap": np.array([-0.3, -0.04, -0.02, -0.01]),
+    }
+
+    def test_the_best_within_the_limit(self):
+        assert best_score_within("gap", 0.5)(self.results) == 0
+        assert best_score_within("gap", 0.05)(self.results) == 2, "of equals the fairer one"
+
+    def test_the_sign_does_not_matter(self):
+        plain = {**self.results, "mean_test_gap": -self.results["mean_test_gap"]}
+        assert best_score_within("gap", 0.05)(plain) == 2
+
+    def test_nothing_within_the_limit(self):
+        with pytest.warns(UserWarning, match="no candidate has a mean gap of at most 0.001"):
+            assert best_score_within("gap", 0.001)(self.results) == 3
+
+    def test_messages(self):
+        with pytest.raises(ValueError, match=r"no score 'dp'; it has \['accuracy', 'gap'\]"):
+            best_score_within("dp", 0.1)(self.results)
+        with pytest.raises(ValueError, match="limit must be a number >= 0"):
+            best_score_within("gap", -0.1)
+        nothing = {**self.results, "mean_test_gap": np.full(4, np.nan)}
+        with pytest.raises(ValueError, match="nan for all candidates"):
+            best_score_within("gap", 0.1)(nothing)
+        assert repr(best_score_within("gap", 0.1)) == (
+            "best_score_within('gap', 0.1, score='accuracy')"
+        )

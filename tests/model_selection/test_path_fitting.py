@@ -1,0 +1,369 @@
+"""The frontier: its points are those of single fits, certified, cheap, and independent of order."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    ConvergenceWarning,
+    DemographicParity,
+    EqualizedOdds,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    VacuousConstraintWarning,
+    fairness_path,
+    make_biased_classification,
+)
+from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.solvers import IPC, AugmentedLagrangian
+from fairconstrained.solvers._tools.lbfgs import Memory, minimize_lbfgs
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_biased_classification(1000, 6, gap=0.4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def path(data):
+    X, y, groups = data
+    held_out = {"X_val": X[:400], "y_val": y[:400], "sensitive_features_val": groups[:400]}
+    return fairness_path(
+        FairLogisticClassifier(),
+        X[400:],
+        y[400:],
+        sensitive_features=groups[400:],
+        n_kappas=12,
+        **held_out,
+    )
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_points_are_those_of_single_fits(data, constraint):
+    X, y, groups = data
+    path = fairness_path(
+        FairLogisticClassifier(constraint), X, y, sensitive_features=groups, n_kappas=6
+    )
+    assert set(path.statuses) == {"converged"}
+    for k, kappa in enumerate(path.kappas):
+        single = FairLogisticClassifier(constraint, kappa=kappa).fit(
+            X, y, sensitive_features=groups
+        )
+        assert path.objectives[k] == pytest.approx(single.objective_, rel=1e-4)
+        assert path.violations[k] <= 1e-4 and path.kkt_residuals[k] <= 1e-4
+        assert path.gaps[k] <= kappa + 1e-4
+
+
+def test_it_begins_where_the_constraint_stops_binding(data):
+    X, y, groups = data
+    path = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, n_kappas=5)
+    free = FairLogisticClassifier(None).fit(X, y)
+    assert path.objectives[0] == pytest.approx(free.objective_, rel=1e-4)
+    assert path.kappas[0] == pytest.approx(path.gaps[0], abs=1e-3)
+    assert path.kappas[-1] == pytest.approx(0.01 * path.kappas[0])
+    assert path.multipliers[-1].max() > 0.1 > path.multipliers[0].max()
+    assert np.all(np.diff(path.objectives) > -1e-4), "a smaller kappa costs more"
+    assert np.all(np.diff(path.kappas) < 0)
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_thirty_points_cost_less_than_ten_fits(data, constraint):
+    X, y, groups = data
+    estimator = FairLogisticClassifier(constraint)
+    path = fairness_path(estimator, X, y, sensitive_features=groups)
+    singles = [
+        FairLogisticClassifier(constraint, kappa=kappa).fit(X, y, sensitive_features=groups)
+        for kappa in path.kappas[::3]
+    ]
+    assert len(path) == 30 and set(path.statuses) == {"converged"}
+    assert path.data_passes.sum() < sum(single.result_.data_passes for single in singles)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_thirty_points_cost_three_fits_on_a9a(constraint, data_folder):
+    from fairconstrained.datasets import fetch_a9a
+
+    a9a = fetch_a9a()
+    rows = a9a.data, a9a.target
+    path = fairness_path(
+        FairLogisticClassifier(constraint), *rows, sensitive_features=a9a.sensitive_features
+    )
+    hardest = max(
+        FairLogisticClassifier(constraint, kappa=kappa)
+        .fit(*rows, sensitive_features=a9a.sensitive_features)
+        .result_.data_passes
+        for kappa in path.kappas
+    )
+    assert set(path.statuses) == {"converged"}
+    assert path.data_passes.sum() <= 3.0 * hardest
+
+
+# Constraints that have no kappa say so; the others all have a path.
+@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_constraint_that_has_a_kappa_has_a_path(data, name):
+    X, y, groups = (part[:200] for part in data)
+    estimator = FairLogisticClassifier(name, alpha=1e-2)
+    try:
+        path = fairness_path(estimator, X, y, sensitive_features=groups, n_kappas=3, min_ratio=0.5)
+    except ValueError as error:
+        assert "does not take its tolerance" in str(error) or "needs" in str(error)
+        assert "kappa" not in CONSTRAINTS[name]().get_params() or name == "disparate_impact"
+        return
+    single = FairLogisticClassifier(name, kappa=path.kappas[1], alpha=1e-2)
+    single.fit(X, y, sensitive_features=groups)
+    if single.result_.converged and path.statuses[1] == "converged":
+        assert path.objectives[1] <= single.objective_ * 1.01
+        assert path.violations[1] <= 1e-4
+
+
+def test_a_list_of_constraints_follows_where_kappa_is_left_open(data):
+    X, y, groups = data
+    estimator = FairLogisticClassifier([DemographicParity(), EqualizedOdds(kappa=0.3)])
+    path = fairness_path(estimator, X, y, sensitive_features=groups, kappas=[0.05, 0.2])
+    assert_array_equal(path.kappas, [0.2, 0.05])
+    both = FairLogisticClassifier([DemographicParity(kappa=0.05), EqualizedOdds(kappa=0.3)]).fit(
+        X, y, sensitive_features=groups
+    )
+    assert path.objectives[1] == pytest.approx(both.objective_, rel=1e-4)
+    assert path.multipliers.shape == (2, both.multipliers_.size)
+
+
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+@pytest.mark.parametrize("solver", [IPC(), AugmentedLagrangian(), "exact-penalty"], ids=str)
+def test_any_solver(data, solver):
+    X, y, groups = data
+    estimator = FairLogisticClassifier(solver=solver)
+    path = fairness_path(estimator, X, y, sensitive_features=groups, kappas=[0.1, 0.05])
+    assert np.all(path.violations <= 1e-3)
+    best = FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)
+    assert path.objectives[1] == pytest.approx(best.objective_, rel=1e-2)
+
+
+def test_losses_with_kinks_have_paths(data):
+    X, y, groups = (part[:300] for part in data)
+    path = fairness_path(FairHingeClassifier(), X, y, sensitive_features=groups, n_kappas=4)
+    single = FairHingeClassifier(kappa=path.kappas[2]).fit(X, y, sensitive_features=groups)
+    assert set(path.statuses) == {"converged"}
+    assert path.objectives[2] == pytest.approx(single.objective_, rel=1e-3)
+
+
+class TestPoints:
+    def test_estimators_are_fitted(self, path, data):
+        X, y, groups = (part[400:] for part in data)
+        third = path.estimator_at(3)
+        assert third.kappa == path.kappas[3] and third.result_.converged
+        assert_array_equal(third.coef_[0], path.coefs[3])
+        assert third.score(X, y) == pytest.approx(path.train_accuracy[3])
+        decided = third.predict(X)
+        gap = abs(decided[groups == 0].mean() - decided[groups == 1].mean())
+        assert path.decision_gaps[3] == pytest.approx(gap)
+        assert third.intercept_[0] == path.intercepts[3]
+
+    def test_validation_rows(self, path, data):
+        X, y, groups = (part[:400] for part in data)
+        for k in (0, 5, 11):
+            model = path.estimator_at(k)
+            decided, chance = model.predict(X), model.predict_proba(X)[:, 1]
+            assert path.validation["val_accuracy"][k] == pytest.approx(model.score(X, y))
+            gap = abs(decided[groups == 0].mean() - decided[groups == 1].mean())
+            assert path.validation["val_decision_gap"][k] == pytest.approx(gap)
+            soft = abs(chance[groups == 0].mean() - chance[groups == 1].mean())
+            assert path.validation["val_gap"][k] == pytest.approx(soft)
+            loss = -np.log(model.predict_proba(X)[np.arange(400), y]).mean()
+            assert path.validation["val_loss"][k] == pytest.approx(loss)
+
+    def test_table(self, path):
+        frame = path.to_frame()
+        assert isinstance(frame, pd.DataFrame) and len(frame) == len(path) == 12
+        assert_array_equal(frame["gap"], path.gaps)
+        assert {"kappa", "val_decision_gap", "status", "data_passes"} <= set(frame.columns)
+
+    def test_pickle(self, path):
+        loaded = pickle.loads(pickle.dumps(path))
+        assert_array_equal(loaded.coefs, path.coefs)
+
+    def test_the_estimator_is_not_changed(self, data):
+        X, y, groups = data
+        estimator = FairLogisticClassifier(kappa=0.3)
+        before = dict(vars(estimator))
+        fairness_path(estimator, X, y, sensitive_features=groups, n_kappas=2)
+        assert vars(estimator) == before
+
+    def test_weights_are_repetitions(self, data):
+        X, y, groups = (part[:300] for part in data)
+        weight = np.arange(300) % 3
+        options = {"kappas": [0.1, 0.02]}
+        weighted = fairness_path(
+            FairLogisticClassifier(), X, y, weight, sensitive_features=groups, **options
+        )
+        rows = np.repeat(np.arange(300), weight)
+        repeated = fairness_path(
+            FairLogisticClassifier(), X[rows], y[rows], sensitive_features=groups[rows], **options
+        )
+        assert_allclose(weighted.objectives, repeated.objectives, rtol=1e-5)
+        assert_allclose(weighted.train_accuracy, repeated.train_accuracy, atol=0.01)
+
+    def test_sensitive_columns_and_interactions(self, data):
+        X, y, groups = (part[:400] for part in data)
+        table = np.column_stack([X, groups])
+        estimator = FairLogisticClassifier(sensitive_columns=[-1], group_interactions=True)
+        path = fairness_path(estimator, table, y, n_kappas=3, X_val=table, y_val=y)
+        assert path.coefs.shape == (3, 2, 7) and path.intercepts.shape == (3, 2)
+        assert_allclose(path.validation["val_accuracy"], path.train_accuracy)
+        assert_allclose(path.validation["val_gap"], path.gaps, atol=1e-9)
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"kappas": [-0.1]}, "kappas must be numbers >= 0"),
+            ({"kappas": []}, "kappas must be numbers >= 0"),
+            ({"n_kappas": 1}, "n_kappas must be an integer >= 2"),
+            ({"min_ratio": 1.5}, "min_ratio must be a number between 0 and 1"),
+            ({"X_val": np.ones((3, 6))}, "need both X_val and y_val"),
+            ({"sensitive_features_val": [1]}, "need X_val and y_val"),
+            ({"X_val": np.ones((3, 6)), "y_val": [0, 1]}, "one label for each of X_val's 3 rows"),
+            ({"X_val": np.ones((2, 6)), "y_val": [0, 7]}, r"labels that y has not: \[7\]"),
+            ({"X_val": np.ones((2, 6)), "y_val": [0, 1]}, "sensitive_features_val is missing"),
+        ],
+    )
+    def test_arguments(self, data, options, said):
+        X, y, groups = data
+        with pytest.raises(ValueError, match=said):
+            fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, **options)
+
+    @pytest.mark.parametrize(
+        ("estimator", "said"),
+        [
+            (FairLogisticClassifier(None), "constraint=None has no tolerance"),
+            (FairLogisticClassifier(goal="fairness"), "set goal='accuracy'"),
+            (FairLogisticClassifier(DemographicParity(0.1)), "leave kappa at None"),
+        ],
+    )
+    def test_estimators(self, data, estimator, said):
+        X, y, groups = data
+        with pytest.raises(ValueError, match=said):
+            fairness_path(estimator, X, y, sensitive_features=groups)
+
+    def test_other_estimators(self, data):
+        with pytest.raises(TypeError, match="must be a FairLogisticClassifier"):
+            fairness_path("demographic_parity", *data[:2])
+
+    def test_one_warning_for_all_points(self, data):
+        X, y, groups = data
+        estimator = FairLogisticClassifier(solver="ssg", max_iter=2)
+        with pytest.warns(ConvergenceWarning, match="of the path's 4 points") as caught:
+            fairness_path(estimator, X, y, sensitive_features=groups, n_kappas=4)
+        assert len(caught) == 1
+
+    def test_an_empty_cell_is_reported_once(self, data):
+        X, y, groups = data
+        groups = np.where((groups == 0) & (y == 1), 2, groups)  # group 2 has no negatives
+        estimator = FairLogisticClassifier("equalized_odds", alpha=0.1)
+        with pytest.warns(VacuousConstraintWarning) as caught:
+            fairness_path(estimator, X, y, sensitive_features=groups, kappas=[0.5, 0.4, 0.3])
+        messages = [str(one.message) for one in caught]
+        assert len(messages) == len(set(messages)) == 2
+
+
+class TestPipelines:
+    @pytest.mark.parametrize("memory", [False, True])
+    def test_it_is_the_path_of_the_last_step_on_what_the_others_make(self, data, memory, tmp_path):
+        X, y, groups = data
+        before, last = StandardScaler().fit(X[:900]), FairLogisticClassifier()
+        pipeline = make_pipeline(StandardScaler(), last, memory=str(tmp_path) if memory else None)
+        rows = {"y_val": y[900:], "sensitive_features_val": groups[900:], "n_kappas": 3}
+        path = fairness_path(
+            pipeline, X[:900], y[:900], sensitive_features=groups[:900], X_val=X[900:], **rows
+        )
+        expected = fairness_path(
+            last, before.transform(X[:900]), y[:900], sensitive_features=groups[:900],
+            X_val=before.transform(X[900:]), **rows,
+        )  # fmt: skip
+        assert_allclose(path.coefs, expected.coefs)
+        assert_array_equal(path.validation["val_accuracy"], expected.validation["val_accuracy"])
+        one = path.estimator_at(1)
+        assert one.score(X[900:], y[900:]) == path.validation["val_accuracy"][1]
+        assert list(one.named_steps) == ["standardscaler", "fairlogisticclassifier"]
+        with pytest.raises(NotFittedError):
+            pipeline.predict(X)
+
+    def test_it_may_have_one_step_only(self, data):
+        X, y, groups = data
+        alone = make_pipeline(FairLogisticClassifier())
+        path = fairness_path(alone, X, y, sensitive_features=groups, kappas=[0.1])
+        expected = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
+        assert path.estimator_at(0).score(X, y) == pytest.approx(expected.score(X, y), abs=0.01)
+
+    def test_its_last_step_must_be_one_of_ours(self, data):
+        X, y, groups = data
+        with pytest.raises(TypeError, match="or a pipeline that ends in one; got LogisticReg"):
+            fairness_path(
+                make_pipeline(StandardScaler(), LogisticRegression()), X, y,
+                sensitive_features=groups,
+            )  # fmt: skip
+
+
+class TestMemory:
+    def quadratic(self, condition=100.0, n=12):
+        bend = np.geomspace(1.0, condition, n)
+        calls = []
+
+        def function(w):
+            calls.append(w)
+            return 0.5 * float(bend @ (w - 1.0) ** 2), bend * (w - 1.0)
+
+        return function, calls
+
+    def test_it_finds_the_minimum(self):
+        function, _ = self.quadratic()
+        found = minimize_lbfgs(
+            function, np.zeros(12), tol=1e-8, max_iter=200, units=np.ones(12), memory=Memory()
+        )
+        assert_allclose(found, 1.0, atol=1e-7)
+
+    def test_a_memory_saves_evaluations(self):
+        function, calls = self.quadratic()
+        memory, options = Memory(), {"tol": 1e-6, "max_iter": 200, "units": np.ones(12)}
+        minimize_lbfgs(function, np.zeros(12), memory=memory, **options)
+        first = len(calls)
+        kept = Memory.of(memory.pairs, 12)
+        minimize_lbfgs(function, np.full(12, 1.1), memory=kept, **options)
+        assert len(calls) - first < 0.6 * first
+
+    def test_a_memory_of_another_function_does_no_harm(self):
+        function, _ = self.quadratic()
+        wrong = Memory()
+        rng = np.random.default_rng(0)
+        for _ in range(30):
+            step = rng.normal(size=12)
+            wrong.add(step, 1e-6 * step)
+        found = minimize_lbfgs(
+            function, np.zeros(12), tol=1e-8, max_iter=500, units=np.ones(12), memory=wrong
+        )
+        assert_allclose(found, 1.0, atol=1e-7)
+
+    def test_a_memory_of_other_variables_is_left_out(self):
+        assert len(Memory.of(np.ones((2, 3, 5)), 4)) == 0
+        assert len(Memory.of(np.ones((2, 3, 5)), 5)) == 3
+        assert len(Memory.of(None, 5)) == 0 and Memory().pairs is None
+
+    def test_it_stops_where_no_lower_point_is(self):
+        def wrong_gradient(w):
+            return float(w @ w), -2.0 * w
+
+        w = np.ones(3)
+        found = minimize_lbfgs(
+            wrong_gradient, w, tol=1e-8, max_iter=50, units=np.ones(3), memory=Memory()
+        )
+        assert_array_equal(found, w)

@@ -1,0 +1,157 @@
+"""Tests of fairconstrained.penalties, over all of them."""
+
+import numpy as np
+import pytest
+from _support.registry_of_objects import N_VARIABLES, PENALTIES, distinct, label, missing
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+from fairconstrained.penalties.base import L2, Linear, Penalty, Sum, Zero
+from fairconstrained.penalties.separable import L1, SCAD, Leading, Proximity
+
+ALL = distinct(PENALTIES + [part for penalty in PENALTIES for part in penalty.convex_parts()])
+vectors = arrays(float, N_VARIABLES, elements=st.floats(-4.0, 4.0))
+away_from_zero = arrays(
+    float, N_VARIABLES, elements=st.floats(0.01, 4.0) | st.floats(-4.0, -0.01)
+)  # where every penalty has a gradient
+
+
+def each(penalties):
+    return pytest.mark.parametrize("penalty", penalties, ids=label)
+
+
+def slopes(penalty, w, h=1e-6):
+    """Return the one-sided differences of each coordinate, behind and ahead."""
+    here = penalty.value(w)
+    steps = h * np.eye(len(w))
+    behind = np.array([(here - penalty.value(w - step)) / h for step in steps])
+    ahead = np.array([(penalty.value(w + step) - here) / h for step in steps])
+    return behind, ahead
+
+
+def assert_convex_on_the_segment(value, v, w):
+    left, middle, right = value(v), value(0.5 * (v + w)), value(w)
+    assert middle <= 0.5 * (left + right) + 1e-12 * (1.0 + abs(left) + abs(right))
+
+
+def test_every_penalty_of_the_package_is_tested():
+    assert not missing(Penalty, PENALTIES)
+
+
+@each(ALL)
+@given(w=vectors)
+def test_gradient_lies_between_the_one_sided_differences(penalty, w):
+    behind, ahead = slopes(penalty, w)
+    gradient = penalty.gradient(w)
+    assert gradient.shape == w.shape
+    # where the second derivative jumps both can miss to one side: by its size, at most 1, times h
+    assert np.all(np.minimum(behind, ahead) - 1e-6 <= gradient)
+    assert np.all(gradient <= np.maximum(behind, ahead) + 1e-6)
+
+
+@each(ALL)
+@given(w=away_from_zero)
+def test_gradient_is_the_central_difference(penalty, w):
+    behind, ahead = slopes(penalty, w, h=1e-5)
+    # half of the jump of a second derivative (SCAD at 1 and 2) times h
+    assert_allclose(penalty.gradient(w), 0.5 * (behind + ahead), atol=1e-5)
+
+
+@each(ALL)
+def test_smooth_says_whether_there_is_a_kink_at_zero(penalty):
+    behind, ahead = slopes(penalty, np.zeros(N_VARIABLES))
+    assert penalty.smooth == (np.abs(ahead - behind).max() < 1e-4)
+
+
+@each(PENALTIES)
+@given(v=vectors, w=vectors)
+def test_convex_parts_are_convex_and_differ_by_the_penalty(penalty, v, w):
+    plus, minus = penalty.convex_parts()
+    assert plus.convex
+    assert minus.convex
+    assert_convex_on_the_segment(plus.value, v, w)
+    assert_convex_on_the_segment(minus.value, v, w)
+    assert_allclose(plus.value(w) - minus.value(w), penalty.value(w), rtol=1e-12, atol=1e-12)
+
+
+@each(ALL)
+@given(v=vectors, w=vectors)
+def test_the_penalty_less_its_modulus_is_convex(penalty, v, w):
+    modulus = penalty.modulus
+    assert_convex_on_the_segment(lambda x: penalty.value(x) - 0.5 * modulus * (x @ x), v, w)
+    assert not penalty.convex or modulus >= 0.0
+
+
+@each([L2(0.7), Proximity(np.ones(4), 1.3), SCAD(0.5), Sum([SCAD(0.5), L2(0.2)])])
+def test_no_larger_modulus_would_do(penalty):
+    w, step = np.full(N_VARIABLES, 1.5), np.full(N_VARIABLES, 1e-3)
+    second = penalty.value(w + step) - 2.0 * penalty.value(w) + penalty.value(w - step)
+    assert_allclose(second / (step @ step), penalty.modulus, rtol=1e-4)
+
+
+@each(PENALTIES)
+@given(v=vectors, w=away_from_zero)
+def test_convexify_majorises_and_touches(penalty, v, w):
+    majorant = penalty.convexify(w)
+    assert majorant.convex
+    assert majorant.value(v) >= penalty.value(v) - 1e-12
+    assert_allclose(majorant.value(w), penalty.value(w), rtol=1e-12, atol=1e-12)
+    assert_allclose(majorant.gradient(w), penalty.gradient(w), atol=1e-12)
+
+
+@given(x=st.floats(-4.0, 4.0))
+def test_scad_is_the_formula_of_its_pieces(x):
+    size = abs(x)
+    pieces = [2.0 * size, -(size**2) + 4.0 * size - 1.0, 3.0]
+    expected = pieces[int(size > 1.0) + int(size > 2.0)]
+    assert_allclose(SCAD(strength=0.3).value(np.array([x])), 0.3 * expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("joint", [-2.0, -1.0, 1.0, 2.0])
+def test_scad_and_its_slope_are_continuous_at_the_joints(joint):
+    below, above = np.array([joint - 1e-9]), np.array([joint + 1e-9])
+    assert_allclose(SCAD(1.0).value(below), SCAD(1.0).value(above), atol=1e-8)
+    assert_allclose(SCAD(1.0).gradient(below), SCAD(1.0).gradient(above), atol=1e-8)
+
+
+@given(w=vectors)
+def test_formulas(w):
+    center, direction = np.arange(4.0), np.array([1.0, -1.0, 2.0, 0.5])
+    expected = {
+        Zero(): 0.0,
+        L1(0.3): 0.3 * np.abs(w).sum(),
+        L2(0.3): 0.15 * (w**2).sum(),
+        Proximity(center, 0.3): 0.15 * ((w - center) ** 2).sum(),
+        Linear(direction, 2.0): (direction * w).sum() + 2.0,
+        Sum([L1(0.3), L2(0.3)]): 0.3 * np.abs(w).sum() + 0.15 * (w**2).sum(),
+        Leading(L2(0.3), 3): 0.15 * (w[:3] ** 2).sum(),
+    }
+    for penalty, value in expected.items():
+        assert_allclose(penalty.value(w), value, rtol=1e-12, atol=1e-12)
+
+
+@each(PENALTIES)
+@given(w=vectors)
+def test_the_sum_operator_adds_values_and_gradients(penalty, w):
+    for other in (L1(0.2), Zero(), Sum([L2(0.1), Zero()])):
+        both = penalty + other
+        assert_allclose(both.value(w), penalty.value(w) + other.value(w), rtol=1e-14)
+        assert_allclose(both.gradient(w), penalty.gradient(w) + other.gradient(w), rtol=1e-14)
+    assert penalty + Zero() is penalty or isinstance(penalty, Zero)
+
+
+@given(w=vectors)
+def test_leading_leaves_the_other_variables_free(w):
+    penalty = Leading(SCAD(0.5), 2)
+    moved = w + np.array([0.0, 0.0, 1.0, -1.0])
+    assert penalty.value(moved) == penalty.value(w)
+    assert_array_equal(penalty.gradient(w)[2:], 0.0)
+
+
+@each(PENALTIES)
+def test_penalties_clone(penalty):
+    w = np.array([0.5, -1.5, 3.0, 0.0])
+    assert clone(penalty).value(w) == penalty.value(w)

@@ -1,0 +1,153 @@
+"""The displays: what they draw, and that nothing breaks on the runs one meets."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from _support.drawing import plt
+from _support.problems import PROBLEMS
+
+from fairconstrained.plotting import ConvergenceDisplay
+from fairconstrained.solvers import IPC, AugmentedLagrangian
+from fairconstrained.solvers.result import Trace
+
+
+@pytest.fixture(scope="module")
+def results():
+    problem = PROBLEMS["demographic parity"]()
+    return {"IPC": IPC().minimize(problem), "AL": AugmentedLagrangian().minimize(problem)}
+
+
+def trace_of(*violations, residual=1e-3):
+    trace = Trace()
+    for k, violation in enumerate(violations, 1):
+        trace.append(
+            iteration=k, data_passes=2.0 * k, seconds=0.1 * k, objective=0.5 + 1.0 / k,
+            violation=violation, kkt_residual=residual,
+        )  # fmt: skip
+    return trace
+
+
+def draw(display):
+    display.figure_.draw_without_rendering()
+    return display
+
+
+def test_lines_show_the_traces(results):
+    display = draw(ConvergenceDisplay.from_results(results))
+    assert list(display.lines_) == ["IPC", "AL"]
+    for name, result in results.items():
+        objective, violation, residual = display.lines_[name]
+        assert objective.get_xdata() == pytest.approx(result.trace.data_passes)
+        assert objective.get_ydata() == pytest.approx(result.trace.objective)
+        assert residual.get_ydata() == pytest.approx(result.trace.kkt_residual)
+        positive = np.asarray(result.trace.violation) > display.feasible
+        shown = np.asarray(violation.get_ydata())[positive]
+        assert shown == pytest.approx(np.asarray(result.trace.violation)[positive])
+    assert [axis.get_yscale() for axis in display.axes_] == ["linear", "log", "log"]
+
+
+@pytest.mark.parametrize("x", ["data_passes", "seconds", "iteration"])
+def test_x(results, x):
+    display = draw(ConvergenceDisplay.from_results(results["IPC"], x=x))
+    line = display.lines_["IPC"][0]
+    assert line.get_xdata() == pytest.approx(getattr(results["IPC"].trace, x))
+
+
+def test_reference_turns_the_objective_into_a_gap(results):
+    best = results["IPC"].objective - 0.1
+    display = draw(ConvergenceDisplay.from_results(results, reference=best))
+    gap = (np.asarray(results["AL"].trace.objective) - best) / best
+    assert display.lines_["AL"][0].get_ydata() == pytest.approx(np.abs(gap))
+    assert display.axes_[0].get_yscale() == "log"
+    assert "gap" in display.axes_[0].get_ylabel()
+
+
+def test_feasible_points_are_drawn_inside_the_panel_below_the_others():
+    display = draw(ConvergenceDisplay({"run": trace_of(0.1, 0.0, 1e-6, 0.0)}).plot())
+    shown = display.lines_["run"][1].get_ydata()
+    low, high = display.axes_[1].get_ylim()
+    assert np.all((shown > low) & (shown < high))
+    assert shown[1] == shown[3] < shown[2] < shown[0]
+    assert "0" in [label.get_text() for label in display.axes_[1].get_yticklabels()]
+
+
+def test_end_is_hollow_where_the_run_is_not_feasible():
+    display = ConvergenceDisplay({"bad": trace_of(0.1, 0.05), "good": trace_of(0.1, 0.0)}).plot()
+    ends = [line for line in display.axes_[0].lines if line.get_label() == "_end"]
+    assert [end.get_markerfacecolor() == "white" for end in ends] == [True, False]
+
+
+def test_ten_runs_look_different():
+    runs = {f"run {i}": trace_of(*np.geomspace(1.0, 1e-5, 5 + i)) for i in range(10)}
+    display = draw(ConvergenceDisplay(runs).plot())
+    looks = {
+        (line.get_color(), line.get_linestyle(), line.get_marker())
+        for line, *_ in display.lines_.values()
+    }
+    assert len(looks) == 10
+    assert len({marker for _, _, marker in looks}) == 10
+    assert len(display.figure_.legends[0].get_texts()) == 10
+
+
+@pytest.mark.parametrize("violation", [0.0, 1e-30, 1e-8, 0.3, 1e6, np.inf, np.nan])
+@pytest.mark.parametrize("reference", [None, 0.0])
+def test_one_point(violation, reference):
+    trace = trace_of(violation, residual=violation)
+    display = draw(ConvergenceDisplay({"one": trace}, reference=reference).plot())
+    assert len(display.lines_["one"][0].get_xdata()) == 1
+
+
+def test_diverging_run_is_drawn_as_far_as_it_is_finite():
+    trace = trace_of(0.1, 0.2, np.nan)
+    trace.objective[-1] = np.inf
+    display = draw(ConvergenceDisplay({"run": trace}).plot())
+    assert np.isfinite(display.lines_["run"][0].get_ydata()).tolist() == [True, True, False]
+
+
+def test_axes_of_runs_of_different_lengths_are_logarithmic():
+    runs = {"short": trace_of(0.1, 0.0), "long": trace_of(*np.full(50, 0.1))}
+    assert ConvergenceDisplay(runs).plot().axes_[0].get_xscale() == "log"
+    assert ConvergenceDisplay(runs).plot(log_x=False).axes_[0].get_xscale() == "linear"
+    assert ConvergenceDisplay({"long": runs["long"]}).plot().axes_[0].get_xscale() == "linear"
+
+
+def test_a_list_is_named_by_its_solvers(results):
+    many = [results["IPC"], results["AL"], results["IPC"]]
+    display = ConvergenceDisplay.from_results(many)
+    assert list(display.lines_) == ["IPC 1", "AugmentedLagrangian", "IPC 2"]
+
+
+def test_given_axes_are_drawn_on(results):
+    figure, axes = plt.subplots(3, 1)
+    display = draw(ConvergenceDisplay.from_results(results, axes=axes))
+    assert display.figure_ is figure
+    assert display.axes_.tolist() == axes.tolist()
+    assert axes[0].get_legend() is not None
+    assert not figure.legends
+
+
+def test_line_properties_can_be_set(results):
+    display = ConvergenceDisplay.from_results(results["IPC"], line_kw={"color": "red"})
+    assert display.lines_["IPC"][0].get_color() == "red"
+
+
+def test_what_cannot_be_drawn_is_refused(results):
+    with pytest.raises(ValueError, match="'data_passes', 'seconds', 'iteration', got 'time'"):
+        ConvergenceDisplay.from_results(results, x="time")
+    with pytest.raises(ValueError, match="no results"):
+        ConvergenceDisplay.from_results({})
+    with pytest.raises(ValueError, match="three axes, got 2"):
+        ConvergenceDisplay.from_results(results, axes=plt.subplots(1, 2)[1])
+
+
+def test_matplotlib_is_imported_when_something_is_drawn():
+    code = "import sys, fairconstrained.plotting; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_matplotlib_the_message_says_what_to_install(monkeypatch, results):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"from_results requires matplotlib"):
+        ConvergenceDisplay.from_results(results)

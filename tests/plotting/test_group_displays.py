@@ -1,0 +1,302 @@
+"""The displays of groups: what they draw is what the decisions and scores do."""
+
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from _support.drawing import draw, plt, three_groups
+from fairlearn.metrics import MetricFrame, selection_rate
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    FairHingeClassifier,
+    FairLogisticClassifier,
+)
+from fairconstrained.constraints import PartialDemographicParity
+from fairconstrained.metrics import partial_demographic_parity_difference, roc_parity_difference
+from fairconstrained.plotting import (
+    FairnessPathDisplay,
+    GroupMetricsDisplay,
+    GroupRateDisplay,
+    ScoreDensityDisplay,
+)
+
+DISPLAYS = [ScoreDensityDisplay, GroupRateDisplay, GroupMetricsDisplay]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return three_groups()
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    X, y, groups = data
+    return FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_convention(kind, data, model):
+    X, y, groups = data
+    display = draw(kind.from_estimator(model, X, y, sensitive_features=groups))
+    assert isinstance(display, kind)
+    assert display.figure_ is display.ax_.figure
+    figure, (left, right) = plt.subplots(1, 2)
+    assert kind.from_estimator(model, X, y, sensitive_features=groups, ax=left).ax_ is left
+    assert display.plot(ax=right) is display
+    assert display.ax_ is right and display.figure_ is figure
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_legend_is_outside_of_the_data(kind, data, model):
+    X, y, groups = data
+    display = draw(kind.from_estimator(model, X, y, sensitive_features=groups))
+    legend = display.ax_.get_legend().get_window_extent()
+    assert legend.y0 >= display.ax_.get_window_extent().y1 - 1.0
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+@pytest.mark.parametrize("n_groups", [2, 9])
+def test_any_number_of_groups_of_any_name(kind, n_groups, data, model):
+    X, y, _ = data
+    names = [f"a group with quite a long name, number {k}" for k in range(n_groups)]
+    groups = np.array(names)[np.arange(len(y)) % n_groups]
+    display = draw(kind.from_estimator(model, X, y, sensitive_features=groups))
+    labels = " ".join(text.get_text() for text in display.ax_.get_legend().get_texts())
+    if kind is not GroupRateDisplay:
+        assert all(name in labels for name in names)
+    else:
+        assert names[0] in display.ax_.get_xlabel()
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_groups_are_told_apart_without_colour(kind, data, model):
+    X, y, groups = data
+    display = kind.from_estimator(model, X, y, sensitive_features=groups)
+    if kind is GroupMetricsDisplay:
+        looks = [bars[0].get_hatch() or "" for bars in display.bars_.values()]
+    else:
+        looks = [str(line.get_linestyle()) for line in display.lines_.values()]
+    assert len(set(looks)) == len(looks)
+
+
+@pytest.mark.parametrize("kind", DISPLAYS)
+def test_groups_from_the_models_own_columns(kind, data):
+    X, y, groups = data
+    whole = np.column_stack([X, np.unique(groups, return_inverse=True)[1]])
+    model = make_pipeline(StandardScaler(), FairLogisticClassifier(sensitive_columns=[4]))
+    model.fit(whole, y)
+    display = kind.from_estimator(model, whole, y)
+    given = kind.from_estimator(model, whole, y, sensitive_features=groups)
+    if kind is GroupMetricsDisplay:
+        own, other = display.tables[""], given.tables[""]
+        assert own.to_numpy() == pytest.approx(other.to_numpy())
+    with pytest.raises(ValueError, match="pass sensitive_features"):
+        kind.from_estimator(LogisticRegression().fit(X, y), X, y)
+
+
+@pytest.mark.parametrize("kind", [*DISPLAYS, FairnessPathDisplay])
+def test_without_matplotlib_the_message_says_what_to_install(kind, data, model, monkeypatch):
+    X, y, groups = data
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"requires matplotlib"):
+        kind.from_estimator(model, X, y, sensitive_features=groups)
+
+
+def test_search_hinge_and_plain_models(data):
+    X, y, groups = data
+    hinge = FairHingeClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
+    display = ScoreDensityDisplay.from_estimator(hinge, X, sensitive_features=groups)
+    assert (display.unit, display.threshold) == ("score", 0.0)
+    search = GridSearchCV(LogisticRegression(), {"C": [1.0]}, cv=2).fit(X, y)
+    display = ScoreDensityDisplay.from_estimator(search, X, sensitive_features=groups)
+    assert (display.unit, display.threshold) == ("probability of the positive class", 0.5)
+
+
+# Densities
+
+
+def test_areas_are_one_and_heights_are_weighted(data, model, rng):
+    X, y, groups = data
+    weight = rng.integers(0, 4, len(y))
+    scores = model.decision_function(X)
+    display = ScoreDensityDisplay.from_predictions(
+        y, scores, sensitive_features=groups, sample_weight=weight, bins=7
+    )
+    repeated = ScoreDensityDisplay.from_predictions(
+        None, np.repeat(scores, weight), sensitive_features=np.repeat(groups, weight),
+        bins=display.edges,
+    )  # fmt: skip
+    for name, density in display.densities.items():
+        assert density.heights @ np.diff(display.edges) == pytest.approx(1.0)
+        assert density.heights == pytest.approx(repeated.densities[name].heights)
+        assert density.n_rows == np.sum((groups == name) & (weight > 0))
+        assert display.lines_[name].get_data().values == pytest.approx(density.heights)
+
+
+def test_shade_covers_the_ranks(rng):
+    scores = rng.permutation(np.arange(100.0))
+    display = ScoreDensityDisplay.from_predictions(
+        None, scores, sensitive_features=["all"] * 100, ranks=(0.1, 0.3)
+    )
+    low, high = display.densities["all"].inside
+    inside = (scores >= low) & (scores <= high)
+    assert inside.mean() == pytest.approx(0.2, abs=0.011)
+    assert np.mean(scores > high) == pytest.approx(0.1, abs=0.011)
+    edges = display.shades_["all"].get_data().edges
+    assert (edges[0], edges[-1]) == (low, high)
+
+
+def test_ranks_of_the_constraint_are_shown_unasked(data):
+    X, y, groups = data
+    constraint = PartialDemographicParity(0.2, ranks=(0.1, 0.4), n_ranks=3)
+    model = FairLogisticClassifier(constraint).fit(X, y, sensitive_features=groups)
+    for kind in (ScoreDensityDisplay, GroupRateDisplay):
+        display = draw(kind.from_estimator(model, X, y, sensitive_features=groups))
+        assert display.ranks == (0.1, 0.4)
+        texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        assert "ranks 10% to 40%" in texts
+
+
+def test_equal_scores(data):
+    _, y, groups = data
+    for kind in (ScoreDensityDisplay, GroupRateDisplay):
+        draw(kind.from_predictions(y, np.ones(len(y)), sensitive_features=groups, ranks=(0.0, 0.5)))
+
+
+# Rates
+
+
+def test_curve_has_the_metrics_distance_from_the_diagonal(data, model, rng):
+    X, y, groups = data
+    two = groups != "c"
+    scores = model.decision_function(X[two]).round(1)  # with ties
+    weight = rng.uniform(0.5, 2.0, two.sum())
+    common = {"sensitive_features": groups[two], "sample_weight": weight}
+    display = GroupRateDisplay.from_predictions(y[two], scores, **common)
+    (curve,) = display.curves.values()
+    distance = roc_parity_difference(y[two], scores, **common)
+    assert np.abs(curve.x - curve.y).max() == pytest.approx(distance)
+    assert (curve.x[0], curve.y[0], curve.x[-1], curve.y[-1]) == (0.0, 0.0, 1.0, 1.0)
+    assert np.all(np.diff(curve.x) >= 0.0) and np.all(np.diff(curve.y) >= 0.0)
+    (line,) = display.lines_.values()
+    assert line.get_xdata() == pytest.approx(curve.x)
+
+
+def test_square_holds_what_partial_parity_is_about(data):
+    X, y, groups = data
+    scores = np.where(groups == "a", X[:, 0], X[:, 0] + 0.5)
+    low, high = 0.1, 0.4
+    display = GroupRateDisplay.from_predictions(
+        y, scores, sensitive_features=groups == "a", ranks=(low, high)
+    )
+    (curve,) = display.curves.values()
+    x, y_ = (np.clip(rates, low, high) for rates in (curve.x, curve.y))
+    gap = np.abs(x - y_).max() / (high - low)
+    exact = partial_demographic_parity_difference(
+        y, scores, sensitive_features=groups == "a", ranks=(low, high)
+    )
+    assert gap == pytest.approx(exact, abs=0.06)  # ranks of whole rows against shares
+
+
+@pytest.mark.parametrize("rate", ["selection_rate", "true_positive_rate", "false_positive_rate"])
+def test_marked_point_is_the_decisions_rates(rate, data, model):
+    X, y, groups = data
+    display = GroupRateDisplay.from_estimator(
+        model, X, y, sensitive_features=groups, rate=rate, reference="b", kappa=0.1
+    )
+    assert display.reference == "b"
+    among = {"selection_rate": y >= 0, "true_positive_rate": y == 1, "false_positive_rate": y == 0}
+    decided = model.predict(X) == 1
+    for name, point in display.points_.items():
+        expected = [decided[among[rate] & (groups == group)].mean() for group in ("b", name)]
+        assert [point.get_xdata()[0], point.get_ydata()[0]] == pytest.approx(expected)
+        assert rate.replace("_", " ") in display.ax_.get_xlabel()
+
+
+def test_rates_that_cannot_be_drawn_are_refused(data, model):
+    X, y, groups = data
+    with pytest.raises(ValueError, match="of two groups at least"):
+        GroupRateDisplay.from_estimator(model, X, y, sensitive_features=np.zeros(len(y)))
+    with pytest.raises(ValueError, match="needs the labels"):
+        GroupRateDisplay.from_estimator(
+            model, X, None, sensitive_features=groups, rate="true_positive_rate"
+        )
+    with pytest.raises(ValueError, match="reference='z' is none of the groups"):
+        GroupRateDisplay.from_estimator(model, X, y, sensitive_features=groups, reference="z")
+    with pytest.raises(ValueError, match="not finite"):
+        GroupRateDisplay.from_predictions(y, np.full(len(y), np.nan), sensitive_features=groups)
+
+
+# Metrics
+
+
+def test_bars_are_the_rates_of_fairlearn(data, model):
+    X, y, groups = data
+    before = LogisticRegression().fit(X, y)
+    models = {"before": before, "after": model}
+    display = draw(GroupMetricsDisplay.from_estimator(models, X, y, sensitive_features=groups))
+    for name, one in models.items():
+        frame = MetricFrame(
+            metrics={"selection_rate": selection_rate, "accuracy": accuracy_score},
+            y_true=y, y_pred=one.predict(X), sensitive_features=groups,
+        ).by_group  # fmt: skip
+        for group in "abc":
+            bars = [bar.get_height() for bar in display.bars_[name, group]]
+            assert bars[0] == pytest.approx(frame.loc[group, "selection_rate"])
+            assert bars[3] == pytest.approx(frame.loc[group, "accuracy"])
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts == ["a", "b", "c", "before", "after"]
+
+
+def test_bars_do_not_overlap(data, model):
+    X, y, groups = data
+    models = {str(k): model for k in range(3)}
+    display = GroupMetricsDisplay.from_estimator(models, X, y, sensitive_features=groups)
+    spans = sorted(
+        (bar.get_x(), bar.get_x() + bar.get_width())
+        for bars in display.bars_.values()
+        for bar in bars
+    )
+    assert len(spans) == 3 * 3 * 4
+    assert all(first[1] <= second[0] for first, second in pairwise(spans))
+
+
+def test_intervals_are_drawn_where_wanted(data, model):
+    X, y, groups = data
+    display = GroupMetricsDisplay.from_estimator(model, X, y, sensitive_features=groups)
+    table = display.tables[""]
+    segments = display.errorbars_["", "a"][2][0].get_segments()
+    assert segments[0][:, 1] == pytest.approx(
+        table.loc["a", ["selection_rate_low", "selection_rate_high"]].to_numpy(float)
+    )
+    bare = GroupMetricsDisplay.from_estimator(
+        model, X, y, sensitive_features=groups, confidence=None, metrics=["accuracy"]
+    )
+    assert not bare.errorbars_
+
+
+def test_group_without_positives_has_no_bar_of_its_true_positive_rate(data):
+    _, y, groups = data
+    y = np.where(groups == "a", 0, y)
+    display = draw(GroupMetricsDisplay.from_predictions(y, y, sensitive_features=groups))
+    assert np.isnan(display.tables[""].loc["a", "true_positive_rate"])
+    assert display.bars_["", "a"][1].get_height() == 0.0
+
+
+def test_metrics_that_cannot_be_drawn_are_refused(data, model):
+    X, y, groups = data
+    with pytest.raises(ValueError, match="metrics='recall' is unknown"):
+        GroupMetricsDisplay.from_predictions(y, y, sensitive_features=groups, metrics=["recall"])
+    with pytest.raises(ValueError, match="no models"):
+        GroupMetricsDisplay.from_estimator({}, X, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="Two classes are needed"):
+        GroupMetricsDisplay.from_predictions(y, X[:, 0], sensitive_features=groups)
+    three = LogisticRegression().fit(X, np.arange(len(y)) % 3)
+    with pytest.raises(ValueError, match="has 3 classes"):
+        GroupMetricsDisplay.from_estimator(three, X, y, sensitive_features=groups)

@@ -1,0 +1,135 @@
+"""Tests of fairconstrained.certificate on problems whose solutions are known by hand.
+
+With X the identity the scores are the two variables. The objective is the mean of
+(1 - w_i)^2 / 2, whose gradient is (w - 1) / 2; the first constraint is w_1 + w_2 <= 1.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+
+from fairconstrained.domains import Box, L1Ball, L2Ball, WholeSpace
+from fairconstrained.functions.elementary import Identity
+from fairconstrained.functions.losses import Quadratic
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.kkt import (
+    KKT,
+    estimate_multipliers,
+    kkt_residual,
+    violation_stationarity,
+)
+from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.cell_means import CellMeans, average
+
+
+def problem_of(domain, bounds=(1.0, 2.0), rows=((1.0, 1.0), (1.0, 0.0))):
+    """Return the problem with the constraints <row, w> <= bound."""
+    model = LinearModel(np.eye(2), fit_intercept=False)
+    affine = CellMeans(sp.csr_array(np.eye(2)), Identity(), np.array(rows), np.array(bounds))
+    objective = CompositeFunction(model, average(Quadratic(), np.ones(2), np.ones(2)))
+    return Problem(objective, (CompositeFunction(model, affine),), domain)
+
+
+SECOND_ASIDE = {"rows": ((1.0, 0.0), (0.0, 1.0))}  # w_1 <= bound, w_2 <= 2
+
+# name: (problem, solution, multipliers)
+KNOWN = {
+    # Nothing is met: the solution is that without constraints.
+    "nothing": (problem_of(WholeSpace(), bounds=(3.0, 2.0)), [1.0, 1.0], [0.0, 0.0]),
+    # On w_1 + w_2 = 1: -(w - 1) / 2 = (0.25, 0.25) = t (1, 1).
+    "one": (problem_of(WholeSpace()), [0.5, 0.5], [0.25, 0.0]),
+    # The same in a box whose bounds are not met.
+    "one_inside_a_box": (problem_of(Box(-0.2, 0.8)), [0.5, 0.5], [0.25, 0.0]),
+    # The second one is w_1 <= 0.1: -(w - 1) / 2 = (0.45, 0.05) = t (1, 1) + u (1, 0).
+    "both": (problem_of(WholeSpace(), bounds=(1.0, 0.1)), [0.1, 0.9], [0.05, 0.4]),
+    # The box holds w_1 at 0.2, w_1 + 2 w_2 <= 0.5 then w_2 at 0.15:
+    # (0.4, 0.425) = t (1, 2) + s (1, 0).
+    "one_and_a_face": (
+        problem_of(Box(-5.0, 0.2), rows=((1.0, 2.0), (1.0, 0.0)), bounds=(0.5, 2.0)),
+        [0.2, 0.15],
+        [0.2125, 0.0],
+    ),
+    # w_1 <= 0.6 on the sphere: (0.2, 0.1) = t (1, 0) + s (0.6, 0.8), s = 0.125.
+    "one_and_the_sphere": (
+        problem_of(L2Ball(1.0), bounds=(0.6, 2.0), **SECOND_ASIDE),
+        [0.6, 0.8],
+        [0.125, 0.0],
+    ),
+    # w_1 <= 0.3 on |w|_1 = 0.8: (0.35, 0.25) = t (1, 0) + s (1, 1), s = 0.25.
+    "one_and_the_l1_sphere": (
+        problem_of(L1Ball(0.8), bounds=(0.3, 2.0), **SECOND_ASIDE),
+        [0.3, 0.5],
+        [0.1, 0.0],
+    ),
+}
+
+
+@pytest.fixture(params=KNOWN)
+def known(request):
+    problem, w, multipliers = KNOWN[request.param]
+    return problem.at(np.array(w)), np.array(multipliers)
+
+
+def test_the_residual_vanishes_at_the_solution(known):
+    at, multipliers = known
+    assert kkt_residual(at, multipliers) < 1e-9
+    assert at.violation < 1e-12
+    assert KKT.of(at, multipliers).holds(1e-6)
+
+
+def test_the_multipliers_are_found(known):
+    at, multipliers = known
+    assert_allclose(estimate_multipliers(at), multipliers, atol=1e-6)
+
+
+def test_no_other_multipliers_are_nearer(known, rng):
+    at, multipliers = known
+    for change in rng.normal(scale=0.1, size=(20, 2)):
+        other = np.maximum(multipliers + change, 0.0)
+        moved = np.abs(other - multipliers).max()
+        assert kkt_residual(at, other) >= 0.05 * moved
+
+
+def test_estimated_multipliers_minimise_the_distance_off_the_solution(known, rng):
+    """Where no multipliers do, the estimated ones are at least as good as any others."""
+    problem = known[0].problem
+    for target in rng.normal(scale=0.7, size=(10, 2)):
+        at = problem.at(problem.domain.project(target))
+        estimated = estimate_multipliers(at, active=np.inf)
+        assert np.all(estimated >= 0.0)
+        stationarity = KKT.of(at, estimated).stationarity
+        for other in rng.uniform(0.0, 1.0, size=(30, 2)):
+            assert stationarity <= KKT.of(at, other).stationarity + 1e-6
+
+
+def test_constraints_that_are_not_met_get_no_multiplier():
+    at = problem_of(WholeSpace()).at(np.array([0.4, 0.4]))
+    assert_allclose(estimate_multipliers(at), [0.0, 0.0])
+    assert_allclose(estimate_multipliers(at, active=0.3), [0.3, 0.0])
+
+
+def test_the_parts_of_the_certificate():
+    at = problem_of(WholeSpace()).at(np.array([1.0, 0.5]))
+    kkt = KKT.of(at, np.array([0.2, 0.1]))
+    # grad f = (0, -0.25), grad g = (1, 1) and (1, 0), g = (0.5, -1)
+    assert_allclose(kkt.stationarity, np.hypot(0.3, -0.05))
+    assert_allclose(kkt.complementarity, 0.2 * 0.5 + 0.1 * 1.0)
+    assert_allclose(kkt.violation, 0.5)
+    assert kkt.residual == max(kkt.stationarity, kkt.complementarity)
+    assert kkt_residual(at, np.array([0.2, 0.1])) == kkt.residual
+
+
+@pytest.mark.parametrize(
+    ("stationarity", "complementarity", "violation", "expected"),
+    [(1.0, 0.3, 0.3, True), (1.1, 0.0, 0.0, False), (0.0, 0.4, 0.0, False), (0.0, 0.0, 0.4, False)],
+)
+def test_optimal_to_a_tolerance(stationarity, complementarity, violation, expected):
+    assert KKT(stationarity, complementarity, violation).holds(1.0) is expected
+
+
+def test_a_violation_that_cannot_fall_is_recognised():
+    contradictory = problem_of(WholeSpace(), rows=((1.0, 0.0), (-1.0, 0.0)), bounds=(-1.0, -1.0))
+    assert violation_stationarity(contradictory.at(np.zeros(2))) < 1e-3
+    assert violation_stationarity(contradictory.at(np.array([2.0, 0.0]))) > 0.9

@@ -1,0 +1,319 @@
+"""The report says what was asked, what holds and how sure that is; its page stands alone."""
+
+import base64
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import fairconstrained.reporting.render as report_page
+from fairconstrained import (
+    BoundedGroupLoss,
+    DisparateImpact,
+    EqualizedOdds,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    MinorityRate,
+    make_biased_classification,
+)
+from fairconstrained.metrics import group_rates
+from fairconstrained.reporting.report import fairness_report
+
+HOSTILE = '<script>alert("x")</script> & co'
+VOID = {"meta", "img", "link", "br", "hr"}
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y, groups = make_biased_classification(600, 4, gap=0.3, random_state=0)
+    return X, y, np.where(groups == 0, "a", HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    X, y, groups = data
+    return FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)
+
+
+class Page(HTMLParser):
+    """Checks that tags nest, and collects what matters."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.words, self.links = [], [], [], []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_figures_are_those_of_the_fit_on_its_rows(data, model):
+    X, y, groups = data
+    report = fairness_report(model, X, y, groups)
+    row = report.to_frame("constraints").loc["demographic_parity"]
+    assert row["tolerance"] == pytest.approx(0.05)
+    assert row["scores"] == pytest.approx(model.gap_)
+    assert row["decisions"] == pytest.approx(model.decision_gap_)
+    assert row["low"] <= row["decisions"] <= row["high"]
+    pd.testing.assert_frame_equal(
+        report.to_frame(), group_rates(y, model.predict(X), sensitive_features=groups)
+    )
+    asked = report.to_frame("model")["value"]
+    assert "DemographicParity(kappa=0.05" in asked["constraint"]
+    assert asked["status"] == model.result_.message
+    assert asked["enforce"] == model.enforce
+
+
+def test_text_has_all_parts(data, model):
+    X, y, groups = data
+    text = str(fairness_report(model, X, y, groups))
+    words = ["What was asked", "demographic_parity", "selection rate", HOSTILE, "converged after"]
+    words += ["95% confidence", "rows that the model has not seen"]
+    assert [word for word in words if word not in text] == []
+    assert not [line for line in text.splitlines() if line != line.rstrip()]
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        "equal_opportunity", "predictive_equality", EqualizedOdds(0.1), "error_rate_parity",
+        DisparateImpact(0.8), EqualizedOdds(0.1, against="overall"), BoundedGroupLoss(0.9),
+        "group_auc",
+    ],
+)  # fmt: skip
+def test_gaps_of_every_constraint_are_those_of_the_fit(constraint, data):
+    X, y, groups = data
+    clf = FairLogisticClassifier(constraint, kappa=0.2).fit(X, y, sensitive_features=groups)
+    table = fairness_report(clf, X, y, groups).to_frame("constraints")
+    assert table["decisions"].iloc[0] == pytest.approx(clf.decision_gap_)
+    assert table["scores"].iloc[0] == pytest.approx(clf.gap_)
+    if isinstance(constraint, DisparateImpact):
+        assert table["tolerance"].iloc[0] == pytest.approx(0.2)
+    if not table["low"].isna().iloc[0]:
+        assert table["low"].iloc[0] <= clf.decision_gap_ <= table["high"].iloc[0]
+
+
+def test_several_constraints_and_what_cannot_be_measured(data):
+    X, y, groups = data
+    reference = MinorityRate(0.5, minority="a", reference=X[:100], reference_groups=groups[:100])
+    several = ["demographic_parity", "partial_dp", "roc_parity", reference]
+    clf = FairLogisticClassifier(several, kappa=0.2).fit(X, y, sensitive_features=groups)
+    report = fairness_report(clf, X, y, groups)
+    table = report.to_frame("constraints")
+    assert table.index.tolist() == [
+        "demographic_parity", "partial_dp", "roc_parity", "minority_rate",
+    ]  # fmt: skip
+    assert (table["verdict"].iloc[1:] == "not measured").all()
+    notes = "\n".join(report.notes)
+    for reason in ("ranks='auto'", "thresholds were chosen", "own reference rows"):
+        assert reason in notes
+
+
+@pytest.mark.parametrize(
+    ("gap", "n", "verdict"),
+    [
+        (0.00, 4000, "holds (95% confidence)"),
+        (0.20, 4000, "does not hold (95% confidence)"),
+        (0.06, 100, "not met on these rows, not certain either way"),
+        (0.04, 100, "met on these rows, not certain either way"),
+    ],
+)
+def test_verdicts(gap, n, verdict, model):
+    class Fixed(FairLogisticClassifier):
+        """Decides what the only column says."""
+
+        def decision_function(self, X):
+            return np.asarray(X)[:, 0] - 0.5
+
+    fixed = Fixed(kappa=0.05)
+    fixed.__dict__.update({k: v for k, v in vars(model).items() if k.endswith("_")})
+    groups = np.repeat([0, 1], n // 2)
+    rate = np.where(groups == 0, 0.5, 0.5 + gap)
+    place = np.tile(np.arange(n // 2) / (n // 2), 2)
+    decided = (place < rate - 1e-9).astype(float)
+    report = fairness_report(fixed, decided[:, None], np.arange(n) % 2, groups)
+    assert report.constraints["decisions"].iloc[0] == pytest.approx(gap)
+    assert report.constraints["verdict"].iloc[0] == verdict
+
+
+def test_every_kind_of_model(data):
+    X, y, groups = data
+    whole = np.column_stack([X, groups == "a"]).astype(float)
+    pipeline = make_pipeline(StandardScaler(), FairLogisticClassifier(sensitive_columns=[4]))
+    search = GridSearchCV(pipeline, {"fairlogisticclassifier__kappa": [0.1]}, cv=2).fit(whole, y)
+    for fitted in (search, search.best_estimator_):
+        report = fairness_report(fitted, whole, y)
+        assert len(report.constraints) == 1
+        assert len(report.groups) == 3
+    hinge = FairHingeClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
+    assert len(fairness_report(hinge, X, y, groups).constraints) == 1
+    for other in (GaussianNB(), make_pipeline(StandardScaler(), LogisticRegression())):
+        report = fairness_report(other.fit(X, y), X, y, groups)
+        assert report.constraints.empty and report.model.empty
+        assert "What was asked" not in str(report)
+        assert len(report.gaps) == 4
+
+
+def test_model_without_scores(data):
+    X, y, groups = data
+
+    class Yes(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            return self
+
+        def predict(self, X):
+            return np.full(len(X), self.classes_[1])
+
+    page = fairness_report(Yes().fit(X, y), X, y, groups).to_html()
+    assert Page(page).tags.count("img") == 1
+
+
+def test_unconstrained_model_of_ours(data):
+    X, y, groups = data
+    report = fairness_report(FairLogisticClassifier(None).fit(X, y), X, y, groups)
+    assert report.constraints.empty
+    assert report.model.loc["constraint", "value"] == "none"
+
+
+def test_attributes_on_their_own(data):
+    X, y, groups = data
+    both = pd.DataFrame({"sex": groups, "old": np.arange(len(y)) % 3 == 0})
+    clf = FairLogisticClassifier(kappa=0.1, combine="marginal").fit(X, y, sensitive_features=both)
+    report = fairness_report(clf, X, y, both)
+    assert report.groups.index.tolist() == [*clf.groups_.tolist(), "all rows"]
+    assert report.constraints["decisions"].iloc[0] == pytest.approx(clf.decision_gap_)
+    assert [name.split(": ")[0] for name in report.gaps.index] == ["sex"] * 4 + ["old"] * 4
+
+
+def test_rows_of_unknown_groups_count_among_all_rows(data):
+    X, y, groups = data
+    some = np.where(np.arange(len(y)) % 5 == 0, None, groups)
+    clf = FairLogisticClassifier(kappa=0.05, groups_missing="ignore_in_constraint")
+    clf.fit(X, y, sensitive_features=some)
+    report = fairness_report(clf, X, y, some)
+    assert report.groups["rows"].tolist() == [*report.groups["rows"].iloc[:2], len(y)]
+    assert report.groups["rows"].iloc[:2].sum() == 480
+    assert report.constraints["decisions"].iloc[0] == pytest.approx(clf.decision_gap_)
+    assert "120 rows are of no known group" in str(report)
+    clf.set_params(groups_missing="own_group").fit(X, y, sensitive_features=some)
+    assert "missing" in fairness_report(clf, X, y, some).groups.index
+    with pytest.raises(ValueError, match="missing values"):
+        fairness_report(LogisticRegression().fit(X, y), X, y, some)
+
+
+def test_promises_about_decisions_and_the_population_are_told(data):
+    X, y, groups = data
+    clf = FairLogisticClassifier(kappa=0.3, enforce="decision", confidence=0.5, random_state=0)
+    clf.fit(X, y, sensitive_features=groups)
+    asked = fairness_report(clf, X, y, groups).model["value"]
+    assert asked["confidence"] == "0.5"
+    assert asked["bound on decisions, rows of fit"].startswith("met")
+    assert f"{clf.decision_search_.accuracy:.4f}" in asked["accuracy, rows of fit"]
+    assert f"{clf.certificate_.n_held_out} rows held out" in asked["population"]
+
+
+def test_goal_fairness_has_no_tolerance_to_meet(data):
+    X, y, groups = data
+    clf = FairLogisticClassifier(goal="fairness", max_loss_increase=0.05)
+    report = fairness_report(clf.fit(X, y, sensitive_features=groups), X, y, groups)
+    row = report.constraints.iloc[0]
+    assert row["verdict"] == "to be as small as the loss allows"
+    assert row["decisions"] == pytest.approx(clf.decision_gap_)
+    asked = report.model["value"]
+    assert (asked["goal"], asked["max_loss_increase"]) == ("fairness", "0.05")
+
+
+def test_weights(data, model):
+    X, y, groups = data
+    weight = np.arange(len(y)) % 3
+    report = fairness_report(model, X, y, groups, sample_weight=weight)
+    repeated = [np.repeat(part, weight, axis=0) for part in (X, y, groups)]
+    same = fairness_report(model, *repeated)
+    for name in ("selection_rate", "accuracy"):
+        assert report.groups[name].to_numpy() == pytest.approx(same.groups[name].to_numpy())
+    for name in ("scores", "decisions"):
+        assert report.constraints[name].iloc[0] == pytest.approx(same.constraints[name].iloc[0])
+    assert "weights" in " ".join(report.notes)
+
+
+def test_rows_without_a_positive_label(data, model):
+    X, y, groups = data
+    rows = y == 0
+    report = fairness_report(model, X[rows], y[rows], groups[rows])
+    assert report.groups["true_positive_rate"].isna().all()
+    assert "-" in str(report)
+    Page(report.to_html())
+
+
+def test_page_stands_alone_and_is_escaped(data, model, tmp_path):
+    X, y, groups = data
+    report = fairness_report(model, X, y, groups)
+    text = report.to_html(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == text
+    page = Page(text)
+    assert HOSTILE not in text and "script" not in page.tags
+    assert HOSTILE in "".join(page.words)
+    assert page.tags.count("img") == 4
+    assert all(link.startswith("data:image/png;base64,") for link in page.links)
+    for link in page.links:
+        assert base64.b64decode(link.split(",")[1])[:4] == b"\x89PNG"
+    assert not re.findall(r"https?://", text)
+    assert page.tags.count("table") == 4
+    assert text.count("alt=") == 4
+
+
+def test_notebooks_show_the_page_without_its_frame(data, model):
+    X, y, groups = data
+    text = fairness_report(model, X, y, groups)._repr_html_()
+    assert text.startswith("<div") and "<html" not in text
+    assert Page(text).tags.count("img") == 4
+
+
+def test_pictures_leave_pyplot_alone(data, model):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    X, y, groups = data
+    before = pyplot.get_fignums()
+    fairness_report(model, X, y, groups).to_html()
+    assert pyplot.get_fignums() == before
+
+
+def test_without_matplotlib_the_page_says_so(data, model, monkeypatch):
+    X, y, groups = data
+    monkeypatch.setattr(report_page, "find_spec", lambda name: None)
+    page = Page(fairness_report(model, X, y, groups).to_html())
+    assert "img" not in page.tags
+    assert "they need matplotlib" in "".join(page.words)
+
+
+def test_bad_input_is_refused(data, model):
+    X, y, groups = data
+    with pytest.raises(ValueError, match="pass sensitive_features"):
+        fairness_report(model, X, y)
+    with pytest.raises(ValueError, match="confidence must be a number"):
+        fairness_report(model, X, y, groups, confidence=1.0)
+    with pytest.raises(ValueError, match="table='rates' is unknown"):
+        fairness_report(model, X, y, groups).to_frame("rates")
+    with pytest.raises(ValueError, match="two classes is needed"):
+        fairness_report(LogisticRegression().fit(X, np.arange(len(y)) % 3), X, y, groups)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fairness_report(model, X, y, groups[:-1])

@@ -1,0 +1,129 @@
+"""IDCA with its oracles: feasible throughout, exact on ramps, every pair of loop and oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from _support.problems import NON_SMOOTH, PROBLEMS, classification, rate_between, reference
+
+from fairconstrained import DemographicParity, IncompatibleSolverError
+from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.surrogates import Ramp
+from fairconstrained.problem.kkt import certify
+from fairconstrained.solvers import (
+    IDCA,
+    IPC,
+    AugmentedLagrangian,
+    ConEx,
+    OnlineStochastic,
+    Status,
+    SwitchingSubgradient,
+)
+
+ORACLES = {
+    "switching subgradient": SwitchingSubgradient(max_iter=300, check_every=100),
+    "conex": ConEx(max_iter=100),
+    "augmented Lagrangian": AugmentedLagrangian(),
+    "online": OnlineStochastic(max_iter=100, check_every=50),
+    "online, batches": OnlineStochastic(batch_size=64, max_iter=60, check_every=60),
+}
+
+
+def ramp_problem():
+    return NON_SMOOTH["ramp"]()
+
+
+@pytest.mark.parametrize("loop", [IPC, IDCA])
+@pytest.mark.parametrize("oracle", ORACLES)
+def test_every_outer_loop_runs_with_every_oracle(loop, oracle) -> None:
+    solver = loop(ORACLES[oracle], max_iter=6)
+    result = solver.minimize(PROBLEMS["demographic parity"](), random_state=0)
+    expected = reference(PROBLEMS["demographic parity"](), starts=1)
+    assert result.violation <= 1e-4
+    assert result.objective == pytest.approx(expected, rel=1e-2)
+
+
+@pytest.mark.parametrize("oracle", [None, *ORACLES.values()], ids=["default", *ORACLES])
+@pytest.mark.parametrize("name", ["smooth", "ramp"])
+def test_no_iterate_leaves_the_feasible_set(oracle, name) -> None:
+    problem = {"smooth": PROBLEMS["demographic parity"], "ramp": ramp_problem}[name]()
+    solver = IDCA(oracle, max_iter=4)
+    if solver.missing(problem):
+        assert name == "ramp"
+        assert isinstance(oracle, AugmentedLagrangian)
+        return
+    result = solver.minimize(problem, random_state=0)
+    assert len(result.trace) >= 1
+    assert max(result.trace.violation) <= solver.tol
+
+
+def test_objective_falls_from_one_iterate_to_the_next() -> None:
+    objective = IDCA().minimize(PROBLEMS["demographic parity"]()).trace.objective
+    assert len(objective) > 3
+    assert np.all(np.diff(objective) <= 1e-5)
+
+
+def test_multipliers_of_a_ramp_constraint_certify_the_answer() -> None:
+    problem = ramp_problem()
+    result = IDCA().minimize(problem)
+    direct = SwitchingSubgradient().minimize(problem)
+    assert result.status is Status.CONVERGED
+    at = problem.at(result.w)
+    assert certify(at, result.multipliers, 1e-4)[1].holds(1e-4)
+    assert result.multipliers.max() > 0.0
+    assert result.objective <= direct.objective + 1e-4
+
+
+def test_phase_one_leads_from_an_infeasible_start_to_a_solution() -> None:
+    problem = rate_between(0.8, 0.9)
+    assert problem.at(problem.start()).violation > 0.2
+    result = IDCA().minimize(problem)
+    assert result.status is Status.CONVERGED
+    assert max(result.trace.violation) <= 1e-4
+
+
+@pytest.mark.parametrize("oracle", [None, ConEx(max_iter=100), ORACLES["online, batches"]])
+def test_a_contradiction_ends_at_the_least_violation(oracle) -> None:
+    result = IDCA(oracle).minimize(rate_between(0.6, 0.2), random_state=0)
+    assert result.status is Status.INFEASIBLE
+    assert result.violation == pytest.approx(0.2, abs=1e-2)
+    assert np.linalg.norm(result.w) < 10.0
+
+
+def test_a_function_without_convex_parts_is_refused() -> None:
+    problem = classification(DemographicParity(0.05, surrogate=Ramp()))
+    assert problem.difference_of_convex
+    part = problem.constraints[0].zero_one()
+    assert isinstance(part.term.function, Indicator)
+    indicator = problem.with_constraints([part])
+    assert not indicator.difference_of_convex
+    with pytest.raises(IncompatibleSolverError, match="difference of convex"):
+        IDCA().minimize(indicator)
+
+
+def test_an_oracle_that_cannot_solve_the_subproblems_is_refused() -> None:
+    with pytest.raises(IncompatibleSolverError, match="smooth"):
+        IDCA(AugmentedLagrangian()).minimize(ramp_problem())
+
+
+def test_an_oracle_that_makes_no_progress_ends_the_run() -> None:
+    weak = SwitchingSubgradient(max_iter=1, check_every=1)
+    result = IDCA(weak).minimize(PROBLEMS["demographic parity"](), np.full(5, 3.0))
+    assert result.status in (Status.STALLED, Status.ITERATION_LIMIT)
+    assert weak.max_iter == 1
+
+
+def test_stochastic_runs_repeat_with_their_random_state() -> None:
+    problem = PROBLEMS["demographic parity"]()
+    solver = IDCA(ORACLES["online, batches"], max_iter=2)
+    first, again, other = (solver.minimize(problem, random_state=seed).w for seed in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+def test_paper_preset_runs_and_stays_within_its_tolerance() -> None:
+    solver = IDCA.paper(max_iter=5)
+    assert solver.oracle.max_iter == 150
+    result = solver.minimize(ramp_problem())
+    assert result.violation <= 1e-3
+    assert result.objective < ramp_problem().at(np.zeros(5)).objective - 1e-3

@@ -1,0 +1,187 @@
+"""Problems of pairs: solved, rounded, and in an estimator."""
+
+import numpy as np
+import pytest
+from _support.pairs import METRICS, data, numbers
+from _support.problems import reference
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import roc_auc_score
+
+from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained.constraints import (
+    CONSTRAINTS,
+    GroupAUCParity,
+    InterGroupAUCParity,
+    IntraGroupAUCParity,
+)
+from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.losses import Hinge, Logistic
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.objectives import MeanLoss
+from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
+from fairconstrained.penalties.base import L2
+from fairconstrained.penalties.separable import Leading
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import SOLVERS
+from fairconstrained.terms._ranked_sums import Ranked, pair_subgradient_error, pair_sum, soft_top
+from fairconstrained.terms.cell_means import cell_matrix
+from fairconstrained.terms.pairs import QuadraticPairs
+
+
+def small_problem(*constraints, objective=None, class_sep=1.0):
+    """Return the training of a linear classifier on 300 generated rows of three groups."""
+    X, y, groups = make_biased_classification(
+        300, 3, n_groups=3, gap=0.4, class_sep=class_sep, random_state=1
+    )
+    signs, weight, model = 2.0 * y - 1.0, np.ones(len(y)), LinearModel(X)
+    return Problem(
+        CompositeFunction(
+            model, (objective or MeanLoss(Logistic())).bind(signs, weight), Leading(L2(1e-2), 3)
+        ),
+        tuple(CompositeFunction(model, c.bind(signs, groups, weight)) for c in constraints),
+    )
+
+
+SOLVED = {
+    "group_auc": lambda: small_problem(GroupAUCParity(0.1)),
+    "inter_group_auc": lambda: small_problem(InterGroupAUCParity(0.3)),
+    "intra_group_auc": lambda: small_problem(IntraGroupAUCParity(0.2)),
+    "intra_group_auc, sigmoid": lambda: small_problem(
+        IntraGroupAUCParity(0.02, surrogate="sigmoid")
+    ),
+    "auc loss": lambda: small_problem(GroupAUCParity(0.1), objective=PairwiseLoss("squared_hinge")),
+}
+
+
+@pytest.mark.parametrize("problem_name", SOLVED)
+def test_solvers_find_the_solution_that_scipy_finds(problem_name):
+    problem = SOLVED[problem_name]()
+    expected = reference(problem, starts=2)
+    for name, error in (("ipc", 1e-4), ("augmented-lagrangian", 1e-4), ("ssg", 1e-2)):
+        result = SOLVERS[name]().minimize(problem, random_state=0)
+        assert result.violation <= 1e-4, name
+        assert abs(result.objective - expected) <= error * abs(expected), name
+        assert problem.at(result.w).constraints.max() > -1e-2, "no constraint is active"
+        assert result.multipliers.max() > 0.0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["smoothing", "plada", "idca", "idca-stochastic", "ipp-conex", "conex", "exact-penalty"],
+)
+def test_other_solvers_find_it_as_well(name):
+    problem = SOLVED["intra_group_auc"]()
+    result = SOLVERS[name]().minimize(problem, random_state=0)
+    assert result.violation <= 1e-4
+    assert result.objective == pytest.approx(reference(problem, starts=1), rel=1e-3)
+
+
+@pytest.mark.parametrize("ranks", [(0.0, 0.4), (0.1, 0.5)])
+def test_partial_auc_is_solved_by_rounding_and_by_subgradients(ranks):
+    problem = small_problem(objective=PartialAUC(ranks), class_sep=2.0)
+    assert not problem.smooth
+    results = [SOLVERS[name]().minimize(problem) for name in ("smoothing", "ssg")]
+    assert results[0].converged
+    assert results[0].objective <= results[1].objective * (1.0 + 1e-4)
+    assert results[1].objective <= results[0].objective * (1.0 + 2e-2)
+    assert results[0].objective < problem.at(problem.start()).objective - 0.05
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("ranks", [(0.0, 0.4), (0.2, 0.7)])
+def test_rounded_sums_have_their_gradient_and_slack(loss, ranks, rng):
+    y, _, weight, _ = data(11)
+    term, scores = PartialAUC(ranks, loss=loss).bind(y, weight), rng.normal(size=len(y))
+    rounded, one, h = term.smoothed(0.3), np.ones(1), 1e-6
+    assert rounded.smooth
+    steps = h * np.eye(len(y))
+    change = [(rounded.value(scores + e) - rounded.value(scores - e))[0] for e in steps]
+    gradient = rounded.vjp(scores, one)[0]
+    assert_allclose(gradient, np.array(change) / (2.0 * h), rtol=1e-6, atol=1e-8)
+    assert_array_equal(term.subgradient_error(scores), 0.0)
+    if term.convex:  # then the gradient is an epsilon-subgradient of the term itself
+        for other in scores + rng.normal(size=(100, len(y))) * rng.choice([0.01, 0.3, 2.0]):
+            below = (
+                term.value(scores) + gradient @ (other - scores) - rounded.subgradient_error(scores)
+            )
+            assert term.value(other)[0] >= below[0] - 1e-12
+    narrow = term.smoothed(1e-6)
+    assert_allclose(narrow.value(scores), term.value(scores), atol=1e-5)
+
+
+@given(
+    values=st.lists(st.tuples(numbers, st.floats(0.1, 2.0)), min_size=1, max_size=9),
+    level=st.floats(0.01, 0.99),
+    width=st.sampled_from([0.01, 0.5, 4.0]),
+)
+def test_soft_top_holds_its_level(values, level, width):
+    v, w = np.array(values).T
+    shares = soft_top(v, w, level, width)
+    assert w @ shares == pytest.approx(level * w.sum())
+    order = np.argsort(v)
+    assert np.all(np.diff(shares[order]) >= -1e-12)
+    assert np.all((shares >= 0.0) & (shares <= 1.0))
+
+
+def test_a_rounded_hinge_is_summed_by_sorting_as_by_pairs(rng):
+    x, y = (Ranked(rng.normal(size=n), rng.uniform(size=n)) for n in (30, 20))
+    rounded, generic = Hinge().smoothed(0.4), pair_sum.dispatch(ScalarFunction)
+    (one, slopes), (other, expected) = pair_sum(rounded, x, y), generic(rounded, x, y)
+    assert one == pytest.approx(other, rel=1e-12)
+    for a, b in zip(slopes(), expected(), strict=True):
+        assert_allclose(a, b, atol=1e-12)
+    difference = x.scores[:, None] - y.scores
+    slack = x.weights @ rounded.subgradient_error(difference) @ y.weights
+    assert pair_subgradient_error(rounded, x, y) == pytest.approx(slack, rel=1e-9)
+
+
+def test_the_estimator_keeps_them_and_reports_the_gap_of_the_metric():
+    X, y, groups = make_biased_classification(600, n_groups=2, gap=0.4, random_state=0)
+    names = [name for name in CONSTRAINTS if name.endswith("group_auc")]
+    assert len(names) == 3
+    for name in names:
+        clf = FairLogisticClassifier(name, kappa=0.05).fit(X, y, sensitive_features=groups)
+        assert clf.violation_ <= 1e-4
+        assert clf.multipliers_.max() > 0.0
+        metric = METRICS[CONSTRAINTS[name]]
+        gap = metric(y, clf.decision_function(X), sensitive_features=groups)
+        assert clf.decision_gap_ == pytest.approx(gap, abs=1e-9)
+
+
+def test_auc_objectives_rank_and_leave_the_intercept_at_mean_zero():
+    X, y, _ = make_biased_classification(600, random_state=0)
+    X = X * 3.0 + 5.0
+    logistic = FairLogisticClassifier(None).fit(X, y)
+    for loss in ("auc", PairwiseLoss("squared_hinge"), PairwiseLoss("logistic")):
+        clf = FairLogisticClassifier(None, loss=loss).fit(X, y)
+        scores = clf.decision_function(X)
+        assert roc_auc_score(y, scores) > roc_auc_score(y, logistic.decision_function(X)) - 2e-3
+        assert np.mean(scores) == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_partial_auc_is_better_where_it_is_asked_for():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 300)
+    X = rng.normal(size=(600, 2)) + np.outer(y, [2.5, 2.0])
+    X[:30, 0] += 6.0  # a few negatives that the first feature puts on top
+    whole = FairLogisticClassifier(None, loss=PairwiseLoss("squared_hinge")).fit(X, y)
+    clf = FairLogisticClassifier(None, loss=PartialAUC((0.0, 0.1))).fit(X, y)
+    partial = [roc_auc_score(y, m.decision_function(X), max_fpr=0.1) for m in (whole, clf)]
+    assert partial[1] > partial[0] + 0.005
+
+
+def test_loss_by_name_or_object_only():
+    X, y, _ = make_biased_classification(60, random_state=0)
+    with pytest.raises(ValueError, match=r"loss='roc' is unknown.*'auc', 'partial_auc'"):
+        FairLogisticClassifier(None, loss="roc").fit(X, y)
+    with pytest.raises(TypeError, match="add parentheses"):
+        FairLogisticClassifier(None, loss=PairwiseLoss).fit(X, y)
+
+
+def test_cells_of_a_pair_have_no_row_in_common():
+    cells = cell_matrix(np.array([0, 0, 1, 1]), np.ones(4), 2)
+    term = QuadraticPairs(cells, np.array([[0, 1]]), np.ones((1, 1)), np.zeros(1))
+    assert_array_equal(term.strata(), [1, 1, 0, 0] if term.strata()[0] else [0, 0, 1, 1])

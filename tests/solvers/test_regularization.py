@@ -1,0 +1,65 @@
+"""Regularisation: the strength decides what is met."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from _support.problems import NON_SMOOTH, PROBLEMS, rate_between, reference
+
+from fairconstrained.solvers import Status
+from fairconstrained.solvers._tools.smoothness import Lipschitz
+from fairconstrained.solvers.regularization import Regularization
+
+
+def test_strength_above_the_multipliers_solves_the_constrained_problem() -> None:
+    problem = PROBLEMS["demographic parity"]()  # its multiplier is 0.985
+    weak, strong = (Regularization(s, max_iter=1000).minimize(problem) for s in (0.5, 2.0))
+    assert strong.violation <= 1e-4
+    assert strong.objective == pytest.approx(reference(problem, starts=1), rel=1e-3)
+    assert weak.violation > 1e-2
+    assert weak.objective < strong.objective
+
+
+def test_weak_strength_minimises_the_penalised_objective() -> None:
+    problem, strength = PROBLEMS["demographic parity"](), 0.5
+    result = Regularization(strength, max_iter=1000).minimize(problem)
+    at = problem.at(result.w)
+    worst = np.zeros(problem.n_constraints)
+    worst[at.constraints.argmax()] = strength
+    assert np.linalg.norm(at.gradient(worst)) <= 1e-3
+
+
+def test_strength_is_raised_until_the_constraints_hold() -> None:
+    problem = rate_between(0.8, 0.9)  # its multiplier is 2.1
+    raised = Regularization(max_iter=1500).minimize(problem)
+    assert raised.violation <= 1e-4
+    assert raised.objective == pytest.approx(reference(problem, starts=1), rel=1e-3)
+    assert Regularization(1.0, max_iter=1000).minimize(problem).violation > 1e-2
+
+
+def test_best_point_between_measurements_is_the_one_measured() -> None:
+    problem = PROBLEMS["demographic parity"]()
+    result = Regularization(max_iter=200, check_every=100, tol=0.03).minimize(problem)
+    w, eta, visited = problem.start(), 1.0 / Lipschitz(problem.at(problem.start())).curvature, []
+    for k in range(100):
+        at = problem.at(w)
+        worst = (at.constraints == at.constraints.max()) * float(at.violation > 0.0)
+        w = w - eta * (1.0 - k / 200) ** 3 * at.gradient(worst)
+        visited.append(problem.at(w))
+    feasible = [at.objective for at in visited if at.violation <= 0.01]
+    assert 0 < len(feasible) < 100
+    assert result.trace.objective[0] == pytest.approx(min(feasible), rel=1e-9)
+
+
+def test_paper_preset_takes_constant_steps_of_a_given_strength() -> None:
+    solver = Regularization.paper(strength=0.5, max_iter=200)
+    assert (solver.strength, solver.eta, solver.decay) == (0.5, 1e-3, 0.0)
+    result = solver.minimize(PROBLEMS["demographic parity"]())
+    assert result.status is Status.ITERATION_LIMIT
+    assert result.objective < np.log(2.0)
+
+
+def test_kinks_of_the_loss_are_no_obstacle() -> None:
+    result = Regularization(max_iter=1500).minimize(NON_SMOOTH["hinge"]())
+    assert result.violation <= 1e-4
+    assert result.objective == pytest.approx(reference(NON_SMOOTH["hinge"](), starts=2), rel=1e-2)

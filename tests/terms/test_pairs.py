@@ -1,0 +1,369 @@
+"""Tests of pairwise terms, constraints and objectives against plain loops over pairs."""
+
+import warnings
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from _support.pairs import METRICS, data, numbers
+from _support.registry_of_objects import OBJECTIVES
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+from fairconstrained.constraints import GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity
+from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, SquaredHinge
+from fairconstrained.functions.surrogates import ShiftedSquare, Sigmoid
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.objectives import OBJECTIVES as NAMED
+from fairconstrained.objectives.base import Objective
+from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.sampling import StratifiedSampler
+from fairconstrained.terms._ranked_sums import MAX_PAIRS, Ranked, pair_sum
+from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
+
+KINDS = (GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity)
+PARITIES = pytest.mark.parametrize("kind", KINDS)
+EXACT = (Hinge(), SquaredHinge(), Indicator())
+
+
+def mean_over_pairs(phi, scores, weight, first, second):
+    """Return the weighted mean of phi(s_i - s_j) by two loops."""
+    total = mass = 0.0
+    for i, j in product(np.flatnonzero(first), np.flatnonzero(second)):
+        total += weight[i] * weight[j] * phi(scores[i] - scores[j])
+        mass += weight[i] * weight[j]
+    return total / mass
+
+
+def ties_half(t):
+    return 0.5 * (np.sign(t) + 1.0)
+
+
+def by_definition(kind, against, phi, y, groups, weight, scores):
+    """Return what every gap is called and its value, from the definition."""
+
+    def p(first, second):
+        return mean_over_pairs(phi, scores, weight, first, second)
+
+    def both(rows_of_groups):
+        return rows_of_groups & (y > 0), rows_of_groups & (y < 0)
+
+    def mean_auc(names, reverse):
+        sizes = [weight[groups == k].sum() for k in names]
+        cells = [both(groups == k) for k in names]
+        return np.average([p(*(c[::-1] if reverse else c)) for c in cells], weights=sizes)
+
+    names = np.unique(groups).tolist()
+    if against == "pairs" or len(names) == 2:
+        sides = [([a], [b], a, b) for a, b in permutations(names, 2)]
+    else:
+        rest = [[b for b in names if b != a] for a in names]
+        sides = [([a], b, a, "others") for a, b in zip(names, rest, strict=True)]
+        sides += [(b, [a], "others", a) for a, b in zip(names, rest, strict=True)]
+    out = {}
+    for first, second, a, b in sides:
+        one, other = np.isin(groups, first), np.isin(groups, second)
+        (up, down), (its_up, its_down) = both(one), both(other)
+        if kind is GroupAUCParity:
+            out[f"Pr({a} > {b}) - 1/2"] = p(one, other) - 0.5
+        elif kind is InterGroupAUCParity:
+            out[f"Pr({a}+ > {b}-) - Pr({b}+ > {a}-)"] = p(up, its_down) + p(down, its_up) - 1.0
+        else:
+            out[f"AUC({a}) - AUC({b})"] = mean_auc(first, False) + mean_auc(second, True) - 1.0
+    return out
+
+
+@pytest.mark.parametrize("function", [*EXACT, Logistic(), Sigmoid()], ids=repr)
+@given(
+    x=st.lists(st.tuples(numbers, st.floats(0.1, 2.0)), max_size=9),
+    y=st.lists(st.tuples(numbers, st.floats(0.1, 2.0)), max_size=9),
+)
+def test_pair_sum_is_the_double_sum(function, x, y):
+    (s, a), (t, b) = (np.array(one, dtype=float).reshape(-1, 2).T for one in (x, y))
+    value, slopes = pair_sum(function, Ranked(s, a), Ranked(t, b))
+    difference = s[:, None] - t
+    phi = function.value(difference)
+    if isinstance(function, Indicator):
+        phi = ties_half(difference)
+    assert_allclose(value, a @ phi @ b, rtol=1e-10, atol=1e-10)
+    slope = a[:, None] * function.derivative(difference, phi) * b
+    on_first, on_second = slopes()
+    assert_allclose(on_first, slope.sum(axis=1), rtol=1e-10, atol=1e-10)
+    assert_allclose(on_second, -slope.sum(axis=0), rtol=1e-10, atol=1e-10)
+
+
+def test_sampled_pairs_are_near_the_double_sum_and_convex(rng):
+    x, y = rng.normal(size=2000), rng.normal(size=1500)
+    a, b = rng.uniform(0.5, 2.0, size=2000) / 2000, rng.uniform(0.5, 2.0, size=1500) / 1500
+    assert x.size * y.size > MAX_PAIRS
+
+    def value(shift, seed_free=None):
+        return pair_sum(Logistic(), Ranked(x + shift, a), Ranked(y, b))[0]
+
+    phi = Logistic().value(x[:, None] - y)
+    pairs = a[:, None] * b
+    exact = (pairs * phi).sum()
+    error = np.sqrt((pairs * (phi - phi.mean()) ** 2).sum() / MAX_PAIRS)
+    assert abs(value(0.0) - exact) < 4.0 * error
+    assert value(0.0) == value(0.0)
+    assert value(0.1) < 0.5 * (value(0.0) + value(0.2))
+
+
+@PARITIES
+@pytest.mark.parametrize("against", ["pairs", "overall"])
+@pytest.mark.parametrize("surrogate", ["quadratic", "sigmoid"])
+@given(seed=st.integers(0, 2**32 - 1), n_groups=st.integers(2, 5))
+def test_values_and_names_are_the_definition(kind, against, surrogate, seed, n_groups):
+    y, groups, weight, scores = data(seed, n_groups, 6 * n_groups)
+    term = kind(2.5, surrogate=surrogate, against=against).bind(y, groups, weight)
+    phi = {"quadratic": lambda t: 0.5 * (1 + t) ** 2, "sigmoid": lambda t: 1 / (1 + np.exp(-t))}
+    expected = by_definition(kind, against, phi[surrogate], y, groups, weight, scores)
+    gaps = dict(zip(term.names, term.gap(scores), strict=True))
+    assert gaps == pytest.approx({f"{k} <= 2.5": v for k, v in expected.items()}, abs=1e-10)
+    assert_allclose(term.value(scores), term.gap(scores) - 2.5, atol=1e-12)
+
+
+@PARITIES
+@pytest.mark.parametrize("against", ["pairs", "overall"])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_strict_values_are_the_probabilities_with_ties_counted_half(kind, against, seed):
+    y, groups, weight, scores = data(seed)
+    strict = kind(0.1, against=against).bind(y, groups, weight).zero_one()
+    expected = by_definition(kind, against, ties_half, y, groups, weight, scores)
+    gaps = dict(zip(strict.names, strict.gap(scores), strict=True))
+    assert gaps == pytest.approx({f"{k} <= 0.1": v for k, v in expected.items()}, abs=1e-10)
+    if against == "pairs":
+        metric = METRICS[kind](y, scores, sensitive_features=groups, sample_weight=weight)
+        assert max(gaps.values()) == pytest.approx(metric, abs=1e-10)
+
+
+def test_moments_are_what_pairs_give(rng):
+    y, groups, weight, scores = data(1, 4)
+    for kind in KINDS:
+        term = kind(0.1).bind(y, groups, weight)
+        assert isinstance(term, QuadraticPairs)
+        parts = (term.cells, term.pairs, term.combination, term.offset, term.names, term.constant)
+        pairs = PairMeans(*parts, function=ShiftedSquare())
+        assert_allclose(term.value(scores), pairs.value(scores), rtol=1e-10, atol=1e-12)
+        v = rng.normal(size=term.n_outputs)
+        expected = pairs.vjp(scores, v)[0]
+        assert_allclose(term.vjp(scores, v)[0], expected, rtol=1e-10, atol=1e-12)
+        rows = rng.integers(len(y), size=15)  # a batch is the sum over its pairs as well
+        batches = [one.batch(rows).value(scores[rows]) for one in (term, pairs)]
+        assert_allclose(*batches, rtol=1e-10, atol=1e-12)
+
+
+def every_draw(strata, sizes):
+    """Return all draws of given numbers of rows from strata, with replacement, and the weights."""
+    members = [np.flatnonzero(strata == k) for k in range(len(sizes))]
+    draws = product(*(product(rows, repeat=n) for rows, n in zip(members, sizes, strict=True)))
+    counts = [np.full(n, len(rows) / n) for rows, n in zip(members, sizes, strict=True)]
+    return [np.array([i for part in draw for i in part]) for draw in draws], np.concatenate(counts)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(
+            lambda y, groups, weight, kind=kind, surrogate=surrogate: kind(
+                0.1, surrogate=surrogate
+            ).bind(y, groups, weight)
+            for kind in KINDS
+            for surrogate in ("quadratic", "sigmoid")
+        ),
+        *(
+            lambda y, groups, weight, loss=loss: PairwiseLoss(loss).bind(y, weight)
+            for loss in ("quadratic", "hinge", "squared_hinge", "logistic")
+        ),
+    ],
+)
+def test_batches_drawn_by_strata_are_unbiased(make, rng):
+    """Over all equally likely draws value and gradient average to those on all rows."""
+    y, groups = np.array([-1, 1, -1, 1] * 2 + [1]), np.array(list("aabb") * 2 + ["a"])
+    weight, scores = rng.uniform(0.5, 2.0, size=9), rng.normal(size=9)
+    term = make(y, groups, weight)
+    strata = term.strata()
+    sizes = [2] + [1] * (int(strata.max()))
+    draws, weights = every_draw(strata, sizes)
+    v = rng.normal(size=term.n_outputs)
+    value, back = np.zeros(term.n_outputs), np.zeros(9)
+    for rows in draws:
+        batch = term.batch(rows, weights)
+        value += batch.value(scores[rows]) / len(draws)
+        np.add.at(back, rows, batch.vjp(scores[rows], v)[0] / len(draws))
+    assert_allclose(value, term.value(scores), rtol=1e-9, atol=1e-12)
+    assert_allclose(back, term.vjp(scores, v)[0], rtol=1e-9, atol=1e-12)
+
+
+def test_the_sampler_draws_from_every_cell_of_pairs():
+    y, groups, weight, _ = data(2)
+    model = LinearModel(np.random.default_rng(0).normal(size=(len(y), 2)))
+    term = InterGroupAUCParity(0.1).bind(y, groups, weight)
+    problem = Problem(
+        CompositeFunction(model, PairwiseLoss().bind(y, weight)), (CompositeFunction(model, term),)
+    )
+    sampler = StratifiedSampler(problem, 12, np.random.RandomState(0))
+    batch = sampler.draw()
+    assert np.all(np.asarray(batch.constraints[0].term.cells.sum(axis=1)) > 0)
+
+
+@PARITIES
+def test_quadratic_constraints_are_convex_and_hold_for_equal_scores(kind):
+    y, groups, weight, _ = data(3)
+    term = kind(0.0).bind(y, groups, weight)
+    assert term.convex
+    assert term.smooth
+    assert_allclose(term.value(np.full(len(y), 1.3)), 0.0, atol=1e-12)
+    assert not kind(0.0, surrogate="sigmoid").bind(y, groups, weight).convex
+
+
+@PARITIES
+def test_a_group_without_a_class_is_named_and_left_out(kind):
+    y, groups, weight, scores = data(4)
+    y[groups == "d"] = -1
+    rest = groups != "d"
+    if kind is GroupAUCParity:  # which does not look at labels
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert kind(0.1).bind(y, groups, weight).n_outputs == 6
+        return
+    with pytest.warns(VacuousConstraintWarning, match=r"'group d \| label \+1' has no rows"):
+        term = kind(0.1).bind(y, groups, weight)
+    expected = kind(0.1).bind(y[rest], groups[rest], weight[rest])
+    assert term.names == expected.names
+    assert_allclose(term.value(scores), expected.value(scores[rest]), atol=1e-12)
+    assert_array_equal(term.vjp(scores, np.ones(2))[0][~rest], 0.0)
+
+
+@PARITIES
+@pytest.mark.parametrize("surrogate", ["quadratic", "sigmoid"])
+@pytest.mark.parametrize("against", ["pairs", "overall"])
+def test_one_group_alone_has_nothing_to_be_compared_with(kind, surrogate, against):
+    y, _, weight, scores = data(5)
+    with pytest.warns(VacuousConstraintWarning, match=r"fewer than two groups.*\(found: 7\)"):
+        term = kind(0.1, surrogate=surrogate, against=against).bind(y, np.full(len(y), 7), weight)
+    assert term.value(scores).shape == term.zero_one().gap(scores).shape == (0,)
+    assert_array_equal(term.vjp(scores, np.zeros(0))[0], 0.0)
+
+
+@PARITIES
+@pytest.mark.parametrize("kappa", [-0.1, np.nan, "0.1", True])
+def test_kappa_must_be_a_number_that_is_not_negative(kind, kappa):
+    y, groups, weight, _ = data(6)
+    with pytest.raises(ValueError, match="kappa must be a number between 0 and inf"):
+        kind(kappa).bind(y, groups, weight)
+
+
+@PARITIES
+def test_unknown_settings_list_the_valid_ones(kind):
+    y, groups, weight, _ = data(7)
+    with pytest.raises(ValueError, match=r"surrogate='cubic' is unknown.*'quadratic', 'sigmoid'"):
+        kind(surrogate="cubic").bind(y, groups, weight)
+    with pytest.raises(ValueError, match=r"against='all' is unknown.*'pairs', 'overall'"):
+        kind(against="all").bind(y, groups, weight)
+
+
+@PARITIES
+def test_the_order_of_rows_and_the_names_of_groups_change_nothing(kind, rng):
+    y, groups, weight, scores = data(8)
+    order, renamed = rng.permutation(len(y)), np.char.add("z", groups)
+    one = kind(0.1).bind(y, groups, weight).value(scores)
+    other = kind(0.1).bind(y[order], renamed[order], weight[order]).value(scores[order])
+    assert_allclose(np.sort(one), np.sort(other), atol=1e-12)
+
+
+@PARITIES
+def test_doubled_weights_are_doubled_rows(kind):
+    y, groups, _, scores = data(9)
+    weight = np.where(np.arange(len(y)) < 10, 2.0, 1.0)
+    twice = np.repeat(np.arange(len(y)), weight.astype(int))
+    one = kind(0.1).bind(y, groups, weight)
+    other = kind(0.1).bind(y[twice], groups[twice], np.ones(len(twice)))
+    assert_allclose(one.value(scores), other.value(scores[twice]), atol=1e-12)
+    assert_allclose(one.zero_one().value(scores), other.zero_one().value(scores[twice]), atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [Quadratic(), Hinge(), SquaredHinge(), Logistic()], ids=repr)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_auc_loss_is_the_mean_over_pairs(loss, seed):
+    y, _, weight, scores = data(seed)
+    value = PairwiseLoss(loss).bind(y, weight).value(scores)
+    phi = lambda t: loss.value(np.array(t))  # noqa: E731
+    assert_allclose(value, mean_over_pairs(phi, scores, weight, y > 0, y < 0), rtol=1e-10)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_strict_auc_loss_of_the_quadratic_is_one_minus_the_auc(seed):
+    y, _, weight, scores = data(seed)
+    strict = PairwiseLoss().bind(y, weight).zero_one().value(scores)[0]
+    assert strict == pytest.approx(1.0 - roc_auc_score(y, scores, sample_weight=weight))
+
+
+@pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    ranks=st.sampled_from([(0, 0.25), (0.25, 0.5), (0.5, 1.0), (0, 1)]),
+)
+def test_partial_auc_is_the_mean_over_negatives_in_the_range(loss, seed, ranks):
+    """With equal weights and whole numbers of negatives it is the formula of the paper."""
+    rng = np.random.default_rng(seed)
+    y, scores = np.array([1] * 5 + [-1] * 8), rng.normal(size=13).round(1)
+    value = PartialAUC(ranks, loss=loss).bind(y, np.ones(13)).value(scores)
+    negatives = np.sort(scores[5:])[::-1]
+    chosen = negatives[int(ranks[0] * 8) : int(ranks[1] * 8)]
+    expected = loss.value(scores[:5, None] - chosen).mean()
+    assert_allclose(value, [expected], rtol=1e-10)
+
+
+def test_partial_auc_counts_the_negative_on_the_boundary_in_part():
+    y, scores = np.array([1, -1, -1, -1]), np.array([0.0, 0.0, 1.0, 2.0])
+    value = PartialAUC((0.0, 0.5), loss="hinge").bind(y, np.ones(4)).value(scores)
+    assert_allclose(value, [(3.0 + 0.5 * 2.0) / 1.5])
+    doubled = PartialAUC((0.2, 0.6), loss="hinge").bind(y, np.array([1.0, 1.0, 1.0, 2.0]))
+    rows = np.array([0, 1, 2, 3, 3])
+    same = PartialAUC((0.2, 0.6), loss="hinge").bind(y[rows], np.ones(5))
+    assert_allclose(doubled.value(scores), same.value(scores[rows]))
+
+
+def test_only_losses_that_do_not_increase_have_a_partial_auc():
+    y = np.array([1, -1, -1])
+    for loss in (Quadratic(), Logistic()):
+        with pytest.raises(TypeError, match="use 'squared_hinge' or 'hinge'"):
+            PartialAUC(loss=loss).bind(y, np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "ranks", [(0.5, 0.5), (-0.1, 0.5), (0.2, 1.1), (0.2,), "ab", 0.3, (0, True)]
+)
+def test_ranks_must_be_a_range(ranks):
+    with pytest.raises(ValueError, match="ranks must be two numbers 0 <= alpha < beta <= 1"):
+        PartialAUC(ranks).bind(np.array([1, -1]), np.ones(2))
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=repr)
+def test_objectives_need_both_classes_and_stay_as_they_are(objective):
+    before = repr(objective)
+    assert repr(clone(objective)) == before
+    with pytest.raises(ValueError, match="both classes; got 0 negative and 2 positive"):
+        objective.bind(np.ones(2), np.ones(2))
+    y, _, weight, scores = data(10)
+    term = objective.bind(y, weight)
+    assert_allclose(term.value(scores + 3.0), term.value(scores), rtol=1e-9)  # no intercept
+    assert repr(objective) == before
+
+
+def test_max_pairs_must_be_positive():
+    with pytest.raises(ValueError, match="max_pairs must be an integer >= 1; got 0"):
+        PairwiseLoss("logistic", max_pairs=0).bind(np.array([1, -1]), np.ones(2))
+
+
+def test_every_named_objective_is_one():
+    assert {"auc", "partial_auc", "logistic"} <= set(NAMED)
+    assert all(isinstance(make(), Objective) for make in NAMED.values())

@@ -1,0 +1,286 @@
+"""Tests of fairconstrained.terms, over all functions and constraints."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from _support.registry_of_objects import (
+    CONSTRAINTS,
+    LOSSES,
+    OBJECTIVES,
+    SCALAR_FUNCTIONS,
+    SURROGATES,
+    label,
+)
+from _support.toy_terms import NeymanPearson, RateAboveThreshold
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fairconstrained.functions.elementary import Indicator
+from fairconstrained.terms.base import SumTerm
+from fairconstrained.terms.cell_means import CellMeans, average, cell_matrix
+
+N_ROWS, N_CELLS, N_OUTPUTS = 12, 3, 4
+Y = np.where(np.arange(N_ROWS) % 2, 1.0, -1.0)
+GROUPS = np.arange(N_ROWS) // 2 % 3
+WEIGHT = np.linspace(0.5, 2.0, N_ROWS)
+
+
+def overlapping(function, *, sparse=True, seed=1):
+    """Return a term with overlapping cells, margins and combinations of either sign."""
+    rng = np.random.default_rng(seed)
+    cells = rng.random((N_CELLS, N_ROWS)) * (rng.random((N_CELLS, N_ROWS)) < 0.7)
+    cells /= cells.sum(axis=1, keepdims=True)
+    combination = rng.normal(size=(N_OUTPUTS, N_CELLS)) * (rng.random((N_OUTPUTS, N_CELLS)) < 0.8)
+    signs = rng.choice([-1.0, 1.0], size=N_ROWS)
+    names = tuple("abcd")
+    combination = sp.csr_array(combination) if sparse else combination
+    offset = rng.normal(size=N_OUTPUTS)
+    return CellMeans(sp.csr_array(cells), function, combination, offset, signs, names)
+
+
+DIFFERENCES = [f for f in SCALAR_FUNCTIONS if not isinstance(f, Indicator)]
+SUMMANDS = (overlapping(SURROGATES[0]), overlapping(SURROGATES[2], seed=2))
+TERMS = {
+    **{f"loss-{label(f)}": average(f, Y, WEIGHT) for f in LOSSES},
+    **{f"bound-{label(c)}": c.bind(Y, GROUPS, WEIGHT) for c in CONSTRAINTS},
+    **{f"objective-{label(o)}": o.bind(Y, WEIGHT) for o in OBJECTIVES},
+    **{f"cells-{label(f)}": overlapping(f) for f in DIFFERENCES},
+    "dense": overlapping(SURROGATES[0], sparse=False),
+    "scaled": overlapping(SURROGATES[0]).scaled(-0.7),
+    "linearized": overlapping(SURROGATES[2]).linearize(np.linspace(-1.0, 1.0, N_ROWS)),
+    "sum": SumTerm(SUMMANDS),
+    "majorant": SumTerm(SUMMANDS).convexify(np.linspace(-1.0, 1.0, N_ROWS)),
+}
+
+
+@pytest.fixture(params=TERMS)
+def term(request):
+    return TERMS[request.param]
+
+
+@pytest.fixture(params=[name for name, term in TERMS.items() if term.additive])
+def summed(request):
+    """A term whose statistics are sums over rows; test_pairwise.py has the others' batches."""
+    return TERMS[request.param]
+
+
+@pytest.fixture
+def scores(rng):
+    return rng.normal(scale=1.5, size=N_ROWS)
+
+
+def gradient(term, scores, v, auxiliary=None):
+    """Return the gradient of <v, c> with respect to the scores by central differences."""
+    own = () if auxiliary is None else (auxiliary,)
+    out, h = np.zeros(scores.shape), 1e-6
+    for i in np.ndindex(scores.shape):
+        step = np.zeros(scores.shape)
+        step[i] = h
+        change = term.value(scores + step, *own) - term.value(scores - step, *own)
+        out[i] = v @ change / (2.0 * h)
+    return out
+
+
+def on_scores(term, scores, v):
+    return term.vjp(scores, v)[0]
+
+
+@pytest.mark.parametrize("function", SCALAR_FUNCTIONS, ids=label)
+@pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
+def test_value_is_the_formula(function, sparse, scores):
+    term = overlapping(function, sparse=sparse)
+    cells, combination = term.cells.toarray(), overlapping(function, sparse=False).combination
+    for j, value in enumerate(term.value(scores)):
+        expected = -term.offset[j]
+        for k in range(N_CELLS):
+            for i in range(N_ROWS):
+                phi = function.value(np.array([term.signs[i] * scores[i]]))[0]
+                expected += combination[j, k] * cells[k, i] * phi
+        assert_allclose(value, expected, rtol=1e-12, atol=1e-14)
+    assert_allclose(term.gap(scores), term.value(scores) + term.offset)
+    assert (term.n_rows, term.n_outputs) == (N_ROWS, N_OUTPUTS)
+
+
+@pytest.mark.parametrize("function", LOSSES, ids=label)
+def test_average_is_the_weighted_mean_of_the_margins(function, scores):
+    expected = np.average(function.value(Y * scores), weights=WEIGHT)
+    term = average(function, Y, WEIGHT)
+    assert_allclose(term.value(scores), [expected], rtol=1e-14)
+    assert term.convex == function.convex
+    assert term.smooth == function.smooth
+
+
+def test_cell_matrix_averages_over_the_rows_of_a_code(scores):
+    codes = np.array([0, 1, -1, 2, 1, 0, 0, 2, -1, 1, 2, 2])
+    means = cell_matrix(codes, WEIGHT, 3) @ scores
+    expected = [np.average(scores[codes == k], weights=WEIGHT[codes == k]) for k in range(3)]
+    assert_allclose(means, expected, rtol=1e-14)
+
+
+def test_vjp_is_the_finite_difference(term, scores, rng):
+    v = rng.normal(size=term.n_outputs)
+    back, own = term.vjp(scores, v)
+    assert back.shape == scores.shape
+    assert own.size == term.n_auxiliary
+    assert_allclose(back, gradient(term, scores, v), rtol=1e-5, atol=1e-8)
+
+
+def test_value_and_vjp_leave_their_arguments_alone(term, scores, rng):
+    v = rng.normal(size=term.n_outputs)
+    kept = scores.copy(), v.copy()
+    first = on_scores(term, scores, v)
+    assert_array_equal(on_scores(term, scores, v), first)
+    assert_array_equal(scores, kept[0])
+    assert_array_equal(v, kept[1])
+
+
+def affine(term):
+    """Return whether the head is affine: where it is not, unbiased statistics are all there is."""
+    units = np.eye(term.n_outputs)
+    low, middle, high = (np.full(term.n_statistics, level) for level in (0.0, 0.45, 1.0))
+    return all(
+        np.allclose(term.head_vjp(low, u), term.head_vjp(other, u))
+        for u in units
+        for other in (middle, high)
+    )
+
+
+def assert_unbiased(term, scores, v, draws):
+    """Compare the mean over all equally likely draws (rows, weights) with the full term."""
+    statistics, back = 0.0, np.zeros(scores.shape)
+    for rows, weights in draws:
+        batch = term.batch(rows, weights)
+        assert batch.n_rows == len(rows)
+        statistics = statistics + batch.forward(scores[rows])[0] / len(draws)
+        np.add.at(back, rows, on_scores(batch, scores[rows], v) / len(draws))
+    assert_allclose(statistics, term.forward(scores)[0], rtol=1e-10, atol=1e-12)
+    if affine(term):
+        assert_allclose(back, on_scores(term, scores, v), rtol=1e-10, atol=1e-12)
+
+
+def test_batches_of_one_row_are_unbiased(summed, scores, rng):
+    v = rng.normal(size=summed.n_outputs)
+    assert_unbiased(summed, scores, v, [(np.array([i]), None) for i in range(N_ROWS)])
+
+
+def test_batches_with_repeated_rows_are_unbiased(summed, scores, rng):
+    v = rng.normal(size=summed.n_outputs)
+    pairs = [(np.array([i, j]), None) for i in range(N_ROWS) for j in range(N_ROWS)]
+    assert_unbiased(summed, scores, v, pairs)
+
+
+def test_stratified_batches_with_weights_are_unbiased(summed, scores, rng):
+    """One row of the first three and two of the others are drawn."""
+    v = rng.normal(size=summed.n_outputs)
+    weights = np.array([3.0, 4.5, 4.5])
+    cycle = [(np.array([i % 3, 3 + i, 3 + (i + 4) % 9]), weights) for i in range(9)]
+    assert_unbiased(summed, scores, v, cycle)
+
+
+def test_a_batch_of_all_rows_is_the_term(term, scores):
+    assert_allclose(term.batch(np.arange(N_ROWS)).value(scores), term.value(scores), rtol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [2.0, -0.5, 0.0])
+def test_scaled_multiplies_value_and_vjp(term, scores, rng, factor):
+    v, scaled = rng.normal(size=term.n_outputs), term.scaled(factor)
+    assert_allclose(scaled.value(scores), factor * term.value(scores), rtol=1e-12, atol=1e-14)
+    expected = factor * on_scores(term, scores, v)
+    assert_allclose(on_scores(scaled, scores, v), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_linearize_touches_with_the_right_gradient_and_is_affine(term, scores, rng):
+    tangent, step = term.linearize(scores), rng.normal(size=N_ROWS)
+    assert tangent.convex
+    assert_allclose(tangent.value(scores), term.value(scores), rtol=1e-10, atol=1e-12)
+    slopes = np.array([on_scores(term, scores, unit) for unit in np.eye(term.n_outputs)])
+    expected = term.value(scores) + slopes @ step
+    assert_allclose(tangent.value(scores + step), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_convex_parts_are_convex_and_differ_by_the_term(term, rng):
+    plus, minus = term.convex_parts()
+    assert plus.convex
+    assert minus.convex
+    for a, b in rng.normal(scale=2.0, size=(20, 2, N_ROWS)):
+        assert_allclose(plus.value(a) - minus.value(a), term.value(a), rtol=1e-10, atol=1e-12)
+        for part in (plus, minus, *([term] if term.convex else [])):
+            chord = 0.5 * (part.value(a) + part.value(b))
+            assert np.all(part.value(0.5 * (a + b)) <= chord + 1e-12)
+
+
+def test_convexify_majorises_and_touches(term, scores, rng):
+    majorant, v = term.convexify(scores), rng.normal(size=term.n_outputs)
+    assert majorant.convex
+    assert_allclose(majorant.value(scores), term.value(scores), rtol=1e-10, atol=1e-12)
+    slopes = on_scores(term, scores, v)
+    assert_allclose(on_scores(majorant, scores, v), slopes, rtol=1e-10, atol=1e-12)
+    for other in rng.normal(scale=3.0, size=(50, N_ROWS)):
+        assert np.all(majorant.value(other) >= term.value(other) - 1e-12)
+
+
+def test_a_quadratic_of_the_weak_curvature_makes_the_term_convex(term, rng):
+    bend = term.weak_curvature()
+    assert bend.shape == (N_ROWS,)
+    assert np.all(bend >= 0.0)
+    assert not term.convex or not np.any(bend)
+    if not np.all(np.isfinite(bend)):
+        assert not term.smooth  # a kink that points down
+        return
+    for a, b in rng.normal(scale=2.0, size=(30, 2, N_ROWS)):
+        left, middle, right = (term.value(s) + 0.5 * (bend @ s**2) for s in (a, 0.5 * (a + b), b))
+        assert np.all(middle <= 0.5 * (left + right) + 1e-12)
+
+
+@pytest.mark.parametrize("function", SCALAR_FUNCTIONS, ids=label)
+def test_strict_puts_the_indicator_in_place_of_the_surrogate(function, scores):
+    strict = overlapping(function).zero_one()
+    assert_array_equal(strict.value(scores), overlapping(function.zero_one()).value(scores))
+    assert_array_equal(strict.gap(scores), overlapping(function.zero_one()).gap(scores))
+    both = SumTerm((overlapping(function), overlapping(function, seed=2))).zero_one()
+    expected = strict.value(scores) + overlapping(function.zero_one(), seed=2).value(scores)
+    assert_allclose(both.value(scores), expected, rtol=1e-14)
+
+
+def test_sum_adds_values_gaps_and_curvatures(scores):
+    one, other = overlapping(SURROGATES[0]), overlapping(LOSSES[1], seed=2)
+    both = SumTerm((one, other))
+    assert_allclose(both.value(scores), one.value(scores) + other.value(scores), rtol=1e-14)
+    assert_allclose(both.gap(scores), one.gap(scores) + other.gap(scores), rtol=1e-14)
+    assert_allclose(both.weak_curvature(), one.weak_curvature() + other.weak_curvature())
+    assert (both.names, both.n_rows, both.n_outputs) == (one.names, N_ROWS, N_OUTPUTS)
+    assert both.smooth
+    assert not SumTerm((one, overlapping(SURROGATES[2]))).smooth
+
+
+@pytest.mark.parametrize("summands", [SUMMANDS[:1], SUMMANDS], ids=["cells", "sum"])
+def test_strata_are_the_rows_of_the_same_cells(summands):
+    term = SumTerm(summands) if len(summands) > 1 else summands[0]
+    strata = term.strata()
+    assert_array_equal(np.unique(strata), np.arange(strata.max() + 1))
+    member = np.concatenate([one.cells.toarray() != 0 for one in summands])
+    for i in range(N_ROWS):
+        alike = np.all(member == member[:, [i]], axis=0)
+        assert_array_equal(strata == strata[i], alike)
+
+
+def test_a_term_may_own_variables(scores, rng):
+    cells = cell_matrix(GROUPS, WEIGHT, 3).toarray()
+    term = RateAboveThreshold(cells)
+    theta, v = rng.normal(size=3), rng.normal(size=3)
+    for k, value in enumerate(term.value(scores, theta)):
+        above = term.function.value(scores[k == GROUPS] - theta[k])
+        assert_allclose(value, np.average(above, weights=WEIGHT[k == GROUPS]) - 0.3, rtol=1e-12)
+    back, own = term.vjp(scores, v, theta)
+    assert_allclose(back, gradient(term, scores, v, theta), rtol=1e-6, atol=1e-9)
+    h = 1e-6
+    for k, step in enumerate(h * np.eye(3)):
+        change = term.value(scores, theta + step) - term.value(scores, theta - step)
+        assert_allclose(own[k], v @ change / (2.0 * h), rtol=1e-6, atol=1e-9)
+
+
+def test_a_term_may_take_scores_of_several_classes(rng):
+    labels = np.arange(N_ROWS) % 3
+    term = NeymanPearson(labels, np.full(N_ROWS, 3.0 / N_ROWS))
+    scores, v = rng.normal(size=(N_ROWS, 3)), rng.normal(size=3)
+    assert_allclose(on_scores(term, scores, v), gradient(term, scores, v), rtol=1e-6, atol=1e-9)
+    assert_unbiased(term, scores, v, [(np.array([i]), None) for i in range(N_ROWS)])
