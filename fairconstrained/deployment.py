@@ -118,7 +118,7 @@ def trusted_types() -> list[str]:
     Examples
     --------
     >>> from fairconstrained.deployment import trusted_types
-    >>> "fairconstrained.linear_model.FairLogisticClassifier" in trusted_types()
+    >>> "fairconstrained.estimators.linear.logistic.FairLogisticClassifier" in trusted_types()
     True
     """
     found = {*_ours(BaseEstimator), Result, Status, Trace, Certificate, DecisionSearch}

@@ -235,7 +235,8 @@ def pair_subgradient_error(
 ) -> float:
     """Return the sum over pairs of phi's subgradient error; that of a rounded hinge by sorting.
 
-    With v = t - 1, that is |v| max(width / 2 - |v|, 0) / width, which is piecewise quadratic: three hinges and two squared ones add up to it.
+    With v = t - 1, that is |v| max(width / 2 - |v|, 0) / width, which is piecewise quadratic: three
+    hinges and two squared ones add up to it.
     """
     if not (isinstance(function, Rounded) and isinstance(function.function, Hinge)):
         return pair_sum(_Slack(function), first, second, max_pairs)[0]
