@@ -1,6 +1,6 @@
-"""A first run: how unfair a plain model is, and what a constraint changes.
+"""Compare a classifier without and with a fairness constraint on example data.
 
-``python -m fairconstrained --help`` lists the data sets and constraints there are.
+``python -m fairconstrained --help`` lists the data sets and constraints.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ _FOLDS = 5
 
 @dataclass(frozen=True)
 class Example:
-    """A data set to be shown.
+    """A data set for the comparison.
 
     Parameters
     ----------
     load : callable
         Returns (X, y): a DataFrame with a column of groups, and a Series of 0 and 1.
     question : str
-        What y answers.
+        The question that y answers.
     sensitive : str
-        The column of X with the groups; no model sees it.
+        The column of X with the groups; no model uses it.
     kappa : float
-        A tolerance that changes something.
+        The default tolerance; the constraint is active with it.
     next_runs : tuple of str
-        Options of runs to try after this one.
+        Options of further runs, which are suggested at the end.
     """
 
     load: Callable[[], tuple[pd.DataFrame, pd.Series]]
@@ -69,7 +69,7 @@ def _load_adult() -> tuple[pd.DataFrame, pd.Series]:
 EXAMPLES = {
     "diabetes": Example(
         _load_diabetes,
-        "Is a patient's disease going to progress faster than the median?",
+        "Will the disease of a patient progress faster than the median?",
         "age",
         0.02,
         ("--data adult", "--constraint equalized_odds --kappa 0.01"),
@@ -83,7 +83,7 @@ EXAMPLES = {
     ),
 }
 
-# What the table and its comments are about: gaps of rates, bounded by kappa.
+# The table shows gaps of rates that are bounded by kappa.
 SHOWN = ("demographic_parity", "equal_opportunity", "predictive_equality", "equalized_odds")
 
 
@@ -99,7 +99,7 @@ def _pipeline(sensitive: str, constraint: Constraint | None) -> Pipeline:
 
 @dataclass(frozen=True)
 class Figures:
-    """What a model does on some rows: the figures of one line of the table."""
+    """Accuracy, rates and gaps of a model on some rows: one line of the table."""
 
     accuracy: float
     rates: list[float]
@@ -131,10 +131,9 @@ def _figures(
 def compare(
     X: pd.DataFrame, y: pd.Series, sensitive: str, constraint: Constraint
 ) -> dict[tuple[str, str], Figures]:
-    """Return the figures of both models on the rows they were fitted to and on unseen ones.
+    """Return the figures of both models on the training rows and in a cross-validation.
 
-    Every row is unseen by one of the models of a cross-validation; these figures are the ones to
-    expect in use.
+    The cross-validated figures estimate those on new rows.
     """
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
     found = {}
@@ -150,9 +149,9 @@ def compare(
 
 
 def _table(found: dict[tuple[str, str], Figures], groups: Sequence[str]) -> str:
-    """Return the figures as aligned lines: words to the left, numbers to the right."""
+    """Return the figures as a table in plain text."""
     above = ["", "", "", *["rate of"] * len(groups), "gap of", "gap of", ""]
-    below = ["model", "rows", "accuracy", *groups, "decisions", "probabilities", "seconds"]
+    below = ["model", "rows", "accuracy", *groups, "predictions", "probabilities", "seconds"]
     lines = [above, below]
     lines += [[*where, *figures.cells()] for where, figures in found.items()]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
@@ -170,7 +169,7 @@ def _introduction(X: pd.DataFrame, example: Example, constraint: Constraint, nam
     groups = ", ".join(f"{group} ({size})" for group, size in sizes.items())
     return (
         f"{example.question} {len(X)} rows, {X.shape[1] - 1} features.\n"
-        f"Groups by {example.sensitive}, which neither model sees: {groups}.\n"
+        f"Groups by {example.sensitive}, which neither model uses: {groups}.\n"
         f"Constraint: {name.replace('_', ' ')} with kappa = {constraint.kappa:g}."
     )
 
@@ -179,22 +178,21 @@ def _conclusion(found: dict[tuple[str, str], Figures], kappa: float, example: Ex
     before, after = found["unconstrained", "training"], found["fair", "training"]
     unseen = [found[name, "cross-validated"].decision_gap for name in ("unconstrained", "fair")]
     lines = [
-        "kappa bounds the gap of the probabilities on the training rows, which is now "
+        "kappa bounds the gap of the mean predicted probabilities on the training rows; it is now "
         f"{after.probability_gap:.3f}.",
-        "Decisions are probabilities cut at 1/2. Their gap is not bounded, it follows: from "
-        f"{before.decision_gap:.3f} to {after.decision_gap:.3f}",
-        f"on the training rows, and from {unseen[0]:.3f} to {unseen[1]:.3f} on rows that the model "
-        "has not seen.",
+        "Predictions compare probabilities with 1/2. kappa does not bound their gap. It changes "
+        f"from {before.decision_gap:.3f} to {after.decision_gap:.3f}",
+        f"on the training rows and from {unseen[0]:.3f} to {unseen[1]:.3f} in the cross-validation.",
         "",
         "Try next:",
         *(f"  {_python()} -m fairconstrained {options}" for options in example.next_runs),
-        "and README.md for data of your own.",
+        "and README.md for your own data.",
     ]
     return "\n".join(lines)
 
 
 def _python() -> str:
-    """Return how this interpreter is called from here."""
+    """Return the command of this interpreter, relative to the current folder if possible."""
     program, here = Path(sys.executable), Path.cwd()
     return os.fspath(program.relative_to(here) if program.is_relative_to(here) else program)
 
@@ -218,7 +216,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )  # fmt: skip
     parser.add_argument(
         "--constraint", choices=SHOWN, default="demographic_parity",
-        help="what must be alike in all groups (default: %(default)s)",
+        help="the fairness criterion (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--kappa", type=_tolerance, help="the largest gap allowed")
     return parser.parse_args(arguments)
