@@ -182,7 +182,8 @@ def _conclusion(found: dict[tuple[str, str], Figures], kappa: float, example: Ex
         f"{after.probability_gap:.3f}.",
         "Predictions compare probabilities with 1/2. kappa does not bound their gap. It changes "
         f"from {before.decision_gap:.3f} to {after.decision_gap:.3f}",
-        f"on the training rows and from {unseen[0]:.3f} to {unseen[1]:.3f} in the cross-validation.",
+        f"on the training rows and from {unseen[0]:.3f} to {unseen[1]:.3f} in the "
+        "cross-validation.",
         "",
         "Try next:",
         *(f"  {_python()} -m fairconstrained {options}" for options in example.next_runs),
