@@ -1,0 +1,65 @@
+"""List the benchmarks, run one, or run all: ``python -m benchmarks [NAME] [options]``."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Sequence
+
+from benchmarks.harness.options import make_parser, parse
+from benchmarks.harness.tables import write_table
+from benchmarks.registry import BENCHMARKS
+
+_USAGE = """
+python -m benchmarks NAME --help         the options of a benchmark
+python -m benchmarks NAME [--quick] ...  run it; --quick takes small data and few settings
+python -m benchmarks all [--quick]       run all of them, each in its own process
+"""
+
+
+def listing() -> str:
+    """Return the names of the benchmarks with a line about each."""
+    width = max(map(len, BENCHMARKS))
+    lines = [f"  {name:{width}}  {one.description}" for name, one in BENCHMARKS.items()]
+    return "\n".join(["Benchmarks:", *lines]) + "\n" + _USAGE
+
+
+def parser_of(name: str) -> ArgumentParser:
+    """Return the parser of a benchmark's options."""
+    parser = make_parser(name, BENCHMARKS[name].description)
+    BENCHMARKS[name].load().add_options(parser)
+    return parser
+
+
+def run_all(arguments: Sequence[str]) -> int:
+    """Run every benchmark in a process of its own; return how many of them failed."""
+    options = parse(make_parser("all", "Run every benchmark in its own process"), arguments)
+    rows = []
+    for name in (name for name, one in BENCHMARKS.items() if one.in_all):
+        start = time.perf_counter()
+        ended = subprocess.run([sys.executable, "-m", "benchmarks", name, *arguments], check=False)
+        status = "done" if ended.returncode == 0 else f"exit status {ended.returncode}"
+        rows.append({"benchmark": name, "seconds": time.perf_counter() - start, "status": status})
+    write_table(rows, "all", "Duration of every benchmark", options.out)
+    return sum(row["status"] != "done" for row in rows)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do what the command line asks for; return the exit status."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(listing())
+        return 0
+    name, *rest = arguments
+    if name == "all":
+        return run_all(rest)
+    if name not in BENCHMARKS:
+        print(f"There is no benchmark {name!r}.\n\n{listing()}", file=sys.stderr)
+        return 2
+    BENCHMARKS[name].load().run(parse(parser_of(name), rest))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""The data sets of the benchmarks: features, labels 0 and 1, groups.
+
+Uses public names of the library only, so that `compare` can load them with another version of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from fairconstrained.datasets import fetch_a9a, fetch_bank, fetch_compas, fetch_law_school
+
+Data = tuple[Any, np.ndarray, np.ndarray]
+_BESIDE_THE_PROJECT = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+if _BESIDE_THE_PROJECT.is_dir():
+    os.environ.setdefault("FAIRCONSTRAINED_DATA", str(_BESIDE_THE_PROJECT))
+
+
+def encode(frame: pd.DataFrame) -> np.ndarray:
+    """Return numeric columns standardised and the others one-hot, as an array."""
+    return make_column_transformer(
+        (StandardScaler(), make_column_selector(dtype_include="number")),
+        (OneHotEncoder(sparse_output=False), make_column_selector(dtype_exclude="number")),
+    ).fit_transform(frame)
+
+
+def _a9a() -> tuple:
+    data = fetch_a9a()
+    return data.data, data.target, data.sensitive_features
+
+
+def _bank() -> tuple:
+    data = fetch_bank(version="additional")
+    return encode(data.data), data.target, data.sensitive_features["age"]
+
+
+def _compas() -> tuple:
+    data = fetch_compas()
+    rows = data.sensitive_features["race"].isin(["African-American", "Caucasian"])
+    return encode(data.data[rows]), data.target[rows], data.sensitive_features["race"][rows]
+
+
+def _law_school() -> tuple:
+    data = fetch_law_school()
+    return encode(data.data), data.target, data.sensitive_features["race"]
+
+
+DATA: dict[str, Callable[[], tuple]] = {
+    "a9a": _a9a,
+    "bank": _bank,
+    "compas": _compas,
+    "law_school": _law_school,
+}
+QUICK_DATA = ("compas",)
+
+
+@cache
+def load(name: str) -> Data:
+    """Return features, labels 0 and 1 (the larger label is 1), and groups as strings."""
+    X, y, groups = DATA[name]()
+    y = np.asarray(y)
+    return X, (y == y.max()).astype(int), np.asarray(groups.astype(str))

@@ -1,0 +1,73 @@
+"""Options that benchmarks share, and defaults that ``--quick`` changes."""
+
+from __future__ import annotations
+
+from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
+
+
+@dataclass(frozen=True)
+class Default:
+    """The default of an option: one value for a full run, one for a quick one."""
+
+    full: Any
+    quick: Any
+
+    def __str__(self) -> str:
+        """Return both, for ``--help``."""
+        return f"{_text(self.full)}; with --quick: {_text(self.quick)}"
+
+
+def _text(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def make_parser(name: str, description: str) -> ArgumentParser:
+    """Return a parser without options whose ``--help`` shows the defaults."""
+    return ArgumentParser(
+        prog=f"python -m benchmarks {name}",
+        description=description,
+        formatter_class=ArgumentDefaultsHelpFormatter,
+    )
+
+
+def add_choice(
+    parser: ArgumentParser, option: str, choices: Iterable[str], *, quick: Sequence[str], help: str
+) -> None:
+    """Add an option that takes some of the choices: all by default, `quick` with ``--quick``."""
+    names = list(choices)
+    parser.add_argument(
+        option,
+        nargs="+",
+        choices=names,
+        metavar="NAME",
+        default=Default(names, list(quick)),
+        help=f"{help}: some of {', '.join(names)}",
+    )
+
+
+def add_seeds(parser: ArgumentParser, full: Sequence[int], quick: Sequence[int] = (0,)) -> None:
+    """Add ``--seeds``."""
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=Default(list(full), list(quick)), help="seeds"
+    )
+
+
+def parse(parser: ArgumentParser, arguments: Sequence[str]) -> Namespace:
+    """Return the options of a benchmark, with ``--quick`` and ``--out``."""
+    parser.add_argument(
+        "--quick", action="store_true", help="small data, few settings and repetitions"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=RESULTS, help="folder of the tables and figures"
+    )
+    options = parser.parse_args(arguments)
+    for name, value in vars(options).items():
+        if isinstance(value, Default):
+            setattr(options, name, value.quick if options.quick else value.full)
+    return options

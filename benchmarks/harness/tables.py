@@ -1,0 +1,64 @@
+"""Tables of results: printed, and written as Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv
+import os
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+Row = dict[str, Any]
+
+
+def at_most(value: float, limit: float) -> str:
+    """Return "met" if value <= limit, else "not met"."""
+    return "met" if value <= limit else "not met"
+
+
+def at_least(value: float, limit: float) -> str:
+    """Return "met" if value >= limit, else "not met"."""
+    return "met" if value >= limit else "not met"
+
+
+def environment() -> str:
+    """Return the versions, the processors and their load, for the head of a table."""
+    load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
+    return (
+        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+        f"scikit-learn {sklearn.__version__}, {os.cpu_count()} processors{load}, "
+        f"{time.strftime('%Y-%m-%d %H:%M')}"
+    )
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def as_markdown(rows: list[Row]) -> str:
+    """Return the rows as a Markdown table with aligned columns."""
+    columns = list(rows[0])
+    cells = [columns] + [[_cell(row[column]) for column in columns] for row in rows]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(columns))]
+    lines = [
+        "| " + " | ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) + " |" for r in cells
+    ]
+    lines.insert(1, "|" + "|".join("-" * (w + 2) for w in widths) + "|")
+    return "\n".join(lines) + "\n"
+
+
+def write_table(rows: list[Row], name: str, title: str, out: Path) -> None:
+    """Print the rows and write them to `name`.csv (all digits) and `name`.md (rounded)."""
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / f"{name}.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    text = f"## {title}\n\n{environment()}\n\n{as_markdown(rows)}"
+    (out / f"{name}.md").write_text(text)
+    print(text, flush=True)
