@@ -12,7 +12,7 @@ from benchmarks.harness.options import Default, parse
 from benchmarks.registry import _TABLE, BENCHMARKS
 
 ROOT = Path(__file__).resolve().parents[1]
-OPTIONAL = ("matplotlib", "fairlearn", "rich", "skops", "torch", "polars", "pytest")
+OPTIONAL = ("matplotlib", "fairlearn", "skops")
 
 
 def test_names_are_unique():
