@@ -98,7 +98,7 @@ class AugmentedLagrangian(Solver):
         secant, before = MultiplierExtrapolation.of(start.state, problem.n_constraints), np.inf
         for k in range(1, self.max_iter + 1):
             inner_tol = max(inner_tol, 0.9 * start.tol)
-            at = self._minimize_round(problem, w, multipliers, sigma, inner_tol, memory)
+            at = self._minimize_round(problem, start, w, multipliers, sigma, inner_tol, memory)
             shift = np.maximum(at.constraints, -multipliers / sigma)
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             w, error = at.w, float(np.abs(shift).max(initial=0.0))
@@ -120,6 +120,7 @@ class AugmentedLagrangian(Solver):
     def _minimize_round(
         self,
         problem: Problem,
+        start: Start,
         w: Array,
         multipliers: Array,
         sigma: float,
@@ -147,6 +148,7 @@ class AugmentedLagrangian(Solver):
             max_iter=self.max_inner,
             units=problem.preconditioner,
             memory=memory,
+            stop=lambda: start.passes_used_up(problem),
         )
         at = latest[0]
         return at if np.array_equal(at.w, found) else problem.at(found)

@@ -38,6 +38,8 @@ class Start:
         The tolerance of this run.
     random_state : numpy.random.RandomState
         The source of randomness.
+    last_pass : float
+        The value of :attr:`Problem.passes` at which the run ends.
     """
 
     w: Array
@@ -45,11 +47,20 @@ class Start:
     state: Mapping[str, Any] = field(default_factory=dict)
     tol: float = 1e-4
     random_state: Any = None
+    last_pass: float = np.inf
 
     @property
     def feasible(self) -> float:
         """The largest violation of an optimal point, see :meth:`KKT.holds`."""
         return self.tol / 3.0
+
+    def passes_left(self, problem: Problem) -> float:
+        """Return the data passes that the run may still make, for a solver that it calls."""
+        return max(self.last_pass - problem.passes, 0.0)
+
+    def passes_used_up(self, problem: Problem) -> bool:
+        """Return whether the run has made all data passes that it may make."""
+        return problem.passes >= self.last_pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +155,7 @@ class Solver(BaseEstimator, ABC):
     requires: ClassVar[tuple[str, ...]] = ()
     tol: float
     max_iter: int
+    check_every: int
 
     def missing(self, problem: Problem) -> list[str]:
         """Return the properties that the problem lacks for this solver."""
@@ -176,6 +188,13 @@ class Solver(BaseEstimator, ABC):
         """
         return 2.0 * 10**-2.5
 
+    def measures(self, problem: Problem, start: Start, k: int) -> bool:
+        """Return whether step k is measured, for solvers that have `check_every`.
+
+        Every `check_every`-th step is, the last one, and the one that uses up the data passes.
+        """
+        return k % self.check_every == 0 or k == self.max_iter or start.passes_used_up(problem)
+
     def with_options(self, **options: Any) -> Self:
         """Return a copy with the options that are not None."""
         return clone(self).set_params(**{k: v for k, v in options.items() if v is not None})
@@ -193,6 +212,7 @@ class Solver(BaseEstimator, ABC):
         tol: float | None = None,
         callback: Callback | None = None,
         random_state: Any = None,
+        max_data_passes: float | None = None,
     ) -> Result:
         """Minimise the problem.
 
@@ -210,6 +230,10 @@ class Solver(BaseEstimator, ABC):
             Called with every measured iterate; a true answer stops the run.
         random_state : int, RandomState or None, default=None
             The source of randomness.
+        max_data_passes : float or None, default=None
+            The data passes after which the run ends and returns the best point so far, >= 0; None
+            for no limit. The subproblem solvers of the run keep to it as well. It is checked once
+            per iteration, so that a run may exceed it by what one iteration reads.
 
         Returns
         -------
@@ -220,8 +244,14 @@ class Solver(BaseEstimator, ABC):
         ------
         IncompatibleSolverError
             If the problem lacks what the solver needs.
+        ValueError
+            If `max_data_passes` is negative or not a number.
         """
         self.check(problem)
+        if max_data_passes is not None and not max_data_passes >= 0.0:
+            raise ValueError(
+                f"max_data_passes={max_data_passes!r}: give a number >= 0, or None for no limit."
+            )
         first = w0 if w0 is not None else (problem.start() if warm is None else warm.w)
         start = Start(
             w=problem.domain.project(np.asarray(first, dtype=float)),
@@ -229,6 +259,7 @@ class Solver(BaseEstimator, ABC):
             state={} if warm is None else warm.state,
             tol=self.tol if tol is None else tol,
             random_state=check_random_state(random_state),
+            last_pass=problem.passes + (np.inf if max_data_passes is None else max_data_passes),
         )
         with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges says so
             return self._run(problem, start, callback)
@@ -249,6 +280,8 @@ class Solver(BaseEstimator, ABC):
                 kkt_residual=last.kkt_residual,
             )
             ended = self._status(last, start.tol, callback)
+            if ended is None and start.passes_used_up(problem):
+                ended = Status.PASS_LIMIT
             if ended is not Status.DIVERGED and last.better_than(kept, start.tol):
                 kept = last
             if ended is not None:
@@ -257,7 +290,7 @@ class Solver(BaseEstimator, ABC):
             iterate.at.release()
             clock = time.perf_counter()
         assert last is not None
-        if status is Status.DIVERGED:
+        if status in (Status.DIVERGED, Status.PASS_LIMIT):
             first = Measured.of(Iterate(problem.uncounted().at(start.w), None, 0), start.tol)
             kept = kept if kept is not None and kept.better_than(first, start.tol) else first
         kept = last if kept is None or status is Status.CONVERGED else kept

@@ -123,7 +123,7 @@ class ConEx(Solver):
             at = descent.step(at, multipliers, growth=k / offset)
             points.add(at.w, k)
             prices.add(multipliers, k)
-            if (t + 1) % self.check_every == 0 or t + 1 == self.max_iter:
+            if self.measures(problem, start, t + 1):
                 if problem.smooth:
                     yield Iterate(at, multipliers, t + 1)
                 else:

@@ -126,7 +126,8 @@ class ExactPenalty(Solver):
                 merit.add(at)
             model = Model(at, curvature, width, step.multipliers, step.stretch)
             stuck = self._verdict(at, step, merit.rho, radius, start.tol)
-            if ratio >= _ACCEPTED or stuck is not None or k == self.max_iter:
+            last = k == self.max_iter or start.passes_used_up(problem)
+            if ratio >= _ACCEPTED or stuck is not None or last:
                 yield Iterate(at, step.multipliers, k, {"rho": merit.rho}, stuck)
 
     def _steered(self, model: Model, merit: _Merit, radius: float) -> Step:

@@ -125,7 +125,12 @@ class IDCA(Solver):
         tol, doublings = _FIRST_TOL * start.tol, 0
         for t in range(1, self.max_iter + 1):
             answer = oracle.minimize(
-                problem.convexify(at.w), at.w, warm=warm, tol=tol, random_state=start.random_state
+                problem.convexify(at.w),
+                at.w,
+                warm=warm,
+                tol=tol,
+                random_state=start.random_state,
+                max_data_passes=start.passes_left(problem),
             )
             found = problem.at(answer.w)
             tol = max(0.5 * start.tol, _TIGHTEN * tol)
@@ -134,6 +139,9 @@ class IDCA(Solver):
                 at = found
                 yield Iterate(at, answer.multipliers, t, answer.state)
                 continue
+            if start.passes_used_up(problem):
+                yield Iterate(found, answer.multipliers, t)
+                return
             oracle, doublings = oracle.with_options(max_iter=2 * oracle.max_iter), doublings + 1
             if doublings > self.max_doublings:
                 yield Iterate(at, None, t, status=Status.STALLED)

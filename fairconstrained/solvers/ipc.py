@@ -114,12 +114,16 @@ class IPC(Solver):
                 warm=warm,
                 tol=tol,
                 random_state=start.random_state,
+                max_data_passes=start.passes_left(problem),
             )
             found = problem.at(answer.w)
             if acceptable(answer, at, found, start.tol):
                 at, warm, refusals = found, answer, 0
                 yield Iterate(at, answer.multipliers, t, {**answer.state, "rho": rho})
                 continue
+            if start.passes_used_up(problem):
+                yield Iterate(found, answer.multipliers, t)
+                return
             rho, refusals = 10.0 * rho, refusals + 1
             if refusals > _MOST_REFUSALS:
                 yield Iterate(at, None, t, status=Status.STALLED)

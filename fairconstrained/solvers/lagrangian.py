@@ -116,7 +116,7 @@ class LagrangianDescentAscent(Solver):
             ahead = after.constraints + self.extrapolation * (after.constraints - at.constraints)
             theta = model.ascend(theta, features, ahead, self._ascent(lipschitz))
             at, multipliers = after, model.multipliers(theta, features)
-            if k % self.check_every == 0 or k == self.max_iter:
+            if self.measures(problem, start, k):
                 yield Iterate(at, multipliers, k)
 
     @staticmethod

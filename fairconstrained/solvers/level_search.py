@@ -86,7 +86,12 @@ class LevelSearch(Solver):
         solver, w = self._solver_for(plain), start.w[:-1]
         least = made_of.least
         if least is None:
-            free = solver.minimize(plain.with_constraints(()), w, tol=start.tol)
+            free = solver.minimize(
+                plain.with_constraints(()),
+                w,
+                tol=start.tol,
+                max_data_passes=start.passes_left(problem),
+            )
             w, least = free.w, free.objective
         if least >= made_of.bound:
             at = problem.at(np.append(w, plain.at(w).constraints.max()))
@@ -99,7 +104,12 @@ class LevelSearch(Solver):
             lowered = Linear(np.zeros(plain.n_variables), -search.level)
             at_level = plain.with_constraints([part.add(lowered) for part in plain.constraints])
             answer = solver.minimize(
-                at_level, w, warm=warm, tol=tol, random_state=start.random_state
+                at_level,
+                w,
+                warm=warm,
+                tol=tol,
+                random_state=start.random_state,
+                max_data_passes=start.passes_left(problem),
             )
             price = float(answer.multipliers.sum())
             search.learn(answer, least, price, start.tol)

@@ -127,7 +127,7 @@ class OnlineStochastic(Solver):
             queue = np.maximum(queue + after.constraints, 0.0)
             points.add(after.w)
             prices.add(queue / weight)
-            if k % self.check_every == 0 or k == self.max_iter:
+            if self.measures(problem, start, k):
                 answer = restore(problem.at(points.mean), start.feasible)
                 yield Iterate(answer, prices.mean, k)
             drawn = draw()

@@ -151,8 +151,9 @@ class PLADA(Solver):
             at, values = rows.draw(problem.domain.project(at.w - step * gradient))
             rows.observe(before, at, gradient, multipliers)
             dual.update(values, k)
-            if k % self.check_every == 0 or k == self.max_iter:
-                for answer in rows.answers(at, last=k == self.max_iter):
+            if self.measures(problem, start, k):
+                last = k == self.max_iter or start.passes_used_up(problem)
+                for answer in rows.answers(at, last=last):
                     yield Iterate(answer, np.maximum(dual.multipliers, 0.0), k)
 
     def _rows(self, problem: Problem, start: Start) -> _Rows:

@@ -101,7 +101,8 @@ class Regularization(Solver):
             at = problem.at(problem.domain.project(at.w - step * gradient))
             best = min([*visited, at], key=lambda one: self._rank(one, start))
             visited = [best]
-            if k == self.max_iter or (k % self.check_every == 0 and self.strength is None):
+            last = k == self.max_iter or start.passes_used_up(problem)
+            if last or (k % self.check_every == 0 and self.strength is None):
                 yield Iterate(best, None, k)
                 if best.violation > max(start.feasible, 0.5 * before):
                     strength *= 2.0

@@ -17,6 +17,7 @@ class Status(Enum):
 
     CONVERGED = "converged"
     ITERATION_LIMIT = "iteration limit"
+    PASS_LIMIT = "data pass limit"
     STALLED = "stalled"
     INFEASIBLE = "infeasible stationary point"
     DIVERGED = "diverged"
@@ -36,6 +37,7 @@ _ADVICE = {
     Status.CONVERGED: "",
     Status.ITERATION_LIMIT: "Raise max_iter or tol; with a smooth loss and surrogate "
     "solver='auto' needs far fewer passes.",
+    Status.PASS_LIMIT: "Raise max_data_passes, or tol; the best point so far is kept.",
     Status.STALLED: "No further progress is possible in floating point or with this method; "
     "raise tol or alpha.",
     Status.INFEASIBLE: "The violation cannot be made smaller near this point: raise kappa, or "

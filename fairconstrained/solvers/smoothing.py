@@ -75,7 +75,11 @@ class Smoothing(Solver):
         for k in range(1, self.max_iter + 1):
             smooth = problem.smoothed(width)
             answer = solver.minimize(
-                smooth, warm=warm, tol=_SHARE * start.tol, random_state=start.random_state
+                smooth,
+                warm=warm,
+                tol=_SHARE * start.tol,
+                random_state=start.random_state,
+                max_data_passes=start.passes_left(problem),
             )
             yield Iterate(
                 problem.at(answer.w),

@@ -302,7 +302,7 @@ class SwitchingSubgradient(Solver):
                 direction = at.gradient(worst, objective=0.0)
                 length = rule.restoration(k, level, squared_norm(direction, metric))
             w = problem.domain.project(w - length * metric * direction)
-            if (k + 1) % self.check_every == 0 or k + 1 == self.max_iter:
+            if self.measures(problem, start, k + 1):
                 yield Iterate(answer.point(problem, w), None, k + 1)
 
 

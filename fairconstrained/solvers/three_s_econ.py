@@ -171,7 +171,8 @@ class ThreeSEcon(Solver):
         due = rows.period * ceil(self.check_every / rows.period)
         estimate = _Spider()
         for k in range(self.max_iter + 1):
-            measured = k == self.max_iter or (k > 0 and k % due == 0)
+            last = k == self.max_iter or start.passes_used_up(problem)
+            measured = last or (k > 0 and k % due == 0)
             if k % rows.period == 0 or measured:
                 path.close()
                 big = problem.at(path.point) if measured else rows.big(path.point)

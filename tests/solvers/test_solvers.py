@@ -336,3 +336,31 @@ def test_ramp_and_sigmoid_constraints_can_be_mixed() -> None:
     assert able(problem)[0] == "smoothing"
     assert Smoothing().minimize(problem).status is Status.CONVERGED
     assert SwitchingSubgradient().minimize(problem).violation <= 1e-4
+
+
+@pytest.mark.parametrize("solver_name", NAMES)
+def test_a_run_ends_at_its_data_passes_and_keeps_the_best_point(solver_name: str) -> None:
+    """Iterations of outer loops read several times the budget: their subproblem solvers stop."""
+    problem = PROBLEMS["demographic parity"]()
+    start = problem.uncounted().at(problem.start())
+    solver = GRID[solver_name][0].with_options(tol=1e-9)
+    result = solver.minimize(problem, max_data_passes=6.0, random_state=0)
+    assert result.status is Status.PASS_LIMIT
+    assert "max_data_passes" in result.message
+    assert 6.0 <= problem.passes <= 40.0  # what measures scales comes on top
+    at = problem.uncounted().at(result.w)
+    assert at.violation <= max(start.violation, 1e-9)
+    assert at.objective <= start.objective
+
+
+def test_a_second_run_has_a_budget_of_its_own() -> None:
+    problem = PROBLEMS["demographic parity"]()
+    first = IPC(tol=1e-9).minimize(problem, max_data_passes=5.0)
+    second = IPC(tol=1e-9).minimize(problem, warm=first, max_data_passes=5.0)
+    assert 5.0 <= second.data_passes <= 10.0
+
+
+@pytest.mark.parametrize("limit", [-1.0, float("nan")])
+def test_max_data_passes_must_be_a_number_from_zero(limit: float) -> None:
+    with pytest.raises(ValueError, match="max_data_passes="):
+        IPC().minimize(PROBLEMS["demographic parity"](), max_data_passes=limit)

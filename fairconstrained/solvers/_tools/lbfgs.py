@@ -11,12 +11,18 @@ from scipy.linalg import solve_triangular
 from fairconstrained.utils.typing import Array
 
 Function = Callable[[Array], tuple[float, Array]]
+Stop = Callable[[], bool]
 
 _DECREASE = 1e-4  # Armijo's constant
 _FLATTEN = 0.9  # Wolfe's constant
 _ROUNDING = 1e-14  # relative: differences of values below this say nothing
 _MOST_TRIALS = 20
 _MOST_IDLE = 5  # steps in a row in which the value does not fall by more than rounding
+
+
+def never() -> bool:
+    """Return False: an iteration that nothing stops from outside."""
+    return False
 
 
 class Memory:
@@ -114,7 +120,14 @@ class _Point:
 
 
 def minimize_lbfgs(
-    function: Function, w: Array, *, tol: float, max_iter: int, units: Array, memory: Memory
+    function: Function,
+    w: Array,
+    *,
+    tol: float,
+    max_iter: int,
+    units: Array,
+    memory: Memory,
+    stop: Stop = never,
 ) -> Array:
     """Return a point whose gradient has a norm of at most `tol`, or the best that was reached.
 
@@ -132,11 +145,18 @@ def minimize_lbfgs(
         The first step is steepest descent in the variables w / units.
     memory : Memory
         What is known of the curvature; it is added to.
+    stop : callable, default=never
+        Asked before every iteration whether to return at once.
     """
     at = _Point(w, *function(w))
     squared, idle = units**2, 0
     for _ in range(max_iter):
-        if idle > _MOST_IDLE or np.linalg.norm(at.gradient) <= tol or not np.isfinite(at.value):
+        if (
+            stop()
+            or idle > _MOST_IDLE
+            or np.linalg.norm(at.gradient) <= tol
+            or not np.isfinite(at.value)
+        ):
             return at.w
         found = _step(function, at, tol, squared, memory)
         if found is None and len(memory):  # what was learned elsewhere misleads here

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from fairconstrained.domains import Domain
-from fairconstrained.solvers._tools.lbfgs import Function, Memory, minimize_lbfgs
+from fairconstrained.solvers._tools.lbfgs import Function, Memory, Stop, minimize_lbfgs, never
 from fairconstrained.utils.typing import Array
 
 
@@ -21,6 +21,7 @@ def minimize_smooth(
     max_iter: int,
     units: Array | None = None,
     memory: Memory | None = None,
+    stop: Stop = never,
 ) -> Array:
     """Return a point of the domain whose projected gradient has a norm of at most `tol`.
 
@@ -44,19 +45,32 @@ def minimize_smooth(
         L-BFGS works in the variables w / units; None stands for ones.
     memory : Memory or None, default=None
         What L-BFGS knows of the curvature, on the whole space; it is added to.
+    stop : callable, default=never
+        Asked before every iteration whether to return at once.
     """
     bounds = domain.bounds(w.size)
     if bounds is None:
-        return spectral_projected_gradient(function, w, domain, tol=tol, max_iter=max_iter)
+        return spectral_projected_gradient(
+            function, w, domain, tol=tol, max_iter=max_iter, stop=stop
+        )
     unit = np.ones_like(w) if units is None else units
     if np.all(np.isinf(bounds)):
         memory = Memory() if memory is None else memory
-        return minimize_lbfgs(function, w, tol=tol, max_iter=max_iter, units=unit, memory=memory)
-    return _minimize_in_box(function, w, domain, tol=tol, max_iter=max_iter, unit=unit)
+        return minimize_lbfgs(
+            function, w, tol=tol, max_iter=max_iter, units=unit, memory=memory, stop=stop
+        )
+    return _minimize_in_box(function, w, domain, tol=tol, max_iter=max_iter, unit=unit, stop=stop)
 
 
 def _minimize_in_box(
-    function: Function, w: Array, domain: Domain, *, tol: float, max_iter: int, unit: Array
+    function: Function,
+    w: Array,
+    domain: Domain,
+    *,
+    tol: float,
+    max_iter: int,
+    unit: Array,
+    stop: Stop,
 ) -> Array:
     """Minimise over a box by scipy's L-BFGS-B."""
     recorded, bounds = _Recorded(function, domain), domain.bounds(w.size)
@@ -69,7 +83,7 @@ def _minimize_in_box(
         return value, unit * gradient
 
     def stop_when_small(intermediate_result: OptimizeResult) -> None:
-        if recorded.residual_at(unit * intermediate_result.x) <= tol:
+        if recorded.residual_at(unit * intermediate_result.x) <= tol or stop():
             raise StopIteration
 
     options = {
@@ -113,7 +127,13 @@ class _Recorded:
 
 
 def spectral_projected_gradient(
-    function: Function, w: Array, domain: Domain, *, tol: float, max_iter: int
+    function: Function,
+    w: Array,
+    domain: Domain,
+    *,
+    tol: float,
+    max_iter: int,
+    stop: Stop = never,
 ) -> Array:
     """Minimise over a domain by projected gradient steps of Barzilai and Borwein's length.
 
@@ -129,6 +149,8 @@ def spectral_projected_gradient(
     for _ in range(max_iter):
         if np.linalg.norm(domain.normal_cone_residual(w, gradient)) <= tol:
             return w
+        if stop():
+            return best
         direction = domain.project(w - step * gradient) - w
         slope, fraction = float(gradient @ direction), 1.0
         while True:

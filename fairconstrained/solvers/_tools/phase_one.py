@@ -43,7 +43,7 @@ def phase_one(solver: Solver, problem: Problem, at: Evaluation, start: Start) ->
 
     solver.minimize(
         problem.epigraph(), first, tol=0.5 * start.tol, callback=feasible,
-        random_state=start.random_state,
+        random_state=start.random_state, max_data_passes=start.passes_left(problem),
     )  # fmt: skip
     return restore(problem.at(least[0].w), start.feasible)
 
