@@ -52,6 +52,11 @@ class Benchmark:
 
 _TABLE = (
     Benchmark(
+        "all_solvers",
+        "benchmarks.all_solvers",
+        "Every solver on every constraint: objective, violation, KKT residual, passes, seconds",
+    ),
+    Benchmark(
         "path", "benchmarks.path", "A path of 30 fits against the hardest of its single fits"
     ),
 )

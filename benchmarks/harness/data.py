@@ -16,7 +16,13 @@ import pandas as pd
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from fairconstrained.datasets import fetch_a9a, fetch_bank, fetch_compas, fetch_law_school
+from fairconstrained.datasets import (
+    fetch_a9a,
+    fetch_bank,
+    fetch_compas,
+    fetch_law_school,
+    make_biased_classification,
+)
 
 Data = tuple[Any, np.ndarray, np.ndarray]
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -69,3 +75,20 @@ def load(name: str) -> Data:
     X, y, groups = DATA[name]()
     y = np.asarray(y)
     return X, (y == y.max()).astype(int), np.asarray(groups.astype(str))
+
+
+def generated(n_rows: int, random_state: int = 0) -> Data:
+    """Return generated rows on which every constraint of the library is active at 0.05.
+
+    There are two groups. A feature that is irrelevant for the label differs between them, and a
+    third of the labels of the first group is drawn again, so that losses, error rates and rankings
+    differ as well.
+    """
+    X, y, groups = make_biased_classification(
+        n_rows, gap=0.3, class_sep=4.0, flip_y=0.05, random_state=random_state
+    )
+    rng = np.random.default_rng(random_state)
+    redrawn = (groups == 0) & (rng.random(n_rows) < 0.35)
+    y = np.where(redrawn, rng.integers(0, 2, n_rows), y)
+    X[:, -1] += 1.5 * groups
+    return X, y, np.array(["a", "b"])[groups]
