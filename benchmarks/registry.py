@@ -59,5 +59,11 @@ _TABLE = (
     Benchmark(
         "path", "benchmarks.path", "A path of 30 fits against the hardest of its single fits"
     ),
+    Benchmark(
+        "fuzz",
+        "benchmarks.fuzz.command",
+        "Random problems and settings, checked by independent formulas",
+        in_all=False,
+    ),
 )
 BENCHMARKS = {one.name: one for one in _TABLE}

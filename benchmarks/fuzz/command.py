@@ -1,0 +1,55 @@
+"""The command ``python -m benchmarks fuzz --seed 0 --seconds 120``."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser, Namespace
+
+from benchmarks.fuzz.fitting import Case
+from benchmarks.fuzz.oracle import examine
+from benchmarks.fuzz.report import Tally, describe
+from benchmarks.fuzz.runner import verdicts
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options; --quick stops after ten seconds."""
+    parser.add_argument("--seed", type=int, help="of the cases; a new one if it is left out")
+    parser.add_argument("--seconds", type=float, default=120.0, help="no case begins after these")
+    parser.add_argument("--first", type=int, default=0, help="the index of the first case")
+    parser.add_argument("--count", type=int, help="the largest number of cases")
+    parser.add_argument("--workers", type=int, default=1, help="how many processes")
+    parser.add_argument("--progress", type=int, default=100, help="a line after so many cases")
+    parser.add_argument("--reproduce", metavar="SEED:INDEX", help="run one case again")
+
+
+def run(options: Namespace) -> None:
+    """Run the fuzzer; the exit status is 1 if a case failed."""
+    failed = reproduce(options.reproduce) if options.reproduce else search(options)
+    if failed:
+        raise SystemExit(1)
+
+
+def reproduce(which: str) -> bool:
+    """Run one case again and print what is wrong with it; return whether something is."""
+    seed, index = (int(part) for part in which.split(":"))
+    case = Case.of(seed, index)
+    print(case.snippet(), flush=True)
+    verdict = examine(case)
+    print(describe(verdict) if verdict.failures else f"nothing is wrong ({verdict.fits} fits)")
+    return bool(verdict.failures)
+
+
+def search(options: Namespace) -> bool:
+    """Examine random cases, print failures and the table; return whether a case failed."""
+    seed = time.time_ns() % 2**31 if options.seed is None else options.seed
+    seconds = min(options.seconds, 10.0) if options.quick else options.seconds
+    print(f"seed {seed}", flush=True)
+    tally, limits = Tally(), {"first": options.first, "count": options.count}
+    for verdict in verdicts(seed, seconds, workers=options.workers, **limits):
+        tally.add(verdict)
+        if verdict.failures:
+            print(describe(verdict), flush=True)
+        if len(tally.verdicts) % options.progress == 0:
+            print(f"-- {len(tally.verdicts)} cases, {tally.fits} fits", flush=True)
+    print(tally.table(), flush=True)
+    return bool(tally.failed)

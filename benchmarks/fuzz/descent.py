@@ -1,0 +1,123 @@
+"""Whether scipy's SLSQP, started from the answer, finds a clearly better feasible model nearby."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from benchmarks.fuzz.bounds import all_measured
+from benchmarks.fuzz.checks import Failure
+from benchmarks.fuzz.data import Array
+from benchmarks.fuzz.fitting import Case, Outcome, rows_of
+from benchmarks.fuzz.formulas import is_smooth_loss, mean_loss, penalty
+
+_PAIRWISE = ("GroupAUCParity", "InterGroupAUCParity", "IntraGroupAUCParity")
+_KINKED = ("PartialDemographicParity", "WeakPartialDemographicParity")
+_NEARBY = 0.5  # how far a coefficient may move, as a share of 1 + |coefficient|
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """The problem of a fit in coefficients per scale of their feature, and the intercept."""
+
+    scores: Callable[[Array], Array]
+    objective: Callable[[Array], float]
+    excess: Callable[[Array], Array]
+    answer: Array
+
+
+def _smooth(value: Any) -> bool:
+    name = value if isinstance(value, str) else type(value).__name__.lower()
+    return name not in ("ramp", "hinge")
+
+
+def suits(outcome: Outcome) -> bool:
+    """Return whether the problem is smooth, small and without a domain."""
+    estimator, data = outcome.estimator, outcome.data
+    kinds = [type(one).__name__ for one in outcome.constraints]
+    small = len(data.positions) <= (150 if set(kinds) & set(_PAIRWISE) else 600)
+    smooth = is_smooth_loss(estimator.loss) and not set(kinds) & set(_KINKED)
+    for one in outcome.constraints:
+        own = [getattr(one, name, None) for name in ("surrogate", "loss")]
+        smooth = smooth and all(_smooth(value) for value in own if value is not None)
+    smooth = smooth and _smooth(estimator.surrogate) and hasattr(estimator.alpha, "__float__")
+    plain = data.sensitive_columns is None and estimator.domain is None
+    plain = plain and estimator.goal == "accuracy" and estimator.enforce == "score"
+    return bool(small and smooth and plain and data.dense.shape[1] <= 12 and kinds)
+
+
+def local(outcome: Outcome) -> Local:
+    """Return the problem by the independent formulas, the answer as a point of it."""
+    estimator, (rows, counted) = outcome.estimator, rows_of(outcome)
+    X = outcome.data.dense[counted]
+    scale = np.asarray(estimator.feature_scale_)
+    mean = X.mean(axis=0) if estimator.fit_intercept else np.zeros(X.shape[1])
+    Z = (X - mean) / scale
+    answer = np.append(estimator.coef_[0] * scale, 0.0)
+    if estimator.fit_intercept:
+        answer[-1] = estimator.intercept_[0] + mean @ estimator.coef_[0]
+
+    def scores(w: Array) -> Array:
+        return Z @ w[:-1] + w[-1] * estimator.fit_intercept
+
+    def objective(w: Array) -> float:
+        loss = mean_loss(estimator.loss, scores(w), rows.y, rows.weight)
+        return loss + penalty(estimator.alpha, w[:-1])
+
+    def excess(w: Array) -> Array:
+        return all_measured(outcome.constraints, rows, scores(w)).excess
+
+    return Local(scores, objective, excess, answer)
+
+
+def check_certificate(case: Case, outcome: Outcome) -> Iterator[Failure]:
+    """A converged answer cannot be improved clearly by moving a little."""
+    if outcome.status != "converged" or not suits(outcome):
+        return
+    problem = local(outcome)
+    at = problem.excess(problem.answer)
+    if len(at) > 60:
+        return
+    allowed = max(0.0, float(at.max(initial=0.0)))
+    room = _NEARBY * (1.0 + np.abs(problem.answer))
+    bounds = list(zip(problem.answer - room, problem.answer + room, strict=True))
+    constraints = {"type": "ineq", "fun": lambda w: allowed - problem.excess(w)}
+    found = minimize(
+        problem.objective,
+        problem.answer,
+        method="SLSQP",
+        bounds=bounds,
+        constraints=[constraints] if len(at) else [],
+        options={"maxiter": 60, "ftol": 1e-10},
+    )
+    before, after = problem.objective(problem.answer), problem.objective(found.x)
+    feasible = problem.excess(found.x).max(initial=0.0) <= allowed + 1e-8
+    if feasible and before - after > 0.01 * abs(before) + 2e-5:
+        text = f"objective {before:.6g}, a feasible model nearby has {after:.6g}"
+        yield Failure("false certificate", text)
+
+
+def check_infeasible(case: Case, outcome: Outcome) -> Iterator[Failure]:
+    """A problem that is called infeasible has no feasible model near zero or near the answer."""
+    if "infeasible" not in outcome.status or not suits(outcome):
+        return
+    problem = local(outcome)
+    for start in (np.zeros_like(problem.answer), problem.answer):
+        level = float(problem.excess(start).max(initial=0.0))
+        constraint = {"type": "ineq", "fun": lambda v: v[-1] - problem.excess(v[:-1])}
+        found = minimize(
+            lambda v: v[-1],
+            np.append(start, level),
+            method="SLSQP",
+            constraints=[constraint],
+            options={"maxiter": 100, "ftol": 1e-9},
+        )
+        least = float(problem.excess(found.x[:-1]).max(initial=0.0))
+        if least <= 0.5 * outcome.tol:
+            text = f"violation {outcome.result.violation:.3g}, a model nearby has {least:.3g}"
+            yield Failure("misleading status", text)
+            return

@@ -1,0 +1,239 @@
+"""One fit as a user would make it, with everything that it showed: warnings, errors, seconds."""
+
+from __future__ import annotations
+
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+import fairconstrained
+from benchmarks.fuzz.bounds import all_measured
+from benchmarks.fuzz.data import Array, Data, DataSpec, make
+from benchmarks.fuzz.formulas import mean_loss, penalty
+from benchmarks.fuzz.measures import Measured, NotMeasured, Rows
+from benchmarks.fuzz.settings import Chosen, as_objects, draw
+
+CPU_SECONDS = 60.0
+
+
+class OverBudget(BaseException):
+    """A fit took more than its CPU seconds. Not an Exception, so that nothing catches it."""
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise `OverBudget` once the body has used so many CPU seconds (on the main thread)."""
+
+    def over(number: int, frame: Any) -> None:
+        raise OverBudget(f"more than {seconds:g} CPU seconds")
+
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One case of a run: an estimator, its settings and its data, all from two numbers."""
+
+    seed: int
+    index: int
+    chosen: Chosen
+
+    @classmethod
+    def of(cls, seed: int, index: int) -> Case:
+        """Return the case with a seed and an index."""
+        return cls(seed, index, draw(np.random.default_rng([seed, index])))
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """The source of randomness of the checks."""
+        return np.random.default_rng([self.seed, self.index, 1])
+
+    @property
+    def solver(self) -> str:
+        """The solver's name."""
+        return str(self.chosen.settings.get("solver", "auto"))
+
+    @property
+    def constraint(self) -> str:
+        """The constraint's class, or several joined by a plus."""
+        found = as_objects(self.chosen.settings.get("constraint"))
+        if self.chosen.estimator == "NeymanPearsonClassifier":
+            return "(class losses)"
+        return "+".join(type(one).__name__ for one in found)
+
+    def with_settings(self, **settings: Any) -> Case:
+        """Return the same case with some settings replaced."""
+        both = {**self.chosen.settings, **settings}
+        return replace(self, chosen=replace(self.chosen, settings=both))
+
+    def snippet(self) -> str:
+        """Return code that fits the case."""
+        made, name = self.chosen, self.chosen.estimator
+        settings = ", ".join(f"{key}={value!r}" for key, value in made.settings.items())
+        call = f"fit_path(data, {settings})" if name == "fairness_path" else f"{name}({settings})"
+        lines = [
+            f"# python -m benchmarks fuzz --reproduce {self.seed}:{self.index}",
+            f"data = make({made.data!r})",
+            call if name == "fairness_path" else f"fit({call}, data)",
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a fit showed.
+
+    `error` is None for a fit that returned; `caught` are its warnings; `scores` are those of
+    `decision_function` on the training rows.
+    """
+
+    estimator: Any
+    data: Data
+    settings: dict[str, Any] = field(default_factory=dict)
+    error: BaseException | None = None
+    trace: str = ""
+    caught: tuple[warnings.WarningMessage, ...] = ()
+    seconds: float = 0.0
+    scores: Any = None
+    probabilities: Any = None
+
+    def warned_of(self, *names: str) -> bool:
+        """Return whether there was a warning of one of the classes, given by name."""
+        return any(one.category.__name__ in names for one in self.caught)
+
+    @property
+    def result(self) -> Any:
+        """The estimator's result."""
+        return self.estimator.result_
+
+    @property
+    def status(self) -> str:
+        """How the solver ended."""
+        return str(self.result.status.value)
+
+    @property
+    def constraints(self) -> list[Any]:
+        """The constraints as objects."""
+        return as_objects(self.estimator.constraint)
+
+    @property
+    def tol(self) -> float:
+        """The tolerance on the violation."""
+        return float(self.estimator.tol)
+
+
+def arguments(data: Data) -> dict[str, Any]:
+    """Return the arguments of fit beside X and y."""
+    given = {"sample_weight": data.weight}
+    if data.groups is not None and data.spec.n_classes == 2:
+        given["sensitive_features"] = data.groups
+    return given
+
+
+def fit(estimator: Any, data: Data) -> Any:
+    """Fit an estimator to a data set."""
+    given = arguments(data)
+    if isinstance(estimator, fairconstrained.NeymanPearsonClassifier):
+        given.pop("sensitive_features", None)
+    return estimator.fit(data.X, data.y, **given)
+
+
+def fit_path(data: Data, **settings: Any) -> Any:
+    """Follow a path on a data set."""
+    estimator = fairconstrained.FairLogisticClassifier(**settings)
+    return fairconstrained.fairness_path(estimator, data.X, data.y, n_kappas=6, **arguments(data))
+
+
+def _made(case: Case, data: Data) -> Any:
+    """Return the estimator of a case."""
+    settings = dict(case.chosen.settings)
+    if data.sensitive_columns is not None:
+        settings["sensitive_columns"] = data.sensitive_columns
+    return getattr(fairconstrained, case.chosen.estimator)(**settings)
+
+
+def run(case: Case, data: Data | None = None, *, times: int = 1) -> Outcome:
+    """Fit a case, `times` times in a row, and return what the last fit showed."""
+    data = make(case.chosen.data) if data is None else data
+    settings = case.chosen.settings
+    start = time.process_time()
+    estimator, error, trace, scores, probabilities = None, None, "", None, None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            with limited(CPU_SECONDS + 30.0):
+                if case.chosen.estimator == "fairness_path":
+                    estimator = fit_path(data, **settings)
+                else:
+                    estimator = _made(case, data)
+                    for _ in range(times):
+                        caught.clear()
+                        fit(estimator, data)
+                    scores = estimator.decision_function(data.X)
+                    if hasattr(estimator, "predict_proba"):
+                        probabilities = estimator.predict_proba(data.X)
+        except (Exception, OverBudget) as raised:
+            error, trace = raised, traceback.format_exc()
+    seconds = time.process_time() - start
+    return Outcome(
+        estimator, data, settings, error, trace, tuple(caught), seconds, scores, probabilities
+    )
+
+
+def rows_of(outcome: Outcome) -> tuple[Rows, Array]:
+    """Return the rows of positive weight as the constraints see them, and where they are."""
+    data, estimator = outcome.data, outcome.estimator
+    counted = np.flatnonzero(data.weights)
+    held = getattr(estimator, "holdout_indices_", None)
+    if held is not None:
+        counted = np.setdiff1d(counted, held)
+    codes = data.codes[counted]
+    if estimator.groups_missing == "own_group":
+        codes = np.where(codes < 0, codes.max(axis=0) + 1, codes)
+    kappa = estimator.kappa if estimator.goal == "accuracy" else 0.0
+    rows = Rows(
+        np.where(data.positions[counted] == 1, 1, -1),
+        data.weights[counted],
+        codes,
+        estimator.combine,
+        kappa,
+        estimator.surrogate,
+        estimator.loss,
+    )
+    return rows, counted
+
+
+def measure(
+    outcome: Outcome, scores: Array | None = None, *, decisions: bool = False
+) -> Measured | None:
+    """Return the violation and the gap by the independent formulas, None without a formula."""
+    rows, counted = rows_of(outcome)
+    scores = outcome.scores if scores is None else scores
+    try:
+        return all_measured(outcome.constraints, rows, scores[counted], decisions=decisions)
+    except NotMeasured:
+        return None
+
+
+def objective(outcome: Outcome) -> float:
+    """Return the mean loss plus the penalty by the independent formulas."""
+    rows, counted = rows_of(outcome)
+    estimator = outcome.estimator
+    loss = mean_loss(estimator.loss, outcome.scores[counted], rows.y, rows.weight)
+    return loss + penalty(estimator.alpha, estimator.coef_ * estimator.feature_scale_)
+
+
+__all__ = ["Case", "DataSpec", "Outcome", "fit", "fit_path", "limited", "make", "measure", "run"]

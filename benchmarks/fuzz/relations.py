@@ -1,0 +1,182 @@
+"""Fits that must agree with the first one: the same data in other units, order, names or form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmarks.fuzz.checks import Failure, rounding
+from benchmarks.fuzz.data import CONTAINERS, Array, Data, dress
+from benchmarks.fuzz.fitting import Case, Outcome, run
+
+_STOCHASTIC = ("ssg-stochastic", "3s-econ-stochastic", "plada-stochastic", "idca-stochastic")
+_SEEDED = (*_STOCHASTIC, "yu-neely-wei", "multiplier-model")
+_OTHERS = ("ipc", "augmented-lagrangian", "smoothing", "exact-penalty")
+Change = Callable[[Case, Data, np.random.Generator], tuple[Case, Data, Array]]
+
+
+def _rows(data: Data) -> Array:
+    return np.arange(len(data.positions))
+
+
+def _again(case: Case, data: Data, rng: np.random.Generator) -> tuple[Case, Data, Array]:
+    return case, data, _rows(data)
+
+
+def _units(case: Case, data: Data, rng: np.random.Generator) -> tuple[Case, Data, Array]:
+    factors = 2.0 ** rng.integers(-6, 7, data.dense.shape[1])
+    return case, _dressed(data, dense=data.dense * factors), _rows(data)
+
+
+def _order(case: Case, data: Data, rng: np.random.Generator) -> tuple[Case, Data, Array]:
+    order = rng.permutation(len(data.positions))
+    return case, _taken(data, order), order
+
+
+def _copies(case: Case, data: Data, rng: np.random.Generator) -> tuple[Case, Data, Array]:
+    rows = np.repeat(_rows(data), data.weights.astype(int))
+    return case, replace(_taken(data, rows, weighted=False), weight=None), rows
+
+
+def _group_names(case: Case, data: Data, rng: np.random.Generator) -> tuple[Case, Data, Array]:
+    kind = {"strings": "integers", "categories": "integers"}.get(data.spec.group_kind, "strings")
+    return case, _dressed(data, group_kind=kind), _rows(data)
+
+
+def _class_names(case: Case, data: Data, rng: np.random.Generator) -> tuple[Case, Data, Array]:
+    labels = "objects" if data.spec.labels != "objects" else "integers"
+    return case, _dressed(data, labels=labels), _rows(data)
+
+
+def _container(case: Case, data: Data, rng: np.random.Generator) -> tuple[Case, Data, Array]:
+    others = [name for name in CONTAINERS if name not in ("float32", data.spec.container)]
+    return case, _dressed(data, container=str(rng.choice(others))), _rows(data)
+
+
+def _weight_units(case: Case, data: Data, rng: np.random.Generator) -> tuple[Case, Data, Array]:
+    weight = data.weights * 2.0 ** int(rng.integers(-8, 9))
+    return case, dress(data.spec, data.dense, data.positions, data.codes, weight), _rows(data)
+
+
+def _other_solver(case: Case, data: Data, rng: np.random.Generator) -> tuple[Case, Data, Array]:
+    names = [name for name in _OTHERS if name != case.solver]
+    solver = str(rng.choice(names)) if case.solver == "auto" else "auto"
+    return case.with_settings(solver=solver, max_iter=None), data, _rows(data)
+
+
+def _dressed(data: Data, dense: Array | None = None, **changes: object) -> Data:
+    """Return the same rows in another form."""
+    spec = replace(data.spec, **changes)  # type: ignore[arg-type]
+    dense = data.dense if dense is None else dense
+    weight = None if data.weight is None else data.weights
+    return dress(spec, dense, data.positions, data.codes, weight)
+
+
+def _taken(data: Data, rows: Array, *, weighted: bool = True) -> Data:
+    """Return some rows of a data set."""
+    weight = data.weights[rows] if weighted and data.weight is not None else None
+    spec = replace(data.spec, n_rows=len(rows))
+    return dress(spec, data.dense[rows], data.positions[rows], data.codes[rows], weight)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A change of a case that must not matter.
+
+    `exact` demands the same scores up to rounding whatever the status; otherwise the objectives
+    must agree where both fits converged. `kind` is the class of failure.
+    """
+
+    kind: str
+    change: Change
+    exact: bool
+    suits: Callable[[Case, Outcome], bool] = lambda case, outcome: True
+
+
+def _free(case: Case, outcome: Outcome) -> bool:
+    settings = case.chosen.settings
+    return settings.get("domain") is None and settings.get("radius") is None
+
+
+def _reproducible(case: Case, outcome: Outcome) -> bool:
+    settings = case.chosen.settings
+    seeded = "random_state" in settings
+    return seeded or (case.solver not in _SEEDED and settings.get("confidence") is None)
+
+
+def _whole_weights(case: Case, outcome: Outcome) -> bool:
+    return outcome.data.spec.weights == "integers" and outcome.data.sensitive_columns is None
+
+
+def _plain_groups(case: Case, outcome: Outcome) -> bool:
+    kinds = [getattr(one, "membership", "crossed") for one in outcome.constraints]
+    named = outcome.data.groups is not None and set(kinds) <= {"crossed"}
+    return named and _reproducible(case, outcome)
+
+
+def _dressable(case: Case, outcome: Outcome) -> bool:
+    return outcome.data.sensitive_columns is None and not outcome.data.spec.missing
+
+
+def _comparable(case: Case, outcome: Outcome) -> bool:
+    return case.chosen.settings.get("enforce") != "decision"
+
+
+_Suits = Callable[[Case, Outcome], bool]
+
+
+def _both(*suits: _Suits) -> _Suits:
+    return lambda case, outcome: all(one(case, outcome) for one in suits)
+
+
+RELATIONS: dict[str, Relation] = {
+    "again": Relation("not deterministic", _again, True, _reproducible),
+    "units": Relation("changed by units", _units, True, _both(_free, _reproducible)),
+    "order": Relation("changed by row order", _order, False, _reproducible),
+    "groups": Relation("changed by names", _group_names, True, _both(_plain_groups, _dressable)),
+    "classes": Relation("changed by names", _class_names, True, _reproducible),
+    "copies": Relation("changed by copies for weights", _copies, False, _whole_weights),
+    "weights": Relation("changed by units of weights", _weight_units, False, _reproducible),
+    "container": Relation("changed by container", _container, False, _dressable),
+    "solver": Relation("worse than another solver", _other_solver, False, _comparable),
+}  # fmt: skip
+
+
+def check_relation(
+    name: str, case: Case, outcome: Outcome, rng: np.random.Generator
+) -> Iterator[Failure]:
+    """Fit a changed case and compare."""
+    relation = RELATIONS[name]
+    changed, data, rows = relation.change(case, outcome.data, rng)
+    other = run(changed, data)
+    if other.error is not None:
+        if type(other.error).__name__ != "IncompatibleSolverError":
+            yield Failure(relation.kind, f"the changed fit fails: {other.error!r} {other.trace}")
+        return
+    if relation.exact:
+        yield from _same_scores(relation, outcome, other, rows)
+    else:
+        yield from same_objective(relation.kind, outcome, other)
+
+
+def _same_scores(
+    relation: Relation, outcome: Outcome, other: Outcome, rows: Array
+) -> Iterator[Failure]:
+    before, after = outcome.scores[rows], other.scores
+    near = rounding(outcome) * (1.0 + np.abs(before).max())
+    off = float(np.max(np.abs(before - after)))
+    if off > near:
+        text = f"scores differ by {off:.3g}, objectives {outcome.estimator.objective_:.6g} and "
+        yield Failure(relation.kind, f"{text}{other.estimator.objective_:.6g}")
+
+
+def same_objective(kind: str, outcome: Outcome, other: Outcome) -> Iterator[Failure]:
+    """Two fits that both converged have nearly the same objective."""
+    if outcome.status != "converged" or other.status != "converged":
+        return
+    mine, its = outcome.result.objective, other.result.objective
+    if abs(mine - its) > 0.02 * min(abs(mine), abs(its)) + 2e-4 + rounding(outcome):
+        text = f"objective {mine:.6g} ({outcome.result.solver}), {its:.6g}"
+        yield Failure(kind, f"{text} ({other.result.solver})")

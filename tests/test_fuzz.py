@@ -1,0 +1,254 @@
+"""The fuzzer's checks find defects that are planted, and nothing in a fit that is right."""
+
+import copy
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.fuzz import checks, classes, descent, relations
+from benchmarks.fuzz.data import DataSpec, make
+from benchmarks.fuzz.fitting import Case, OverBudget, limited, measure, run
+from benchmarks.fuzz.oracle import examine, failures_of
+from benchmarks.fuzz.report import Tally, describe
+from benchmarks.fuzz.runner import verdicts
+from benchmarks.fuzz.settings import Chosen
+from fairconstrained.constraints import CONSTRAINTS, ROCParity
+from fairconstrained.solvers import Status
+
+ROOT = Path(__file__).resolve().parents[1]
+SPEC = DataSpec(seed=1, n_rows=120, n_features=3, signal=4.0, weights="uniform")
+OWN_GRID = {"roc_parity": ROCParity(thresholds=[-1.0, 0.0, 1.0])}
+RANGES = {name: CONSTRAINTS[name](ranks=(0.2, 0.7)) for name in ("partial_dp", "weak_partial_dp")}
+BOUNDS = {"bounded_group_loss": CONSTRAINTS["bounded_group_loss"](0.69)}
+
+
+def case_of(estimator="FairLogisticClassifier", spec=SPEC, **settings):
+    settings = {"constraint": "demographic_parity", "alpha": 1e-2, **settings}
+    if estimator == "NeymanPearsonClassifier":
+        del settings["constraint"]
+    return Case(0, 0, Chosen(estimator, settings, spec))
+
+
+def kinds(found):
+    return {one.kind for one in found}
+
+
+def tampered(outcome, **attributes):
+    """Return the outcome of an estimator with other attributes; of `result_` where it has them."""
+    estimator = copy.copy(outcome.estimator)
+    own = {k: v for k, v in attributes.items() if hasattr(estimator.result_, k)}
+    estimator.result_ = replace(estimator.result_, **own)
+    for name in attributes.keys() - own.keys():
+        setattr(estimator, name, attributes[name])
+    return replace(outcome, estimator=estimator)
+
+
+@pytest.fixture(scope="module")
+def fair():
+    return run(case_of())
+
+
+@pytest.fixture(scope="module")
+def unfair():
+    """What looks like a fit with kappa 0.05, and is one without a bound."""
+    outcome = run(case_of(kappa=1.0))
+    return tampered(outcome, kappa=0.05)
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_figures_of_every_constraint_agree_with_the_formulas(name):
+    given = {**OWN_GRID, **RANGES, **BOUNDS}.get(name, name)
+    case = case_of(constraint=given, kappa=0.1)
+    outcome = run(case)
+    assert measure(outcome) is not None and measure(outcome, decisions=True) is not None
+    assert not list(checks.check_figures(case, outcome))
+
+
+def test_a_fit_that_is_right_has_no_failures(fair):
+    assert not list(failures_of(case_of(), fair))
+
+
+def test_a_silent_violation_is_found(unfair):
+    assert kinds(checks.check_violation(case_of(), unfair)) == {"silent violation"}
+
+
+def test_a_silent_violation_of_decisions_is_found(unfair):
+    outcome = tampered(unfair, enforce="decision")
+    found = checks.check_violation(case_of(), outcome)
+    assert kinds(found) == {"silent violation of decisions"}
+
+
+def test_a_violation_with_its_warning_is_none(unfair):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        from fairconstrained import InfeasibleConstraintWarning
+
+        warnings.warn("infeasible", InfeasibleConstraintWarning, stacklevel=1)
+    assert not list(checks.check_violation(case_of(), replace(unfair, caught=tuple(caught))))
+
+
+@pytest.mark.parametrize("attribute", ["coef_", "objective_", "multipliers_"])
+def test_nan_is_found(fair, attribute):
+    outcome = tampered(fair, **{attribute: np.nan * getattr(fair.estimator, attribute)})
+    assert kinds(checks.check_finite(case_of(), outcome)) == {"not finite"}
+
+
+def test_probabilities_that_are_nan_are_found(fair):
+    outcome = replace(fair, probabilities=np.full_like(fair.probabilities, np.nan))
+    assert kinds(checks.check_finite(case_of(), outcome)) == {"not finite"}
+
+
+def test_a_false_certificate_is_found():
+    case = case_of(kappa=1.0)
+    outcome = run(case)
+    assert not list(descent.check_certificate(case, outcome))
+    half = tampered(outcome, coef_=0.5 * outcome.estimator.coef_)
+    assert kinds(descent.check_certificate(case, half)) == {"false certificate"}
+
+
+def test_a_feasible_problem_that_is_called_infeasible_is_found(unfair):
+    outcome = tampered(unfair, status=Status.INFEASIBLE, violation=0.1)
+    assert kinds(descent.check_infeasible(case_of(), outcome)) == {"misleading status"}
+    assert kinds(checks.check_constant(case_of(), outcome)) == {"misleading status"}
+
+
+def test_a_model_that_is_worse_than_a_constant_is_found(fair):
+    outcome = tampered(fair, objective_=2.0)
+    assert kinds(checks.check_constant(case_of(), outcome)) == {"worse than a constant"}
+
+
+@pytest.mark.parametrize("attribute", ["objective_", "violation_", "gap_", "decision_gap_"])
+def test_a_wrong_figure_is_found(fair, attribute):
+    outcome = tampered(fair, **{attribute: getattr(fair.estimator, attribute) + 0.01})
+    assert kinds(checks.check_figures(case_of(), outcome)) == {"wrong figure"}
+
+
+def test_scores_that_are_not_those_of_the_coefficients_are_found(fair):
+    outcome = replace(fair, scores=fair.scores + 1e-6)
+    assert kinds(checks.check_scores(case_of(), outcome)) == {"wrong figure"}
+
+
+def test_warnings_of_others_are_found(fair):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn("overflow", RuntimeWarning, stacklevel=1)
+    outcome = replace(fair, caught=tuple(caught))
+    assert kinds(checks.check_warnings(case_of(), outcome)) == {"foreign warning"}
+
+
+@pytest.mark.parametrize(
+    "error, kind",
+    [
+        (AssertionError(), "crash"),
+        (ValueError("no"), "error for valid input"),
+        (OverBudget("61"), "over budget"),
+    ],
+)
+def test_errors_are_found(fair, error, kind):
+    outcome = replace(fair, error=error, trace='  File "x.py", line 1, in f\n    raise')
+    assert kinds(checks.check_returns(case_of(), outcome)) == {kind}
+
+
+def test_many_data_passes_are_found(fair):
+    outcome = tampered(fair, data_passes=1e6)
+    assert kinds(checks.check_returns(case_of(), outcome)) == {"over budget"}
+
+
+def test_cpu_seconds_are_limited():
+    def forever():
+        while True:
+            pass
+
+    with pytest.raises(OverBudget), limited(0.05):
+        forever()
+
+
+@pytest.mark.parametrize("name", ["again", "units", "groups", "classes"])
+def test_scores_that_change_are_found(fair, monkeypatch, name):
+    rng = np.random.default_rng(0)
+    case = case_of()
+    assert not list(relations.check_relation(name, case, fair, rng))
+    monkeypatch.setattr(relations, "run", lambda *_: replace(fair, scores=fair.scores + 1e-3))
+    found = relations.check_relation(name, case, fair, rng)
+    assert kinds(found) == {relations.RELATIONS[name].kind}
+
+
+@pytest.mark.parametrize("name", ["order", "weights", "container", "solver"])
+def test_objectives_that_change_are_found(fair, monkeypatch, name):
+    rng = np.random.default_rng(0)
+    case = case_of()
+    assert not list(relations.check_relation(name, case, fair, rng))
+    other = tampered(fair, objective=1.1 * fair.result.objective)
+    monkeypatch.setattr(relations, "run", lambda *_: other)
+    found = relations.check_relation(name, case, fair, rng)
+    assert kinds(found) == {relations.RELATIONS[name].kind}
+
+
+def test_copies_and_weights_agree():
+    case = case_of(spec=replace(SPEC, weights="integers"))
+    outcome = run(case)
+    changed, data, rows = relations.RELATIONS["copies"].change(case, outcome.data, None)
+    assert changed is case and data.weight is None
+    assert len(rows) == len(data.positions) == int(outcome.data.weights.sum())
+    assert not list(relations.check_relation("copies", case, outcome, None))
+
+
+def test_bounds_on_classes_are_checked():
+    case = case_of("NeymanPearsonClassifier", replace(SPEC, n_classes=3))
+    outcome = run(case)
+    assert not list(classes.check_neyman_pearson(case, outcome))
+    tight = np.where(np.isinf(outcome.estimator.kappa_), np.inf, 1e-3)
+    found = classes.check_neyman_pearson(case, tampered(outcome, kappa_=tight))
+    assert kinds(found) == {"silent violation"}
+    found = classes.check_neyman_pearson(case, tampered(outcome, objective_=9.0))
+    assert kinds(found) == {"worse than a constant"}
+
+
+def test_paths_are_checked():
+    case = case_of("fairness_path")
+    outcome = run(case)
+    assert not list(classes.check_path(case, outcome))
+    models = [
+        copy.copy(one).set_params(kappa=one.kappa / 2.0) for one in outcome.estimator.estimators
+    ]
+    path = replace(outcome.estimator, estimators=models)
+    found = classes.check_path(case, replace(outcome, estimator=path))
+    assert "silent violation" in kinds(found)
+
+
+def test_cases_are_the_same_for_the_same_seed():
+    for index in range(50):
+        one, other = Case.of(7, index), Case.of(7, index)
+        assert one.snippet() == other.snippet()
+        first, second = make(one.chosen.data), make(other.chosen.data)
+        np.testing.assert_array_equal(first.dense, second.dense)
+        np.testing.assert_array_equal(first.positions, second.positions)
+
+
+def test_a_worker_that_hangs_is_counted_and_replaced():
+    found = list(verdicts(0, 60.0, count=2, wall=0.0))
+    assert [one.index for one in found] == [0, 1]
+    assert all(kinds(one.failures) == {"hang"} for one in found)
+
+
+def test_the_table_counts_failures_by_class():
+    case = case_of()
+    right = examine(case)
+    wrong = replace(right, failures=(checks.Failure("crash", "it broke"),))
+    tally = Tally()
+    for one in (right, wrong):
+        tally.add(one)
+    assert not right.failures and tally.failed == [wrong]
+    assert tally.by_class() == {"crash": 1}
+    assert "DemographicParity" in tally.table() and "it broke" in describe(wrong)
+
+
+def test_the_command_reproduces_a_case():
+    command = [sys.executable, "-m", "benchmarks", "fuzz", "--reproduce", "0:4"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "--reproduce 0:4" in done.stdout and done.returncode in (0, 1), done.stderr
