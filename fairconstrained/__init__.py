@@ -19,12 +19,14 @@ from fairconstrained.exceptions import (
     ConvergenceWarning,
     IncompatibleSolverError,
     InfeasibleConstraintWarning,
+    InputWarning,
     VacuousConstraintWarning,
 )
 from fairconstrained.model_selection.cv import FairLogisticClassifierCV
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
-from fairconstrained.model_selection.scorers import best_score_within, make_fairness_scorer
+from fairconstrained.model_selection.refit import best_score_within
+from fairconstrained.model_selection.scorers import make_fairness_scorer
 from fairconstrained.reporting.report import FairnessReport, fairness_report
 
 __version__ = "0.1.0"
@@ -45,6 +47,7 @@ __all__ = [
     "FairnessReport",
     "IncompatibleSolverError",
     "InfeasibleConstraintWarning",
+    "InputWarning",
     "MinorityRate",
     "NeymanPearsonClassifier",
     "PredictiveEquality",

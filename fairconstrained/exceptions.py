@@ -9,12 +9,17 @@ __all__ = [
     "ConvergenceWarning",
     "IncompatibleSolverError",
     "InfeasibleConstraintWarning",
+    "InputWarning",
     "VacuousConstraintWarning",
 ]
 
 
 class ConstantDecisionWarning(UserWarning):
     """No model better than one that decides the same of everybody meets a bound on decisions."""
+
+
+class InputWarning(UserWarning):
+    """An argument is accepted, but is probably not what was meant."""
 
 
 class VacuousConstraintWarning(UserWarning):

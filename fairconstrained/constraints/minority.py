@@ -103,7 +103,9 @@ class MinorityRate(Constraint):
                 raise ValueError("MinorityRate: reference_groups are given without reference.")
             return super().build(model, data, unconstrained)
         try:
-            X, groups = data.others(self.reference, self.reference_groups, "reference_groups")
+            X, groups = data.others(
+                self.reference, self.reference_groups, "reference_groups", "reference"
+            )
         except ValueError as error:
             raise ValueError(f"MinorityRate: the reference rows do not fit: {error}") from error
         if groups is None:

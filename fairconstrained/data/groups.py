@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from numbers import Number
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from pandas.api.types import infer_dtype
 
+from fairconstrained.data.inputs import check_held
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, MatrixLike
 
 MISSING = "missing"
 GROUPS_MISSING = {
@@ -161,6 +163,14 @@ def _title(column: pd.Series, position: int) -> str:
 
 def _columns(values: Any, name: str) -> list[pd.Series]:
     """Return the columns of an array, Series or frame (pandas, polars or nested lists)."""
+    if isinstance(values, str | bytes):
+        raise ValueError(
+            f"{name} must hold one group per row of X; got the string {values!r}. Pass the column "
+            f"itself (`X[{values!r}]`), or name columns of X in the estimator's sensitive_columns."
+        )
+    check_held(name, values)
+    if values is None:
+        raise ValueError(f"{name} must hold one group per row of X; got None.")
     if hasattr(values, "toarray"):
         values = values.toarray()
     if isinstance(values, pd.Series):
@@ -214,6 +224,13 @@ def _encode_column(column: pd.Series, name: str, missing: str) -> tuple[Array, A
 
 def _encode_known(column: pd.Series, name: str) -> tuple[Array, Array]:
     """Return codes and sorted names of a column without missing values."""
+    kinds = _kinds(column)
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{name} has values of several types in one column ({', '.join(sorted(kinds))}): the "
+            "same group may be written in two ways. Convert them to one type, for instance with "
+            "`astype(str)`."
+        )
     try:
         codes, levels = pd.factorize(column.to_numpy())
     except TypeError as error:
@@ -229,15 +246,25 @@ def _encode_known(column: pd.Series, name: str) -> tuple[Array, Array]:
     return rank[codes], np.asarray(levels)[order]
 
 
+def _kinds(column: pd.Series) -> set[str]:
+    """Return what kinds of values a column without missing values has: numbers, bools, ..."""
+    if column.dtype != object or infer_dtype(column) not in ("mixed", "mixed-integer"):
+        return set()
+    named = ((bool | np.bool_, "bools"), (Number, "numbers"), (str, "strings"))
+    types = set(map(type, column))
+    return {next((what for k, what in named if issubclass(t, k)), t.__name__) for t in types}
+
+
 def check_groups(
-    values: ArrayLike | Groups,
+    values: MatrixLike | Groups,
     n_rows: int,
     *,
     name: str = "sensitive_features",
+    rows: str = "X",
     combine: str = "intersection",
     missing: str = "raise",
 ) -> Groups:
-    """Return the groups of `n_rows` rows.
+    """Return the groups of `n_rows` rows, which messages call `rows`.
 
     Raises
     ------
@@ -254,7 +281,7 @@ def check_groups(
         )
     if len(groups.codes) != n_rows:
         raise ValueError(
-            f"{name} has {len(groups.codes)} rows, X has {n_rows}: give one group per row of X, in "
-            "the same order."
+            f"{name} has {len(groups.codes)} rows, {rows} has {n_rows}: give one group per row of "
+            f"{rows}, in the same order."
         )
     return groups

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _safe_indexing, check_array, column_or_1d
+from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
+from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.inputs import (
+    check_features,
+    check_held,
+    check_labels,
+    check_squares,
+    check_weight,
+    explain_text,
+)
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
+Columns = str | int | Sequence[str | int] | Callable[[Any], Any] | None
 NUMERIC = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
@@ -31,7 +42,7 @@ class SensitiveColumns:
         Whether these columns are features as well.
     """
 
-    columns: Any
+    columns: Columns
     use_sensitive: bool
 
     def positions(self, estimator: Any) -> list[int]:
@@ -49,9 +60,9 @@ class SensitiveColumns:
 
     def _wanted(self) -> list[Any]:
         """Return the names and positions as a list."""
-        one = isinstance(self.columns, str | Real)
+        columns: Any = self.columns
         try:
-            wanted = [self.columns] if one else list(self.columns)
+            wanted = [columns] if isinstance(columns, str | Real) else list(columns)
         except TypeError:
             wanted = [self.columns]
         for column in wanted:
@@ -64,6 +75,7 @@ class SensitiveColumns:
 
     def table(self, estimator: Any, X: Any) -> Any:
         """Return X as something that has columns: a frame as it is, else an ndarray or CSR."""
+        check_held("X", X)
         if self.columns is None or hasattr(X, "columns"):
             return X
         return check_array(
@@ -89,7 +101,7 @@ class SensitiveColumns:
         n_features_in_ and feature_names_in_ are set, else X is compared with them.
         """
         if self.columns is None or callable(self.columns) or self.use_sensitive:
-            return validate_data(estimator, X, reset=reset, **NUMERIC)
+            return numeric(X, partial(validate_data, estimator, reset=reset, **NUMERIC))
         X = self.table(estimator, X)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         kept = self.kept(estimator)
@@ -98,7 +110,34 @@ class SensitiveColumns:
                 f"sensitive_columns={self.columns!r} are all the columns of X, and with "
                 "use_sensitive=False the model may not see them: no features are left."
             )
-        return check_array(_safe_indexing(X, kept, axis=1), estimator=estimator, **NUMERIC)
+        seen = _safe_indexing(X, kept, axis=1)
+        return numeric(seen, partial(check_array, estimator=estimator, input_name="X", **NUMERIC))
+
+
+def numeric(X: Any, convert: Callable[[Any], Any]) -> Any:
+    """Return features as a float ndarray or CSR.
+
+    Parameters
+    ----------
+    X : array-like, DataFrame or sparse matrix
+        The features as they were passed.
+    convert : callable
+        scikit-learn's conversion and checks.
+
+    Raises
+    ------
+    ValueError
+        The message names the columns that are not numbers.
+    """
+    check_held("X", X)
+    check_features(X)
+    try:
+        return convert(X)
+    except (ValueError, TypeError) as error:
+        explained = explain_text(X, error)
+        if explained is error:
+            raise
+        raise explained from error
 
 
 def _position(column: Any, names: list[Any], n_features: int) -> int:
@@ -135,8 +174,9 @@ class Reader:
     expand: Callable[[Any, Any], Any] | None = None
     missing: str = "raise"
 
-    def read(self, X: Any, groups: Any, name: str) -> tuple[Any, Groups | None]:
+    def read(self, X: Any, groups: Any, name: str, rows: str) -> tuple[Any, Groups | None]:
         """Return what the model sees of X, and the groups; see :meth:`TrainingData.others`."""
+        check_same_rows(**{rows: X, name: groups})
         X = self.columns.table(self.estimator, X)
         features = self.columns.features(self.estimator, X, reset=False)
         values, source = groups, name
@@ -144,7 +184,7 @@ class Reader:
             values, source = self.columns.groups(self.estimator, X), "sensitive_columns"
         if values is not None:
             options = {"combine": self.combine, "missing": self.missing}
-            values = check_groups(values, features.shape[0], name=source, **options)
+            values = check_groups(values, features.shape[0], name=source, rows=rows, **options)
         return (features if self.expand is None else self.expand(features, X)), values
 
 
@@ -203,22 +243,25 @@ class TrainingData:
                 "Groups are given twice: by sensitive_features in fit and by sensitive_columns in "
                 "the constructor. Give one of them."
             )
+        check_same_rows(
+            X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
         X = columns.table(estimator, X)
         features = columns.features(estimator, X, reset=True)
         n_rows = features.shape[0]
-        y = column_or_1d(y, warn=True)
-        if len(y) != n_rows:
-            raise ValueError(f"y has {len(y)} rows, X has {n_rows}: give one label per row of X.")
+        labels = check_labels("y", y, n_rows)
         values, source = sensitive_features, "sensitive_features"
         if values is None:
             values, source = columns.groups(estimator, X), "sensitive_columns"
+            check_same_rows(X=X, sensitive_columns=values)
         groups = None
         if values is not None:
             groups = check_groups(values, n_rows, name=source, combine=combine, missing=missing)
-        classes, labels = _binary_labels(y)
-        weight = _check_sample_weight(
-            sample_weight, features, dtype=np.float64, ensure_non_negative=True
-        )
+        classes, labels = _binary_labels(labels)
+        weight = check_weight("sample_weight", sample_weight, n_rows)
+        names = getattr(estimator, "feature_names_in_", None)
+        seen = columns.kept(estimator)
+        check_squares(features, weight.sum(), seen if names is None else names[seen])
         counted = np.flatnonzero(weight)
         if len(counted) < len(weight):
             features, labels, weight = features[counted], labels[counted], weight[counted]
@@ -238,7 +281,7 @@ class TrainingData:
         reader = None if self.reader is None else replace(self.reader, expand=expand)
         return replace(self, X=X, reader=reader)
 
-    def others(self, X: Any, groups: Any, name: str) -> tuple[Any, Groups | None]:
+    def others(self, X: Any, groups: Any, name: str, rows: str = "X") -> tuple[Any, Groups | None]:
         """Return rows that are not the training rows as the model sees them, and their groups.
 
         Parameters
@@ -249,6 +292,8 @@ class TrainingData:
             Their groups; None takes them from the estimator's `sensitive_columns`, if it has any.
         name : str
             What the groups are called in messages.
+        rows : str, default="X"
+            What the rows are called in messages.
 
         Raises
         ------
@@ -257,7 +302,7 @@ class TrainingData:
         """
         if self.reader is None:
             raise ValueError("these training data were not made by an estimator's fit.")
-        return self.reader.read(X, groups, name)
+        return self.reader.read(X, groups, name, rows)
 
 
 def _binary_labels(y: Array) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.callback import CallbackSupportMixin
 
+from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.group_interactions import Layout
 from fairconstrained.estimators.callbacks import Progress
 from fairconstrained.exceptions import ConvergenceWarning, InfeasibleConstraintWarning
@@ -17,7 +18,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS, Result, Solver, automatic
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
 class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -26,6 +27,30 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
     Subclasses have the parameters `solver`, `max_iter`, `tol`, `warm_start`, `random_state` and
     `verbose`.
     """
+
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows, with the columns seen in `fit`.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            The weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+
+        Raises
+        ------
+        ValueError
+            If lengths differ, or pandas objects have the same row labels in another order.
+        """
+        check_same_rows(test=True, X=X, y=y, sample_weight=sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def _minimize(
         self,

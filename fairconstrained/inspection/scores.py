@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
+from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.validation import SensitiveColumns
+from fairconstrained.metrics.inputs import check_scores
 from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
@@ -70,18 +72,23 @@ class Scored:
         ValueError
             If lengths differ, or a score or a group is missing.
         """
-        scores = np.asarray(column_or_1d(scores), dtype=float)
+        check_same_rows(
+            test=True,
+            y_true=y_true,
+            y_pred=scores,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+        )
+        scores = check_scores("y_pred", scores)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"{int((~np.isfinite(scores)).sum())} of {len(scores)} scores are not finite: "
                 "every row needs a score."
             )
-        groups = check_groups(sensitive_features, len(scores))
-        labels = None if y_true is None else column_or_1d(y_true)
-        check_consistent_length(scores, labels)
-        weight = _check_sample_weight(
-            sample_weight, scores[:, None], dtype=float, ensure_non_negative=True
-        )
+        n_rows, rows = len(scores), "y_pred"
+        groups = check_groups(sensitive_features, n_rows, rows=rows)
+        labels = None if y_true is None else check_labels("y_true", y_true, n_rows, rows=rows)
+        weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
         if threshold is None:
             threshold = 0.5 if scores.min() >= 0.0 and scores.max() <= 1.0 else 0.0
         counted = np.flatnonzero(weight)
@@ -110,6 +117,9 @@ class Scored:
         NotFittedError
             If it is not fitted.
         """
+        check_same_rows(
+            test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
         estimator = best_estimator(estimator)
         check_two_classes(estimator)
         method = _method(estimator, response_method)

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_sample_weight
 
-from fairconstrained.data.groups import Groups
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.groups import check_groups
+from fairconstrained.data.inputs import check_weight
+from fairconstrained.metrics.inputs import check_predictions
 
 
 def class_error_rates(
@@ -46,16 +47,18 @@ def class_error_rates(
     >>> class_error_rates([0, 0, 1, 2], [0, 1, 1, 0]).to_dict()
     {0: 0.5, 1: 0.0, 2: 1.0}
     """
-    labels, predicted = column_or_1d(y_true), column_or_1d(y_pred)
-    check_consistent_length(labels, predicted)
-    weight = _check_sample_weight(
-        sample_weight, np.zeros((len(labels), 1)), dtype=np.float64, ensure_non_negative=True
+    check_same_rows(
+        test=True,
+        y_true=y_true,
+        y_pred=y_pred,
+        sensitive_features=sensitive_features,
+        sample_weight=sample_weight,
     )
+    labels, predicted = check_predictions(y_true, y_pred)
+    weight = check_weight("sample_weight", sample_weight, len(labels), rows="y_true")
     classes, codes = np.unique(labels, return_inverse=True)
-    groups = Groups.encode(
-        np.zeros(len(labels)) if sensitive_features is None else sensitive_features
-    )
-    check_consistent_length(labels, groups.codes)
+    members = np.zeros(len(labels)) if sensitive_features is None else sensitive_features
+    groups = check_groups(members, len(labels), rows="y_true")
     cell, n_cells = codes * len(groups) + groups.codes, len(classes) * len(groups)
     wrong = np.bincount(cell, weight * (labels != predicted), minlength=n_cells)
     total = np.bincount(cell, weight, minlength=n_cells)

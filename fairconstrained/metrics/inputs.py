@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
-from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils import column_or_1d
 
-from fairconstrained.data.groups import Groups
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.inputs import check_held, check_labels, check_weight
 from fairconstrained.terms._ranked_sums import Ranked
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+
+_TEXT = "UTO"  # kinds of dtypes that hold text
 
 METHODS: Mapping[str, Callable[[Array, Array], Array]] = {
     "between_groups": lambda groups, overall: groups.max(axis=0) - groups.min(axis=0),
@@ -20,7 +22,10 @@ METHODS: Mapping[str, Callable[[Array, Array], Array]] = {
 
 
 def checked(
-    y_true: Any, scores: Any, sensitive_features: Any, sample_weight: Any
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None,
 ) -> tuple[Array, Array, Groups, Array]:
     """Return checked labels, scores, groups and weights, without the rows of weight zero.
 
@@ -29,20 +34,60 @@ def checked(
     ValueError
         If lengths differ, a score or a group is missing, or no row has weight.
     """
-    labels = column_or_1d(y_true)
-    scores = np.asarray(column_or_1d(scores), dtype=float)
-    groups = Groups.encode(sensitive_features)
-    check_consistent_length(labels, scores, groups.codes)
-    if np.isnan(scores).any():
-        raise ValueError(
-            f"y_pred has {int(np.isnan(scores).sum())} missing values (nan): every row needs a "
-            "score."
-        )
-    weight = _check_sample_weight(
-        sample_weight, scores[:, None], dtype=np.float64, ensure_non_negative=True
+    check_same_rows(
+        test=True,
+        y_true=y_true,
+        y_pred=scores,
+        sensitive_features=sensitive_features,
+        sample_weight=sample_weight,
     )
+    scores = check_scores("y_pred", scores)
+    labels = check_labels("y_true", y_true, len(scores), rows="y_pred")
+    groups = check_groups(sensitive_features, len(scores), rows="y_pred")
+    weight = check_weight("sample_weight", sample_weight, len(scores), rows="y_pred")
     counted = np.flatnonzero(weight)
     return labels[counted], scores[counted], groups.take(counted), weight[counted]
+
+
+def check_predictions(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Array]:
+    """Return labels and predicted labels as arrays of shape (n_rows,).
+
+    Raises
+    ------
+    ValueError
+        If lengths or types differ, or a label is missing.
+    """
+    check_held("y_true", y_true)
+    n_rows = np.asarray(y_true).shape[0] if np.ndim(y_true) else 0
+    labels = check_labels("y_true", y_true, n_rows, rows="y_true")
+    predicted = check_labels("y_pred", y_pred, n_rows, rows="y_true")
+    if (labels.dtype.kind in _TEXT) != (predicted.dtype.kind in _TEXT):
+        raise ValueError(
+            f"y_true and y_pred have labels of different types ({labels.dtype} and "
+            f"{predicted.dtype}): no prediction could be right."
+        )
+    return labels, predicted
+
+
+def check_scores(name: str, scores: ArrayLike) -> Array:
+    """Return scores as floats of shape (n_rows,).
+
+    Raises
+    ------
+    ValueError
+        If they are not numbers, one per row; the message calls them `name`.
+    """
+    check_held(name, scores)
+    try:
+        values = np.asarray(column_or_1d(scores), dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold one number per row: {error}.") from error
+    missing = int(np.isnan(values).sum())
+    if missing:
+        raise ValueError(f"{name} has {missing} missing values (nan): every row needs a score.")
+    if not values.size:
+        raise ValueError(f"{name} has no rows.")
+    return values
 
 
 def cell_of(scores: Array, weight: Array, rows: Array) -> Ranked:

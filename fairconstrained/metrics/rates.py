@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_sample_weight
 
-from fairconstrained.data.groups import Groups
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.inputs import check_weight
+from fairconstrained.metrics.inputs import check_predictions
 from fairconstrained.metrics.intervals import clopper_pearson, largest_gap
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_confidence
@@ -107,12 +108,16 @@ class Decisions:
             If lengths differ, groups are missing, there are more than two classes, or it is not
             clear which is the positive one.
         """
-        labels, decisions = column_or_1d(y_true), column_or_1d(y_pred)
-        groups = Groups.encode(sensitive_features)
-        check_consistent_length(labels, decisions, groups.codes)
-        weight = _check_sample_weight(
-            sample_weight, np.zeros((len(labels), 1)), dtype=float, ensure_non_negative=True
+        check_same_rows(
+            test=True,
+            y_true=y_true,
+            y_pred=y_pred,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
         )
+        labels, decisions = check_predictions(y_true, y_pred)
+        groups = check_groups(sensitive_features, len(labels), rows="y_true")
+        weight = check_weight("sample_weight", sample_weight, len(labels), rows="y_true")
         positive = positive_class(np.concatenate([labels, decisions]), pos_label)
         counted = np.flatnonzero(weight)
         return cls(

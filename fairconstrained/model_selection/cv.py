@@ -15,11 +15,12 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
+from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection.path_fitting import follow
-from fairconstrained.model_selection.scorers import within
+from fairconstrained.model_selection.refit import within
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
@@ -197,6 +198,9 @@ combine, group_interactions, max_iter, tol, verbose
         ValueError
             If an argument is not valid.
         """
+        check_same_rows(
+            X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
         rule = self._rule()
         base, alphas = self._base(), self._alphas()
         rows = (X, y, sample_weight, sensitive_features)

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.fit import Prepared, threads_that_pay
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.exceptions import ConvergenceWarning
@@ -105,6 +106,7 @@ def fairness_path(
     >>> bool(path.estimator_at(-1).kappa == path.kappas[-1])
     True
     """
+    check_same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
     pipeline = None
     if isinstance(estimator, Pipeline):
         _check_followed(estimator[-1])

@@ -1,10 +1,11 @@
-"""Selection with scikit-learn's own tools: scorers of fairness, and a rule for refit."""
+"""Scorers of fairness for scikit-learn's searches and cross-validation."""
 
 from __future__ import annotations
 
 import inspect
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, wraps
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,8 +13,20 @@ import numpy as np
 from sklearn.metrics import make_scorer
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
-from fairconstrained.data.validation import SensitiveColumns
-from fairconstrained.utils.typing import Array
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
+
+# How names of metrics end, and whether a large value of such a metric is good.
+_ENDINGS = {
+    "_difference": False,
+    "_ratio": True,
+    "_error": False,
+    "_loss_group_max": False,
+    "_error_group_max": False,
+    "_score_group_min": True,
+}
+_LABELS = ("pos_label", "priority")  # options of metrics that name a class
 
 
 class FairnessScorer:
@@ -25,7 +38,7 @@ class FairnessScorer:
         ``metric(y_true, y_pred, *, sensitive_features=...)``.
     response_method : str or sequence of str, default="predict"
         What `y_pred` is.
-    greater_is_better : bool, default=False
+    greater_is_better : bool
         Whether a large value is good; if not, the score is its negative.
     sensitive_columns : list, str, int, callable or None, default=None
         Where the groups are in X.
@@ -39,9 +52,9 @@ class FairnessScorer:
         self,
         metric: Callable[..., float],
         *,
-        response_method: Any = "predict",
-        greater_is_better: bool = False,
-        sensitive_columns: Any = None,
+        greater_is_better: bool,
+        response_method: str | Sequence[str] = "predict",
+        sensitive_columns: Columns = None,
         requested: str = "sensitive_features",
         options: Mapping[str, Any] | None = None,
     ):
@@ -54,26 +67,51 @@ class FairnessScorer:
 
     def __call__(
         self,
-        estimator: Any,
-        X: Any,
-        y_true: Any,
+        estimator: Classifier,
+        X: MatrixLike,
+        y_true: ArrayLike,
         *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: MatrixLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         """Return the score of an estimator, its sign such that more is better.
+
+        The metric sees labels 0 and 1 where the estimator has two classes, whatever they are
+        called: 1 stands for the second of `classes_`.
+
+        Parameters
+        ----------
+        estimator : classifier
+            Fitted.
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y_true : array-like of shape (n_samples,)
+            Their labels.
+        sensitive_features : array-like, DataFrame or None, default=None
+            Their groups; None with the scorer's own `sensitive_columns`.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            The weights of the rows.
 
         Raises
         ------
         ValueError
-            If there are no groups, or they are given twice.
+            If there are no groups, they are given twice, or `y_true` has a label that is not among
+            the estimator's classes.
         """
+        check_same_rows(
+            test=True,
+            X=X,
+            y=y_true,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+        )
         groups = self._groups(X, sensitive_features)
+        labels = _Binary.of(estimator)
         options = dict(self.options or {})
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
         scorer = make_scorer(
-            self.metric,
+            labels.metric(self.metric),
             response_method=self.response_method,
             greater_is_better=self.greater_is_better,
             sensitive_features=groups,
@@ -129,7 +167,80 @@ class FairnessScorer:
         return f"make_fairness_scorer({_name(self.metric)}{where})"
 
 
+@dataclass(frozen=True)
+class _Binary:
+    """From an estimator's two classes to 0 and 1; what has other classes is left as it is."""
+
+    classes: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, estimator: Any) -> _Binary:
+        classes = getattr(estimator, "classes_", ())
+        return cls(tuple(np.asarray(classes).tolist()) if np.ndim(classes) == 1 else ())
+
+    def metric(self, metric: Callable[..., float]) -> Callable[..., float]:
+        """Return the metric of the names of the classes."""
+        if len(self.classes) != 2:
+            return metric
+
+        @wraps(metric)
+        def mapped(y_true: ArrayLike, y_pred: ArrayLike, **options: Any) -> float:
+            predicted = np.asarray(y_pred)
+            if predicted.ndim == 1 and np.isin(predicted, self.classes).all():
+                predicted = self.codes("y_pred", predicted)
+            return metric(self.codes("y_true", y_true), predicted, **self.options(options))
+
+        return mapped
+
+    def codes(self, name: str, labels: ArrayLike) -> Array:
+        """Return 0 or 1 for every label."""
+        values = np.asarray(labels)
+        positive, negative = (values == one for one in reversed(self.classes))
+        unknown = values[~(np.asarray(positive) | np.asarray(negative))]
+        if unknown.size:
+            raise ValueError(
+                f"{name} has the label {unknown.tolist()[0]!r}, which is not among the classes "
+                f"{list(self.classes)} of the estimator."
+            )
+        return np.asarray(positive).astype(int)
+
+    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a metric's options with 0 or 1 where they name a class."""
+        named = {key: options[key] for key in _LABELS if options.get(key) in self.classes}
+        codes = {key: self.classes.index(label) for key, label in named.items()}
+        return {**options, **codes}
+
+
+def _greater_is_better(metric: Callable[..., float], given: bool | None) -> bool:
+    """Return whether a large value of a metric is good: as given, else by its name.
+
+    Raises
+    ------
+    ValueError
+        If nothing is given and the metric is not one of the two libraries' own, or its name does
+        not show it.
+    """
+    if isinstance(given, bool | np.bool_):
+        return bool(given)
+    if given is not None:
+        raise ValueError(f"greater_is_better must be True, False or None; got {given!r}.")
+    while isinstance(metric, partial):
+        metric = metric.func
+    name, module = _name(metric), getattr(metric, "__module__", None) or ""
+    if module.split(".")[0] in ("fairlearn", "fairconstrained"):
+        for ending, better in _ENDINGS.items():
+            if name.endswith(ending):
+                return better
+    raise ValueError(
+        f"greater_is_better must be given for {name}: pass False if small values are good (a gap), "
+        "True if large ones are (a ratio). Only the metrics of fairlearn and of "
+        "fairconstrained.metrics show it by their names."
+    )
+
+
 def _name(metric: Any) -> str:
+    while isinstance(metric, partial):
+        metric = metric.func
     return getattr(metric, "__name__", repr(metric))
 
 
@@ -144,9 +255,9 @@ def _first_column(table: Any) -> Any:
 def make_fairness_scorer(
     metric: Callable[..., float],
     *,
-    response_method: Any = "predict",
-    greater_is_better: bool = False,
-    sensitive_columns: Any = None,
+    response_method: str | Sequence[str] = "predict",
+    greater_is_better: bool | None = None,
+    sensitive_columns: Columns = None,
     requested: str = "sensitive_features",
     **options: Any,
 ) -> FairnessScorer:
@@ -156,11 +267,15 @@ def make_fairness_scorer(
     ----------
     metric : callable
         ``metric(y_true, y_pred, *, sensitive_features=...)``: fairlearn's, the ones of
-        `fairconstrained.metrics`, or your own.
+        `fairconstrained.metrics`, or your own. Where the estimator has two classes it is called
+        with labels 0 and 1, whatever the classes are called: 1 stands for the second of
+        `classes_`. An option `pos_label` or `priority` that names a class is converted as well.
     response_method : {"predict", "decision_function", "predict_proba"} or tuple, default="predict"
-        What `y_pred` is: decisions, or scores, or the first of several that the estimator has.
-    greater_is_better : bool, default=False
-        Whether a large value is good. Gaps are not: the score is then their negative.
+        What `y_pred` is: predictions, or scores, or the first of several that the estimator has.
+    greater_is_better : bool or None, default=None
+        Whether a large value is good; if not, the score is its negative. None infers it for the
+        metrics of fairlearn and of `fairconstrained.metrics` from their names: differences and
+        errors are to be small, ratios large. For other functions it must be given.
     sensitive_columns : list of str or int, str, int, callable or None, default=None
         The columns of X that hold the groups, or a function of X that returns them. None asks for
         `sensitive_features` by metadata routing, which must be enabled.
@@ -178,6 +293,8 @@ def make_fairness_scorer(
     ------
     TypeError
         If the metric does not take `sensitive_features`.
+    ValueError
+        If `greater_is_better` is None and the metric is not known.
 
     Examples
     --------
@@ -190,10 +307,15 @@ def make_fairness_scorer(
     >>> X, y, groups = make_biased_classification(2000, gap=0.3, random_state=0)
     >>> with_groups = np.column_stack([X, groups])
     >>> clf = FairLogisticClassifier(kappa=0.02, sensitive_columns=[-1]).fit(with_groups, y)
-    >>> scorer = make_fairness_scorer(rate_gap, sensitive_columns=[-1])
+    >>> scorer = make_fairness_scorer(rate_gap, greater_is_better=False, sensitive_columns=[-1])
     >>> bool(-0.2 < scorer(clf, with_groups, y) < 0.0)
     True
     """
+    if not callable(metric):
+        raise TypeError(
+            f"metric must be a function metric(y_true, y_pred, *, sensitive_features); got "
+            f"{metric!r}."
+        )
     parameters = inspect.signature(metric).parameters.values()
     takes = {one.name for one in parameters}
     if "sensitive_features" not in takes and all(p.kind is not p.VAR_KEYWORD for p in parameters):
@@ -204,111 +326,8 @@ def make_fairness_scorer(
     return FairnessScorer(
         metric,
         response_method=response_method,
-        greater_is_better=greater_is_better,
+        greater_is_better=_greater_is_better(metric, greater_is_better),
         sensitive_columns=sensitive_columns,
         requested=requested,
         options=options,
     )
-
-
-def within(gaps: Array, limit: float, worth: Array, what: str) -> int:
-    """Return the position of the greatest worth among gaps within the limit, else of the least gap.
-
-    Parameters
-    ----------
-    gaps : ndarray of shape (n_candidates,)
-        Smaller is better; nan never qualifies.
-    limit : float
-        The largest gap allowed.
-    worth : ndarray of shape (n_candidates,)
-        Larger is better.
-    what : str
-        What the gaps are, for the message.
-
-    Raises
-    ------
-    ValueError
-        If all gaps are nan.
-
-    Warns
-    -----
-    UserWarning
-        If no gap is within the limit; the fairest candidate is taken.
-    """
-    if np.all(np.isnan(gaps)):
-        raise ValueError(f"{what} is nan for all candidates: there is nothing to choose by.")
-    allowed = np.flatnonzero(gaps <= limit)
-    if allowed.size:
-        order = np.lexsort((gaps[allowed], -np.nan_to_num(worth[allowed], nan=-np.inf)))
-        return int(allowed[order[0]])
-    best = int(np.nanargmin(gaps))
-    warnings.warn(
-        f"no candidate has a mean {what} of at most {limit:g}; the fairest one is taken, "
-        f"with {gaps[best]:.3g}.",
-        UserWarning,
-        stacklevel=3,
-    )
-    return best
-
-
-class BestScoreWithin:
-    """A rule for GridSearchCV's `refit`: what :func:`best_score_within` returns."""
-
-    def __init__(self, gap: str, limit: float, score: str):
-        self.gap = gap
-        self.limit = limit
-        self.score = score
-
-    def __call__(self, cv_results: Mapping[str, Any]) -> int:
-        """Return the position of the best candidate."""
-        gaps = np.abs(self._column(cv_results, self.gap))  # scorers of gaps are negated
-        worth = self._column(cv_results, self.score)
-        return within(gaps, self.limit, worth, self.gap)
-
-    @staticmethod
-    def _column(cv_results: Mapping[str, Any], name: str) -> Array:
-        key = f"mean_test_{name}"
-        if key not in cv_results:
-            has = sorted(k.removeprefix("mean_test_") for k in cv_results if k[:10] == "mean_test_")
-            raise ValueError(f"cv_results_ has no score {name!r}; it has {has}: see scoring=.")
-        return np.asarray(cv_results[key], dtype=float)
-
-    def __repr__(self) -> str:
-        """Return how the rule was made."""
-        return f"best_score_within({self.gap!r}, {self.limit!r}, score={self.score!r})"
-
-
-def best_score_within(gap: str, limit: float, *, score: str = "accuracy") -> BestScoreWithin:
-    """Return a rule for ``GridSearchCV(refit=...)``: the best score whose gap is small enough.
-
-    Parameters
-    ----------
-    gap : str
-        The name in `scoring` of the measure that is bounded, by its absolute value: it does not
-        matter whether the scorer negates it.
-    limit : float
-        The largest mean over the folds that is allowed, >= 0.
-    score : str, default="accuracy"
-        The name in `scoring` of what is to be best.
-
-    Returns
-    -------
-    rule : callable
-        From `cv_results_` to the position of the candidate. Where no candidate is within the limit
-        it warns and takes the fairest.
-
-    Raises
-    ------
-    ValueError
-        If the limit is not a number >= 0.
-
-    Examples
-    --------
-    >>> from fairconstrained import best_score_within
-    >>> rule = best_score_within("gap", 0.05)
-    >>> rule({"mean_test_accuracy": [0.9, 0.8, 0.7], "mean_test_gap": [-0.2, -0.04, -0.01]})
-    1
-    """
-    if not (isinstance(limit, int | float) and limit >= 0.0):
-        raise ValueError(f"limit must be a number >= 0; got {limit!r}.")
-    return BestScoreWithin(gap, limit, score)

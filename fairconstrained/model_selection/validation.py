@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Prepared, constrained
 from fairconstrained.estimators.linear.base import FairLinearClassifier
@@ -67,18 +69,19 @@ def held_out(
         return None
     if X is None or y is None:
         raise ValueError("validation rows need both X_val and y_val; one of them is None.")
-    features, members = prepared.data.others(X, groups, "sensitive_features_val")
+    check_same_rows(
+        X_val=X, y_val=y, sensitive_features_val=groups, sample_weight_val=sample_weight
+    )
+    features, members = prepared.data.others(X, groups, "sensitive_features_val", "X_val")
     n_rows = features.shape[0]
-    labels = np.asarray(y)
-    if labels.shape != (n_rows,):
-        raise ValueError(f"y_val must have one label for each of X_val's {n_rows} rows.")
+    labels = check_labels("y_val", y, n_rows, rows="X_val")
     unknown = np.setdiff1d(labels, prepared.data.classes)
     if unknown.size:
         raise ValueError(f"y_val has labels that y has not: {unknown.tolist()}.")
     if members is None and prepared.data.groups is not None:
         raise ValueError("sensitive_features_val is missing: the gaps of X_val need its groups.")
     signs = np.where(labels == prepared.data.classes[1], 1.0, -1.0)
-    weight = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    weight = check_weight("sample_weight_val", sample_weight, n_rows)
     counted = np.flatnonzero(weight)
     if len(counted) < n_rows:
         features, signs, weight = features[counted], signs[counted], weight[counted]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.inspection.scores import check_two_classes, groups_of
 from fairconstrained.metrics.rates import RATES, SHOWN, Decisions
 from fairconstrained.plotting.style import COLOURS, GREY, HATCHES, axes_for, legend_above, tidy
@@ -116,6 +117,9 @@ class GroupMetricsDisplay:
         display : GroupMetricsDisplay
             With what was drawn.
         """
+        check_same_rows(
+            test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
         models = estimator if isinstance(estimator, Mapping) else {"": estimator}
         if not models:
             raise ValueError("GroupMetricsDisplay: there are no models to draw.")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.scores import (
     Scored,
@@ -186,6 +187,9 @@ def fairness_report(
     confidence = check_confidence(confidence)
     estimator = best_estimator(estimator)
     check_two_classes(estimator)
+    check_same_rows(
+        test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
+    )
     last = final_estimator(estimator)
     groups = groups_of(estimator, X, sensitive_features, marginal=True)
     predictions = estimator.predict(X)

@@ -111,7 +111,6 @@ KINDS = {
     "bools": lambda g: g > 0,
     "floats": lambda g: g * 1.5,
     "column": lambda g: g[:, None],
-    "mixed": lambda g: [1 if k else "one" for k in g],
     "series": lambda g: pd.Series(g, index=np.arange(len(g))[::-1]),
     "category": lambda g: pd.Series(pd.Categorical.from_codes(g, ["z", "a"])),
     "categorical": lambda g: pd.Categorical.from_codes(g, ["z", "a", "unused"]),

@@ -1,31 +1,22 @@
 """Choosing kappa: cross-validation along paths, scorers of fairness, a rule for refit."""
 
-from typing import ClassVar
-
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from _support.columns import first_above_half
-from fairlearn.metrics import demographic_parity_difference
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.estimator_checks import check_estimator
 
 from fairconstrained import (
     ConvergenceWarning,
     FairLogisticClassifier,
     FairLogisticClassifierCV,
-    best_score_within,
     make_biased_classification,
-    make_fairness_scorer,
 )
-from fairconstrained.metrics import group_auc_difference
 from fairconstrained.model_selection.cv import knee
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
@@ -175,119 +166,3 @@ def test_check_estimator():
     outcomes = check_estimator(clf, on_skip=None, on_fail=None)
     assert len(outcomes) > 50
     assert [one["check_name"] for one in outcomes if one["status"] != "passed"] == []
-
-
-class TestScorers:
-    def test_columns_of_x(self, data):
-        X, y, groups = data
-        table = pd.DataFrame(X, columns=list("abcde")).assign(sex=np.where(groups, "m", "f"))
-        clf = FairLogisticClassifier(sensitive_columns=["sex"]).fit(table, y)
-        expected = rate_gap(y, clf.predict(table), sensitive_features=groups)
-        theirs = make_fairness_scorer(demographic_parity_difference, sensitive_columns=["sex"])
-        assert theirs(clf, table, y) == pytest.approx(-expected)
-        called = make_fairness_scorer(rate_gap, sensitive_columns=lambda X: X["sex"])
-        assert called(clf, table, y) == pytest.approx(-expected)
-        kept = make_fairness_scorer(rate_gap, sensitive_columns="sex", greater_is_better=True)
-        assert kept(clf, table, y) == pytest.approx(expected)
-
-    def test_grid_search_over_kappa_without_routing(self, data):
-        X, y, groups = data
-        table = np.column_stack([X, groups])
-        search = GridSearchCV(
-            FairLogisticClassifier(sensitive_columns=[-1]),
-            {"kappa": [0.3, 0.1, 0.02]},
-            scoring={
-                "accuracy": "accuracy",
-                "gap": make_fairness_scorer(rate_gap, sensitive_columns=[-1]),
-            },
-            refit=best_score_within("gap", 0.2),
-            cv=3,
-        ).fit(table, y)
-        gaps = -search.cv_results_["mean_test_gap"]
-        assert gaps[0] > 0.2 >= gaps[search.best_index_]
-        assert search.best_params_["kappa"] < 0.3
-
-    @pytest.mark.usefixtures("routing")
-    def test_grid_search_with_routing(self, data):
-        X, y, groups = data
-        model = make_pipeline(
-            StandardScaler(), FairLogisticClassifier().set_fit_request(sensitive_features=True)
-        )
-        search = GridSearchCV(
-            model,
-            {"fairlogisticclassifier__kappa": [0.3, 0.02]},
-            scoring={"accuracy": "accuracy", "gap": make_fairness_scorer(rate_gap)},
-            refit=best_score_within("gap", 0.2),
-            cv=2,
-        ).fit(X, y, sensitive_features=groups)
-        assert search.best_params_ == {"fairlogisticclassifier__kappa": 0.02}
-
-    @pytest.mark.usefixtures("routing")
-    def test_groups_under_another_name(self, data):
-        X, y, groups = data
-        gap = make_fairness_scorer(rate_gap, requested="sex")
-        scores = cross_validate(
-            LogisticRegression(), X, y, scoring={"gap": gap}, cv=2, params={"sex": groups}
-        )
-        assert np.all(scores["test_gap"] < -0.2)
-
-    def test_measures_of_scores(self, data):
-        X, y, groups = data
-        clf = FairLogisticClassifier(kappa=0.02).fit(X, y, sensitive_features=groups)
-        scorer = make_fairness_scorer(group_auc_difference, response_method="decision_function")
-        expected = group_auc_difference(y, clf.decision_function(X), sensitive_features=groups)
-        assert scorer(clf, X, y, sensitive_features=groups) == pytest.approx(-expected)
-
-    def test_weights_and_options(self, data):
-        X, y, groups = data
-        clf = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
-        weight = np.random.default_rng(0).uniform(0.1, 1.0, len(y))
-        scorer = make_fairness_scorer(demographic_parity_difference, method="to_overall")
-        expected = demographic_parity_difference(
-            y, clf.predict(X), sensitive_features=groups, sample_weight=weight, method="to_overall"
-        )
-        found = scorer(clf, X, y, sensitive_features=groups, sample_weight=weight)
-        assert found == pytest.approx(-expected)
-
-    def test_messages(self, data):
-        X, y, groups = data
-        clf = FairLogisticClassifier(None).fit(X, y)
-        with pytest.raises(ValueError, match="the scorer of rate_gap has no groups: enable"):
-            make_fairness_scorer(rate_gap)(clf, X, y)
-        with pytest.raises(ValueError, match="groups are given twice"):
-            scorer = make_fairness_scorer(rate_gap, sensitive_columns=[0])
-            scorer(clf, X, y, sensitive_features=groups)
-        with pytest.raises(TypeError, match="metric must take sensitive_features"):
-            make_fairness_scorer(lambda y_true, y_pred: 0.0)
-        assert repr(make_fairness_scorer(rate_gap)) == "make_fairness_scorer(rate_gap)"
-
-
-class TestBestScoreWithin:
-    results: ClassVar = {
-        "mean_test_accuracy": np.array([0.9, 0.8, 0.8, np.nan]),
-        "mean_test_gap": np.array([-0.3, -0.04, -0.02, -0.01]),
-    }
-
-    def test_the_best_within_the_limit(self):
-        assert best_score_within("gap", 0.5)(self.results) == 0
-        assert best_score_within("gap", 0.05)(self.results) == 2, "of equals the fairer one"
-
-    def test_the_sign_does_not_matter(self):
-        plain = {**self.results, "mean_test_gap": -self.results["mean_test_gap"]}
-        assert best_score_within("gap", 0.05)(plain) == 2
-
-    def test_nothing_within_the_limit(self):
-        with pytest.warns(UserWarning, match="no candidate has a mean gap of at most 0.001"):
-            assert best_score_within("gap", 0.001)(self.results) == 3
-
-    def test_messages(self):
-        with pytest.raises(ValueError, match=r"no score 'dp'; it has \['accuracy', 'gap'\]"):
-            best_score_within("dp", 0.1)(self.results)
-        with pytest.raises(ValueError, match="limit must be a number >= 0"):
-            best_score_within("gap", -0.1)
-        nothing = {**self.results, "mean_test_gap": np.full(4, np.nan)}
-        with pytest.raises(ValueError, match="nan for all candidates"):
-            best_score_within("gap", 0.1)(nothing)
-        assert repr(best_score_within("gap", 0.1)) == (
-            "best_score_within('gap', 0.1, score='accuracy')"
-        )

@@ -315,5 +315,5 @@ def test_bad_input_is_refused(data, model):
         fairness_report(model, X, y, groups).to_frame("rates")
     with pytest.raises(ValueError, match="two classes is needed"):
         fairness_report(LogisticRegression().fit(X, np.arange(len(y)) % 3), X, y, groups)
-    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+    with pytest.raises(ValueError, match=r"sensitive_features has \d+ rows, y_true has"):
         fairness_report(model, X, y, groups[:-1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from numbers import Real
 from typing import Any, Self
 
@@ -10,9 +11,11 @@ import numpy as np
 from sklearn.callback import with_callbacks
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from fairconstrained.data.validation import NUMERIC
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.inputs import check_labels, check_squares, check_weight
+from fairconstrained.data.validation import NUMERIC, numeric
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.base import ConstrainedClassifier
@@ -210,9 +213,16 @@ kkt_residual_, result_
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         """Return features, classes as positions, and weights of the rows that have one."""
-        X, y = validate_data(self, X, y, **NUMERIC)
+        check_same_rows(X=X, y=y, sample_weight=sample_weight)
+        X = numeric(X, partial(validate_data, self, **NUMERIC))
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        y = check_labels("y", y, X.shape[0])
         check_classification_targets(y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_weight("sample_weight", sample_weight, X.shape[0])
+        check_squares(X, weight.sum(), getattr(self, "feature_names_in_", None))
         counted = np.flatnonzero(weight)
         if len(counted) < len(weight):
             X, y, weight = X[counted], y[counted], weight[counted]

@@ -1,0 +1,241 @@
+"""Checks of single arguments with one entry per row: features, labels and weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import _check_sample_weight
+
+from fairconstrained.utils.typing import Array
+
+_NOT_NUMBERS = ("object", "str", "categor", "enum")
+_TIMES = ("date", "time", "duration", "period")  # how the names of their dtypes start
+
+
+def check_held(name: str, values: object) -> None:
+    """Raise if an argument does not hold its rows: a string, or a query that was not run.
+
+    Parameters
+    ----------
+    name : str
+        The argument.
+    values : object
+        What was passed for it.
+
+    Raises
+    ------
+    ValueError
+        If it is a string, or a lazy frame of polars.
+    """
+    if isinstance(values, str | bytes):
+        raise ValueError(f"{name} must hold one entry per row of X; got the string {values!r}.")
+    if type(values).__name__ == "LazyFrame":
+        raise ValueError(
+            f"{name} is a LazyFrame, a query without rows: pass the DataFrame that "
+            f"`{name}.collect()` returns."
+        )
+
+
+def check_labels(
+    name: str, y: object, n_rows: int, *, rows: str = "X", warn_column: bool = True
+) -> Array:
+    """Return labels as an array of shape (n_rows,).
+
+    Parameters
+    ----------
+    name, rows : str
+        The names of the labels and of the rows that they belong to, for messages.
+    y : array-like of shape (n_rows,)
+        The labels.
+    n_rows : int
+        How many there must be.
+    warn_column : bool, default=True
+        Whether a table with one column is warned of.
+
+    Raises
+    ------
+    ValueError
+        If the number of labels differs, labels are missing, or they are of several types.
+    """
+    check_held(name, y)
+    if np.ndim(np.asarray(y, dtype=object)) == 0:
+        raise ValueError(f"{name} must hold one label per row of {rows}; got {y!r}.")
+    labels = np.asarray(column_or_1d(y, warn=warn_column))
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"{name} has {len(labels)} rows, {rows} has {n_rows}: give one label per row of {rows}."
+        )
+    missing = int(pd.isna(labels).sum())
+    if missing:
+        raise ValueError(
+            f"{name} has missing values (NaN or None) in {missing} of {n_rows} rows: every row "
+            f"needs a label. Leave these rows out of {rows} and of everything that goes with it."
+        )
+    if labels.dtype == object and len({isinstance(one, str) for one in labels.tolist()}) > 1:
+        raise ValueError(
+            f"{name} has labels of several types (strings and others): convert them to one type, "
+            f"for instance with `{name}.astype(str)`."
+        )
+    return labels
+
+
+def check_weight(name: str, weight: object, n_rows: int, *, rows: str = "X") -> Array:
+    """Return weights as floats of shape (n_rows,); ones where there are none.
+
+    Parameters
+    ----------
+    name, rows : str
+        The names of the weights and of the rows that they belong to, for messages.
+    weight : array-like of shape (n_rows,), float or None
+        The weights.
+    n_rows : int
+        How many there must be.
+
+    Raises
+    ------
+    ValueError
+        If they are not finite numbers >= 0, one per row, of which one is positive.
+    """
+    how = f"must be None or hold one number >= 0 per row of {rows}"
+    if isinstance(weight, str | bytes):
+        raise ValueError(
+            f"{name} {how}; got the string {weight!r}. Balanced weights are returned by "
+            "sklearn.utils.class_weight.compute_sample_weight('balanced', y)."
+        )
+    check_held(name, weight)
+    try:
+        values = None if weight is None else np.asarray(weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} {how}; got {_brief(weight)}: {error}.") from error
+    if values is not None and values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values is not None and values.ndim and values.shape != (n_rows,):
+        raise ValueError(f"{name} has shape {values.shape}, expected {(n_rows,)}: {name} {how}.")
+    if values is not None and not np.isfinite(values).all():
+        raise ValueError(f"{name} contains NaN or infinity: {name} {how}.")
+    with np.errstate(over="ignore"):
+        checked = _check_sample_weight(
+            values, np.zeros((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
+        )
+        total, squares = checked.sum(), (checked**2).sum()
+    if not np.isfinite(total + squares):
+        raise ValueError(f"{name} is too large: the sum of its squares overflows; divide it.")
+    if total > 0.0 and squares < np.finfo(float).tiny:
+        raise ValueError(f"{name} is too small: the sum of its squares underflows; multiply it.")
+    return checked
+
+
+def check_features(X: Any) -> None:
+    """Raise if X has columns of dates or times.
+
+    Parameters
+    ----------
+    X : array-like, DataFrame or sparse matrix
+        The columns that are features, as they were passed.
+
+    Raises
+    ------
+    ValueError
+        The message names the columns.
+    """
+    found = [title for title, kind in _dtypes(X) if kind.lower().startswith(_TIMES)]
+    if found:
+        raise ValueError(
+            f"X has dates or times in {_columns(found)}: convert them to numbers, for instance the "
+            "days since a date, or leave these columns out."
+        )
+
+
+def explain_text(X: Any, error: ValueError | TypeError) -> ValueError | TypeError:
+    """Return an error that names the columns of X that are not numbers, else the error itself.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame
+        The rows as they were passed.
+    error : ValueError or TypeError
+        What the conversion to numbers raised.
+    """
+    if not any(part in str(error) for part in ("could not convert", "float() argument")):
+        return error
+    others = [title for title, kind in _dtypes(X) if kind.lower().startswith(_NOT_NUMBERS)]
+    where = f" in {_columns(others)}" if others else ""
+    return type(error)(
+        f"X has values that are not numbers{where}: {error}. Encode text, for instance with "
+        "sklearn.preprocessing.OneHotEncoder, convert dates to numbers, or leave these columns out."
+    )
+
+
+def _dtypes(X: Any) -> list[tuple[Any, str]]:
+    """Return the name (or position) and the name of the dtype of every column that has one."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        return [(title, str(dtype)) for title, dtype in zip(X.columns, X.dtypes, strict=True)]
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "mM":
+        return [(k, str(X.dtype)) for k in range(X.shape[1])]
+    return []
+
+
+def check_squares(X: Any, total: float, names: Array | None = None) -> None:
+    """Raise if the values of a column are so large or so small that they cannot be squared.
+
+    Means of squares are what feature scales and curvatures are made of.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+        The features.
+    total : float
+        The sum of the weights of the rows, by which the squares are multiplied.
+    names : ndarray of shape (n_features,) or None, default=None
+        Their names; None takes positions.
+
+    Raises
+    ------
+    ValueError
+        The message names the columns, and the largest values in them.
+    """
+    if not X.shape[0]:
+        return
+    # Dense float32 rows are converted before they are squared, sparse ones are not.
+    limits = np.finfo(np.float64 if isinstance(X, np.ndarray) else X.dtype)
+    size = _largest(X)
+    large = size >= (float(limits.max) / max(total, 1.0)) ** 0.5 / 4.0
+    small = (size > 0.0) & (size <= (float(limits.tiny) * max(X.shape[0], total)) ** 0.5)
+    for what, where in (("large", large), ("small", small)):
+        if where.any():
+            _raise_of_sizes(what, size, where, names)
+
+
+def _largest(X: Any) -> Array:
+    """Return the largest absolute value of every column."""
+    if isinstance(X, np.ndarray):
+        return np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float)
+    size = np.zeros(X.shape[1])
+    np.maximum.at(size, X.indices, np.abs(X.data).astype(float))
+    return size
+
+
+def _raise_of_sizes(what: str, size: Array, where: Array, names: Array | None) -> None:
+    found = np.flatnonzero(where)
+    titles = found.tolist() if names is None else np.asarray(names)[found].tolist()
+    raise ValueError(
+        f"X has values that are too {what} to be squared in {_columns(titles)} (the largest is "
+        f"{size[found[0]]:.3g} in the first of them): correct them if they are errors, or change "
+        "the units of these columns, for instance with sklearn.preprocessing.MaxAbsScaler."
+    )
+
+
+def _columns(titles: list[Any]) -> str:
+    """Return columns in words, the first five by name."""
+    shown = ", ".join(repr(title) for title in titles[:5])
+    more = f" and {len(titles) - 5} more" if len(titles) > 5 else ""
+    return f"the column{'s' * (len(titles) > 1)} {shown}{more}"
+
+
+def _brief(value: object) -> str:
+    """Return a value in at most sixty characters."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,331 @@
+"""Scorers of fairness for scikit-learn's searches, and the rule for refit."""
+
+from functools import partial
+from typing import ClassVar
+
+import fairlearn.metrics
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from fairlearn.metrics import (
+    demographic_parity_difference,
+    demographic_parity_ratio,
+    equalized_odds_difference,
+    equalized_odds_ratio,
+)
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    best_score_within,
+    make_biased_classification,
+    make_fairness_scorer,
+    metrics,
+)
+from fairconstrained.metrics import group_auc_difference
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
+
+
+def rate_gap(y_true, y_pred, *, sensitive_features):
+    groups = np.asarray(sensitive_features)
+    rates = [np.mean(y_pred[groups == one]) for one in np.unique(groups)]
+    return max(rates) - min(rates)
+
+
+make_gap_scorer = partial(make_fairness_scorer, greater_is_better=False)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_biased_classification(900, 5, gap=0.4, random_state=0)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+NAMES = {
+    "strings": ["no", "yes"],
+    "signs": [-1, 1],
+    "one and two": [1, 2],
+    "bools": [False, True],
+    "reversed": ["good", "bad"],  # sorted, the second one of y comes first
+}
+FAIRLEARN = [
+    demographic_parity_difference,
+    demographic_parity_ratio,
+    equalized_odds_difference,
+    equalized_odds_ratio,
+]
+
+
+class TestNamesOfClasses:
+    @pytest.mark.parametrize("metric", FAIRLEARN, ids=lambda one: one.__name__)
+    @pytest.mark.parametrize("kind", NAMES)
+    def test_the_score_does_not_depend_on_them(self, data, kind, metric):
+        X, y, groups = data
+        names = np.array(NAMES[kind])
+        y = 1 - y if kind == "reversed" else y
+        scorer = make_fairness_scorer(metric)
+        plain = LogisticRegression().fit(X, names.argsort()[y])
+        renamed = LogisticRegression().fit(X, names[y])
+        expected = scorer(plain, X, names.argsort()[y], sensitive_features=groups)
+        found = scorer(renamed, X, names[y], sensitive_features=groups)
+        assert found == pytest.approx(expected, abs=1e-12)
+        assert 0.1 < abs(found) < 1.0
+
+    def test_the_second_class_is_the_positive_one(self, data):
+        X, y, groups = data
+        model = LogisticRegression().fit(X, np.array(["no", "yes"])[y])
+        scorer = make_fairness_scorer(demographic_parity_ratio)
+        selected = model.predict(X) == "yes"
+        rates = [selected[groups == g].mean() for g in (0, 1)]
+        found = scorer(model, X, np.array(["no", "yes"])[y], sensitive_features=groups)
+        assert found == pytest.approx(min(rates) / max(rates))
+
+    def test_measures_of_scores_and_a_named_positive_class(self, data):
+        X, y, groups = data
+        names = np.array(["no", "yes"])[y]
+        model = LogisticRegression().fit(X, names)
+        scores = model.decision_function(X)
+        for label in ("no", "yes"):
+            scorer = make_fairness_scorer(
+                metrics.intra_group_auc_difference,
+                response_method="decision_function",
+                pos_label=label,
+            )
+            expected = metrics.intra_group_auc_difference(
+                names, scores, sensitive_features=groups, pos_label=label
+            )
+            assert scorer(model, X, names, sensitive_features=groups) == pytest.approx(-expected)
+
+    def test_the_fair_model_is_chosen(self, data):
+        """With "yes" and "no" the gap was 0 for every model, and the unfair one was taken."""
+        X, y, groups = data
+        table = np.column_stack([X, groups])
+        found = {}
+        for names in (np.array([0, 1]), np.array(["no", "yes"])):
+            search = GridSearchCV(
+                FairLogisticClassifier(sensitive_columns=[-1]),
+                {"kappa": [0.3, 0.02]},
+                scoring={
+                    "accuracy": "accuracy",
+                    "gap": make_fairness_scorer(
+                        demographic_parity_difference, sensitive_columns=[-1]
+                    ),
+                },
+                refit=best_score_within("gap", 0.2),
+                cv=2,
+            ).fit(table, names[y])
+            found[names[1]] = search.cv_results_["mean_test_gap"]
+            assert search.best_params_ == {"kappa": 0.02}
+        assert_array_equal(found[1], found["yes"])
+
+    def test_more_than_two_classes_are_left_as_they_are(self, data):
+        X, y, groups = data
+        three = np.array(["a", "b", "c"])[y + (X[:, 0] > 1)]
+        model = LogisticRegression().fit(X, three)
+        scorer = make_fairness_scorer(metrics.neyman_pearson_error, priority="a")
+        expected = metrics.neyman_pearson_error(
+            three, model.predict(X), priority="a", sensitive_features=groups
+        )
+        assert scorer(model, X, three, sensitive_features=groups) == -expected
+
+    def test_an_unknown_label(self, data):
+        X, y, groups = data
+        model = LogisticRegression().fit(X, y)
+        with pytest.raises(ValueError, match=r"y_true has the label 2, .*classes \[0, 1\]"):
+            make_fairness_scorer(demographic_parity_difference)(
+                model, X, np.where(y > 0, 2, 0), sensitive_features=groups
+            )
+
+
+class TestDirection:
+    @pytest.mark.parametrize("name", [one for one in dir(fairlearn.metrics) if "_" in one[1:]])
+    def test_it_is_inferred_for_fairlearn(self, name):
+        metric = getattr(fairlearn.metrics, name)
+        kinds = {
+            "_difference": False,
+            "_ratio": True,
+            "_group_min": True,
+            "_group_max": False,
+        }
+        better = [good for ending, good in kinds.items() if name.endswith(ending)]
+        if better:
+            assert make_fairness_scorer(metric).greater_is_better == better[0]
+
+    @pytest.mark.parametrize("name", metrics.__all__)
+    def test_it_is_inferred_for_this_library(self, name):
+        if name.endswith(("_difference", "_error")):
+            assert not make_fairness_scorer(getattr(metrics, name)).greater_is_better
+
+    def test_it_is_inferred_of_partial_functions(self):
+        overall = partial(demographic_parity_ratio, method="to_overall")
+        assert make_fairness_scorer(overall).greater_is_better
+
+    def test_it_is_required_of_other_functions(self):
+        def my_ratio(y_true, y_pred, *, sensitive_features):
+            return 1.0
+
+        for metric in (rate_gap, my_ratio, fairlearn.metrics.make_derived_metric):
+            with pytest.raises(
+                (ValueError, TypeError), match=r"greater_is_better must be|metric m"
+            ):
+                make_fairness_scorer(metric)
+        assert make_fairness_scorer(my_ratio, greater_is_better=True).greater_is_better
+
+    def test_a_ratio_is_larger_for_the_fairer_model(self, data):
+        X, y, groups = data
+        scorer = make_fairness_scorer(demographic_parity_ratio)
+        scores = [
+            scorer(
+                FairLogisticClassifier(kappa=kappa).fit(X, y, sensitive_features=groups),
+                X, y, sensitive_features=groups,
+            )
+            for kappa in (0.3, 0.02)
+        ]  # fmt: skip
+        assert 0.0 < scores[0] < scores[1] <= 1.0
+
+
+class TestScorers:
+    def test_columns_of_x(self, data):
+        X, y, groups = data
+        table = pd.DataFrame(X, columns=list("abcde")).assign(sex=np.where(groups, "m", "f"))
+        clf = FairLogisticClassifier(sensitive_columns=["sex"]).fit(table, y)
+        expected = rate_gap(y, clf.predict(table), sensitive_features=groups)
+        theirs = make_fairness_scorer(demographic_parity_difference, sensitive_columns=["sex"])
+        assert theirs(clf, table, y) == pytest.approx(-expected)
+        called = make_fairness_scorer(
+            rate_gap, greater_is_better=False, sensitive_columns=lambda X: X["sex"]
+        )
+        assert called(clf, table, y) == pytest.approx(-expected)
+        kept = make_fairness_scorer(rate_gap, sensitive_columns="sex", greater_is_better=True)
+        assert kept(clf, table, y) == pytest.approx(expected)
+
+    def test_grid_search_over_kappa_without_routing(self, data):
+        X, y, groups = data
+        table = np.column_stack([X, groups])
+        search = GridSearchCV(
+            FairLogisticClassifier(sensitive_columns=[-1]),
+            {"kappa": [0.3, 0.1, 0.02]},
+            scoring={
+                "accuracy": "accuracy",
+                "gap": make_fairness_scorer(
+                    rate_gap, greater_is_better=False, sensitive_columns=[-1]
+                ),
+            },
+            refit=best_score_within("gap", 0.2),
+            cv=3,
+        ).fit(table, y)
+        gaps = -search.cv_results_["mean_test_gap"]
+        assert gaps[0] > 0.2 >= gaps[search.best_index_]
+        assert search.best_params_["kappa"] < 0.3
+
+    @pytest.mark.usefixtures("routing")
+    def test_grid_search_with_routing(self, data):
+        X, y, groups = data
+        model = make_pipeline(
+            StandardScaler(), FairLogisticClassifier().set_fit_request(sensitive_features=True)
+        )
+        search = GridSearchCV(
+            model,
+            {"fairlogisticclassifier__kappa": [0.3, 0.02]},
+            scoring={
+                "accuracy": "accuracy",
+                "gap": make_gap_scorer(rate_gap),
+            },
+            refit=best_score_within("gap", 0.2),
+            cv=2,
+        ).fit(X, y, sensitive_features=groups)
+        assert search.best_params_ == {"fairlogisticclassifier__kappa": 0.02}
+
+    @pytest.mark.usefixtures("routing")
+    def test_groups_under_another_name(self, data):
+        X, y, groups = data
+        gap = make_gap_scorer(rate_gap, requested="sex")
+        scores = cross_validate(
+            LogisticRegression(), X, y, scoring={"gap": gap}, cv=2, params={"sex": groups}
+        )
+        assert np.all(scores["test_gap"] < -0.2)
+
+    def test_measures_of_scores(self, data):
+        X, y, groups = data
+        clf = FairLogisticClassifier(kappa=0.02).fit(X, y, sensitive_features=groups)
+        scorer = make_fairness_scorer(group_auc_difference, response_method="decision_function")
+        expected = group_auc_difference(y, clf.decision_function(X), sensitive_features=groups)
+        assert scorer(clf, X, y, sensitive_features=groups) == pytest.approx(-expected)
+
+    def test_weights_and_options(self, data):
+        X, y, groups = data
+        clf = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
+        weight = np.random.default_rng(0).uniform(0.1, 1.0, len(y))
+        scorer = make_fairness_scorer(demographic_parity_difference, method="to_overall")
+        expected = demographic_parity_difference(
+            y, clf.predict(X), sensitive_features=groups, sample_weight=weight, method="to_overall"
+        )
+        found = scorer(clf, X, y, sensitive_features=groups, sample_weight=weight)
+        assert found == pytest.approx(-expected)
+
+    def test_a_scorer_can_be_cloned_with_the_search(self, data):
+        scorer = make_fairness_scorer(demographic_parity_ratio, sensitive_columns=[0])
+        search = clone(GridSearchCV(LogisticRegression(), {"C": [1.0]}, scoring=scorer))
+        assert search.scoring.greater_is_better
+
+    def test_messages(self, data):
+        X, y, groups = data
+        clf = FairLogisticClassifier(None).fit(X, y)
+        with pytest.raises(ValueError, match="the scorer of rate_gap has no groups: enable"):
+            make_gap_scorer(rate_gap)(clf, X, y)
+        with pytest.raises(ValueError, match="groups are given twice"):
+            scorer = make_gap_scorer(rate_gap, sensitive_columns=[0])
+            scorer(clf, X, y, sensitive_features=groups)
+        with pytest.raises(TypeError, match="metric must take sensitive_features"):
+            make_fairness_scorer(lambda y_true, y_pred: 0.0)
+        assert repr(make_gap_scorer(rate_gap)) == "make_fairness_scorer(rate_gap)"
+
+
+class TestBestScoreWithin:
+    results: ClassVar = {
+        "mean_test_accuracy": np.array([0.9, 0.8, 0.8, np.nan]),
+        "mean_test_gap": np.array([-0.3, -0.04, -0.02, -0.01]),
+    }
+
+    def test_the_best_within_the_limit(self):
+        assert best_score_within("gap", 0.5)(self.results) == 0
+        assert best_score_within("gap", 0.05)(self.results) == 2, "of equals the fairer one"
+
+    def test_the_sign_does_not_matter(self):
+        plain = {**self.results, "mean_test_gap": -self.results["mean_test_gap"]}
+        assert best_score_within("gap", 0.05)(plain) == 2
+
+    def test_ratios_are_to_be_at_least_the_limit(self):
+        ratios = {**self.results, "mean_test_gap": np.array([0.3, 0.81, 0.9, 0.99])}
+        assert best_score_within("gap", 0.8, at_least=True)(ratios) == 2
+        assert best_score_within("gap", 0.2, at_least=True)(ratios) == 0
+        with pytest.warns(UserWarning, match="no candidate has a mean gap of at least 0.999"):
+            assert best_score_within("gap", 0.999, at_least=True)(ratios) == 3
+
+    def test_nothing_within_the_limit(self):
+        with pytest.warns(UserWarning, match="no candidate has a mean gap of at most 0.001"):
+            assert best_score_within("gap", 0.001)(self.results) == 3
+
+    def test_messages(self):
+        with pytest.raises(ValueError, match=r"no score 'dp'; it has \['accuracy', 'gap'\]"):
+            best_score_within("dp", 0.1)(self.results)
+        with pytest.raises(ValueError, match="limit must be a number >= 0"):
+            best_score_within("gap", -0.1)
+        nothing = {**self.results, "mean_test_gap": np.full(4, np.nan)}
+        with pytest.raises(ValueError, match="nan for all candidates"):
+            best_score_within("gap", 0.1)(nothing)
+        assert repr(best_score_within("gap", 0.1)) == (
+            "best_score_within('gap', 0.1, score='accuracy')"
+        )
