@@ -17,6 +17,7 @@ from fairconstrained.exceptions import ConvergenceWarning, InfeasibleConstraintW
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS, Result, Solver, automatic
 from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
@@ -89,7 +90,10 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         return result
 
     def _solver(self, problem: Problem) -> Solver:
-        """Return the solver with the estimator's options."""
+        """Return the solver with the estimator's options.
+
+        One that is chosen by its name and needs continuous gradients is given rounded kinks.
+        """
         names = {"auto": lambda: automatic(problem), **SOLVERS}
         solver = resolve("solver", self.solver, names, Solver)
         if isinstance(self.solver, str):
@@ -100,7 +104,8 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
                 f"beta={beta!r} is given, but solver {solver!r} has no such parameter; "
                 "leave beta at None."
             )
-        return solver.with_options(max_iter=self.max_iter, beta=beta)
+        solver = solver.with_options(max_iter=self.max_iter, beta=beta)
+        return without_kinks(problem, solver) if isinstance(self.solver, str) else solver
 
     def _warm(self, problem: Problem, first: Array | None, layout: Layout | None) -> Start | None:
         """Return the last fit as a start if it is wanted and fits the problem.

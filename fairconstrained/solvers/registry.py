@@ -68,6 +68,39 @@ SOLVERS: dict[str, Callable[..., Solver]] = {
 }
 
 
+def without_kinks(problem: Problem, solver: Solver) -> Solver:
+    """Return the solver if it can solve the problem, else the one that rounds the kinks for it.
+
+    Methods that need continuous gradients are given a sequence of smooth problems in place of one
+    with kinks, see :class:`Smoothing`. Where rounding does not help either, the solver is returned
+    as it is: its own message says what is missing.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be minimised.
+    solver : Solver
+        The method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties.separable import L1
+    >>> from fairconstrained.problem import CompositeFunction, Problem
+    >>> from fairconstrained.solvers import IPC
+    >>> from fairconstrained.solvers.registry import without_kinks
+    >>> kinked = Problem(CompositeFunction(None, None, L1(1.0)), n_variables=2)
+    >>> without_kinks(kinked, IPC())
+    Smoothing(solver=IPC())
+    """
+    if not solver.missing(problem):
+        return solver
+    rounded = Smoothing(solver, tol=solver.tol)
+    if rounded.missing(problem) or solver.missing(problem.smoothed(rounded.width)):
+        return solver
+    return rounded
+
+
 def _able(problem: Problem) -> Iterator[str]:
     """Yield the names of the solvers that can solve the problem, the preferred one first."""
     return (name for name, make in SOLVERS.items() if not make().missing(problem))

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.result import Result, Status
 
 _SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
+_LAST_INEXACT = 0.1  # of the first width: the narrowest where the solver does not converge
 
 
 class Smoothing(Solver):
@@ -21,6 +23,9 @@ class Smoothing(Solver):
     widths that shrink until the certificate of the problem *as it is* holds: the gradient at the
     answer is an :math:`\epsilon`-subgradient of its Lagrangian, and epsilon counts as
     complementarity (see :meth:`~fairconstrained.problem.kkt.KKT.of`).
+
+    A solver that does not converge to such tolerances is given three widths; its answers are moved
+    to the nearest points that meet the constraints of the problem itself.
 
     Parameters
     ----------
@@ -81,12 +86,18 @@ class Smoothing(Solver):
                 random_state=start.random_state,
                 max_data_passes=start.passes_left(problem),
             )
-            yield Iterate(
-                problem.at(answer.w),
-                answer.multipliers,
-                k,
-                {**answer.state, "width": width},
-                answer.status if answer.status is Status.INFEASIBLE else None,
-                smooth.at(answer.w),
-            )
+            at = problem.at(answer.w)
+            state = {**answer.state, "width": width}
+            if answer.converged:
+                yield Iterate(at, answer.multipliers, k, state, rounded=smooth.at(answer.w))
+            else:
+                at = restore(at, start.feasible)
+                yield Iterate(at, None, k, state, self._verdict(answer, width))
             warm, width = answer, self.shrink * width
+
+    def _verdict(self, answer: Result, width: float) -> Status | None:
+        """Return why to end after a smooth problem that was not solved, None to go on."""
+        if answer.status is Status.INFEASIBLE:
+            return Status.INFEASIBLE
+        # narrower arcs are harder, and change the answer by less than it is in error
+        return Status.STALLED if width <= _LAST_INEXACT * self.width else None
