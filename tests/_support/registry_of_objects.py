@@ -39,7 +39,13 @@ from fairconstrained.functions.losses import (
     SquaredHinge,
     TruncatedLogistic,
 )
-from fairconstrained.functions.surrogates import Ramp, ShiftedSquare, Sigmoid
+from fairconstrained.functions.surrogates import (
+    Ramp,
+    ShiftedSquare,
+    Sigmoid,
+    SigmoidMinus,
+    SigmoidPlus,
+)
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
 from fairconstrained.penalties.base import L2, Linear, Sum, Zero
 from fairconstrained.penalties.separable import L1, SCAD, Proximity
@@ -76,6 +82,8 @@ OTHER_FUNCTIONS = [
     PositivePart(-0.5, 2.0),
     SumFunction(Sigmoid(), Parabola(0.2)),
     Clip(-0.3, 0.8),
+    SigmoidPlus(0.5),
+    SigmoidMinus(0.5),
     Reflected(Sigmoid(0.5)),
     Reflected(Ramp()),
     Rounded(Hinge(), 0.4),

@@ -22,7 +22,7 @@ from fairconstrained.domains import Box, L1Ball
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.penalties.separable import SCAD
-from fairconstrained.solvers import IPC
+from fairconstrained.solvers import IPC, AugmentedLagrangian
 from fairconstrained.solvers import SOLVERS as REGISTERED
 
 X, Y, GROUPS = make_biased_classification(200, 4, gap=0.4, random_state=0)
@@ -139,11 +139,14 @@ def test_beta_with_a_solver_that_has_none():
 
 
 INCOMPATIBLE = {
-    "ipc ramp": ({"solver": "ipc", "surrogate": "ramp"}, ["IPC", "weakly convex", "ssg"]),
-    "ipc hinge": ({"solver": "ipc", "loss": "hinge"}, ["IPC", "smooth", "ipp-ssg, ssg"]),
-    "ipc SCAD": ({"solver": "ipc", "alpha": SCAD(0.01)}, ["IPC", "smooth", "ipp-ssg, ssg"]),
-    "AL hinge": ({"solver": "augmented-lagrangian", "loss": "hinge"}, ["smooth", "ssg"]),
-    "IPP ramp": ({"solver": "ipp-ssg", "surrogate": "ramp"}, ["weakly convex", "ssg"]),
+    "ipc ramp": ({"solver": IPC(), "surrogate": "ramp"}, ["IPC", "weakly convex", "ssg"]),
+    "ipc hinge": ({"solver": IPC(), "loss": "hinge"}, ["IPC", "smooth", "ipp-ssg, ssg"]),
+    "ipc SCAD": ({"solver": IPC(), "alpha": SCAD(0.01)}, ["IPC", "smooth", "ipp-ssg, ssg"]),
+    "AL hinge": ({"solver": AugmentedLagrangian(), "loss": "hinge"}, ["smooth", "ssg"]),
+    "IPP ramp": (
+        {"solver": REGISTERED["ipp-ssg"](), "surrogate": "ramp"},
+        ["weakly convex", "ssg"],
+    ),
 }
 
 
