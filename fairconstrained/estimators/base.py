@@ -138,7 +138,7 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self.objective_ = result.objective
         self.violation_ = result.violation
         self.kkt_residual_ = result.kkt_residual
-        self.result_ = replace(result, state={})  # what runs leave for others may be large
+        self.result_ = replace(result, state=None)  # fitted models keep no curvature pairs
 
     def _warn(self) -> None:
         result = self.result_

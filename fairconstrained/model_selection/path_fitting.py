@@ -231,8 +231,6 @@ def _points(
     """Yield the fitted estimator, the result, and what they are worth, for every tolerance."""
     prepared, base, data = problems.prepared, problems.base, problems.prepared.data
     start, solver = _begin(prepared), base._solver(prepared.problem)
-    if type(solver) is not type(prepared.unconstrained.result.solver):
-        start = replace(start, state={})
     solved: deque[tuple[float, Result]] = deque(maxlen=_ORDER + 1)
     for kappa in kappas:
         fitted = copy(base)

@@ -1,46 +1,44 @@
-"""The augmented Lagrangian method: the fast oracle for smooth problems."""
+"""The augmented Lagrangian method, the fast subproblem solver for smooth problems."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.lbfgs import Memory
-from fairconstrained.solvers._tools.minimize import minimize_smooth
+from fairconstrained.solvers._tools.lbfgs import CurvaturePairs, InverseHessian
+from fairconstrained.solvers._tools.minimize import LatestEvaluation, minimize_smooth
 from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
 from fairconstrained.solvers.result import Status
+from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
 
-_HIGH = 1e3  # a growth of sigma after which a violation that does not fall is looked at closely
-_ROUNDING = 1e9  # a growth after which nothing but rounding is left of the objective
-_REDUCE = 0.03  # what a round leaves of the gradient at least: the multipliers move it again
-_FALL = 0.1  # of the constraints: a smaller change from one round to the next says little
-_FAR, _LEFT = (
-    1.1,
-    0.5,
-)  # where multipliers go ahead by more than this, constraints must fall to that
-
-Pair = tuple[Array, Array]
+_INFEASIBLE_GROWTH = 1e3  # of sigma, from which on the point is tested for infeasible stationarity
+_MAX_GROWTH = 1e9  # of sigma; beyond it the objective is lost in rounding errors
+_MIN_REDUCTION = 0.03  # of the gradient in one round; the new multipliers raise it again
+_MIN_RELATIVE_FALL = 0.1  # of the constraints between two rounds, for a usable secant pair
+_LONG_STEP = 1.1  # growth of the multipliers' norm from which an extrapolation counts as long
+_REQUIRED_FALL = 0.5  # what a long extrapolation must leave of the constraints, at most
 
 
 class AugmentedLagrangian(Solver):
-    r"""Augmented Lagrangian method with L-BFGS inside, for smooth problems.
+    r"""Augmented Lagrangian method with L-BFGS, for smooth problems.
 
-    Minimises, to a tolerance that tightens from one round to the next,
+    Every round minimises, to a tolerance that decreases from round to round,
 
     .. math::
         f(w) + \frac{1}{2\sigma} \sum_j \big(\max\{\lambda_j + \sigma g_j(w), 0\}^2
         - \lambda_j^2\big)
 
-    and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`, then goes on along
-    the last change to where the active constraints are expected to vanish; sigma
-    grows where the violation does not fall fast enough. Every evaluation is one forward and one
-    backward pass whatever the number of constraints. What L-BFGS has learned of the curvature is
-    kept from one round to the next, and in the state for warm starts.
+    and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`. The multipliers are
+    then extrapolated by a secant step to where the active constraints are expected to vanish.
+    sigma grows if the violation decreases too slowly. Every evaluation is one forward and one
+    backward pass whatever the number of constraints. The curvature pairs of L-BFGS are kept from
+    round to round, and in the state for warm starts.
 
     Parameters
     ----------
@@ -89,33 +87,39 @@ class AugmentedLagrangian(Solver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the outcome of every round."""
-        w, multipliers = start.w, np.zeros(problem.n_constraints)
-        if start.multipliers is not None:
-            multipliers = start.multipliers
-        sigma = start.state.get("sigma", self.sigma)
-        inner_tol = start.state.get("inner_tol", max(1e-2, 0.9 * start.tol))
-        memory = Memory.of(start.state.get("pairs"), w.size)
-        secant, before = MultiplierExtrapolation.of(start.state, problem.n_constraints), np.inf
+        w, multipliers = start.w, start.first_multipliers(problem.n_constraints)
+        last = AugmentedLagrangianState.of(start.state) or AugmentedLagrangianState(
+            self.sigma, max(1e-2, 0.9 * start.tol)
+        )
+        sigma, inner_tol = last.sigma, last.inner_tol
+        hessian = InverseHessian.for_variables(w.size, last.curvature)
+        secant = MultiplierExtrapolation.for_constraints(
+            problem.n_constraints, last.secant, reliable=last.extrapolates
+        )
+        before = np.inf
         for k in range(1, self.max_iter + 1):
             inner_tol = max(inner_tol, 0.9 * start.tol)
-            at = self._minimize_round(problem, start, w, multipliers, sigma, inner_tol, memory)
+            at = self._minimize_round(problem, start, w, multipliers, sigma, inner_tol, hessian)
             shift = np.maximum(at.constraints, -multipliers / sigma)
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             w, error = at.w, float(np.abs(shift).max(initial=0.0))
             inner_tol *= 0.1
-            closely = inner_tol <= start.tol  # rounds that are not solved so say little
-            ahead = secant.beyond(multipliers, at.constraints) if closely else multipliers
-            known = {"pairs": memory.pairs, "secant": secant.pair, "trusted": secant.trusted}
-            state = {"sigma": sigma, "inner_tol": inner_tol, **known}
-            hopeless = sigma >= _HIGH * self.sigma and is_stuck(at, start.tol)
-            status = Status.INFEASIBLE if hopeless else None
-            if status is None and sigma >= _ROUNDING * self.sigma:
-                status = Status.STALLED
-            yield Iterate(at, multipliers, k, state, status)
+            accurate = inner_tol <= start.tol  # secants of rounds solved less closely are noisy
+            ahead = secant.extrapolate(multipliers, at.constraints) if accurate else multipliers
+            state = AugmentedLagrangianState(
+                sigma, inner_tol, hessian.pairs, secant.pair, secant.reliable
+            )
+            yield Iterate(at, multipliers, k, state, self._failure(at, sigma, start.tol))
             multipliers = ahead
             if error > 0.5 * before and error > 0.5 * start.tol:
                 sigma *= self.growth
             before = error
+
+    def _failure(self, at: Evaluation, sigma: float, tol: float) -> Status | None:
+        """Return why the run cannot go on, None if it can."""
+        if sigma >= _INFEASIBLE_GROWTH * self.sigma and is_stuck(at, tol):
+            return Status.INFEASIBLE
+        return Status.STALLED if sigma >= _MAX_GROWTH * self.sigma else None
 
     def _minimize_round(
         self,
@@ -125,91 +129,130 @@ class AugmentedLagrangian(Solver):
         multipliers: Array,
         sigma: float,
         tol: float,
-        memory: Memory,
+        hessian: InverseHessian,
     ) -> Evaluation:
-        """Return the problem at the minimiser of the augmented Lagrangian."""
-        latest: list[Evaluation] = []
+        """Return the evaluation at the minimiser of the augmented Lagrangian."""
+        latest = LatestEvaluation(problem)
 
         def function(x: Array) -> tuple[float, Array]:
-            if not (latest and np.array_equal(latest[0].w, x)):
-                latest[:] = [problem.at(x.copy())]
-            at = latest[0]
+            at = latest.at(x)
             updated = np.maximum(multipliers + sigma * at.constraints, 0.0)
-            excess = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
-            return at.objective + excess, at.gradient(updated)
+            penalty = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
+            return at.objective + penalty, at.gradient(updated)
 
         first = problem.domain.normal_cone_residual(w, function(w)[1])
-        tol = max(tol, _REDUCE * float(np.linalg.norm(first)))
         found = minimize_smooth(
             function,
             w,
             problem.domain,
-            tol=tol,
+            tol=max(tol, _MIN_REDUCTION * float(np.linalg.norm(first))),
             max_iter=self.max_inner,
-            units=problem.preconditioner,
-            memory=memory,
+            preconditioner=problem.preconditioner,
+            inverse_hessian=hessian,
             stop=lambda: start.passes_used_up(problem),
         )
-        at = latest[0]
-        return at if np.array_equal(at.w, found) else problem.at(found)
+        return latest.at(found)
+
+
+@dataclass(frozen=True, eq=False)
+class SecantPair:
+    """A step of the multipliers and the decrease of the active constraints along it.
+
+    Attributes
+    ----------
+    step, fall : ndarray of shape (n_constraints,)
+        s and y.
+    """
+
+    step: Array
+    fall: Array
+
+
+@dataclass(frozen=True, eq=False)
+class AugmentedLagrangianState(SolverState):
+    """What :class:`AugmentedLagrangian` leaves for a warm start.
+
+    Attributes
+    ----------
+    sigma : float
+        The penalty parameter.
+    inner_tol : float
+        The tolerance of the next round.
+    curvature : CurvaturePairs or None
+        The pairs of L-BFGS.
+    secant : SecantPair or None
+        The pair that multipliers are extrapolated with.
+    extrapolates : bool
+        Whether multipliers are still extrapolated, see :class:`MultiplierExtrapolation`.
+    """
+
+    sigma: float
+    inner_tol: float
+    curvature: CurvaturePairs | None = None
+    secant: SecantPair | None = None
+    extrapolates: bool = True
 
 
 class MultiplierExtrapolation:
-    r"""Multipliers for the next round, beyond those of the last one.
+    r"""Secant extrapolation of the multipliers from one round to the next.
 
-    Every round ends at a minimiser of the Lagrangian with the multipliers it ends with, so that the
-    active constraints there are a function of them. It falls, and vanishes at the solution: along
-    the last step s, with the fall y of the constraints, about :math:`(s^T g / s^T y)\, s` ahead.
+    Every round ends at a minimiser of the Lagrangian for the multipliers that it ends with. The
+    active constraints at that point are thus a function of the multipliers, and this function
+    vanishes at the solution. With s the last step of the multipliers and y the decrease of the
+    active constraints along it, the secant step to the zero is :math:`(s^\top g / s^\top y)\, s`.
 
-    Where the feasible set has no interior, multipliers have no bound and this leads ever farther:
-    once a long way ahead has not brought the constraints down, no other one is gone.
+    If the feasible set has no interior, the multipliers may be unbounded, and extrapolated
+    multipliers diverge. Once a long extrapolation has failed to reduce the constraints, no further
+    one is made.
 
     Parameters
     ----------
-    pair : tuple of two ndarray of shape (n_constraints,) or None, default=None
-        s and y, where an earlier run knows them.
-    trusted : bool, default=True
-        Whether no earlier run went a long way ahead in vain.
+    pair : SecantPair or None, default=None
+        s and y of an earlier run.
+    reliable : bool, default=True
+        Whether no long extrapolation of an earlier run has failed.
     """
 
-    def __init__(self, pair: Pair | None = None, *, trusted: bool = True):
-        self.pair, self.trusted = pair, trusted
-        self._last: Pair | None = None
-        self._went_far = False
+    def __init__(self, pair: SecantPair | None = None, *, reliable: bool = True):
+        self.pair, self.reliable = pair, reliable
+        self._last: tuple[Array, Array] | None = None  # multipliers and active constraints
+        self._was_long = False
 
     @classmethod
-    def of(cls, state: Mapping[str, Any], n_constraints: int) -> MultiplierExtrapolation:
-        """Return what a run left in its state; no pair if it is of other constraints."""
-        pair = state.get("secant")
-        fits = pair is not None and pair[0].size == n_constraints
-        return cls(pair if fits else None, trusted=state.get("trusted", True))
+    def for_constraints(
+        cls, n_constraints: int, pair: SecantPair | None, *, reliable: bool
+    ) -> MultiplierExtrapolation:
+        """Return an extrapolation that begins with the pair if it has this many constraints."""
+        fits = pair is not None and pair.step.size == n_constraints
+        return cls(pair if fits else None, reliable=reliable)
 
-    def beyond(self, multipliers: Array, constraints: Array) -> Array:
-        """Return the multipliers at which the constraints are expected to vanish.
+    def extrapolate(self, multipliers: Array, constraints: Array) -> Array:
+        """Return the multipliers at which the active constraints are expected to vanish.
 
         Parameters
         ----------
         multipliers, constraints : ndarray of shape (n_constraints,)
-            Those that the round ended with.
+            The values at the end of a round.
         """
         active = multipliers > 0.0
-        self._learn(multipliers, np.where(active, constraints, 0.0))
-        if not self.trusted or self.pair is None or np.any(self.pair[0][~active]):
+        self._update(multipliers, np.where(active, constraints, 0.0))
+        if not self.reliable or self.pair is None or np.any(self.pair.step[~active]):
             return multipliers
-        step, fall = self.pair
+        step, fall = self.pair.step, self.pair.fall
         length = (step @ constraints) / (step @ fall)
         ahead = np.maximum(multipliers + length * step, 0.0)
-        self._went_far = bool(np.linalg.norm(ahead) > _FAR * np.linalg.norm(multipliers))
+        self._was_long = bool(np.linalg.norm(ahead) > _LONG_STEP * np.linalg.norm(multipliers))
         return ahead
 
-    def _learn(self, multipliers: Array, level: Array) -> None:
-        """Compare a round with the one before: `level` has the constraints that are active."""
-        last, self._last = self._last, (multipliers, level)
-        went_far, self._went_far = self._went_far, False
+    def _update(self, multipliers: Array, active_constraints: Array) -> None:
+        """Form the secant pair from this round and the one before."""
+        last, self._last = self._last, (multipliers, active_constraints)
+        was_long, self._was_long = self._was_long, False
         if last is None:
             return
         size = np.linalg.norm(last[1])
-        self.trusted &= not (went_far and np.linalg.norm(level) > _LEFT * size)
-        step, fall = multipliers - last[0], last[1] - level
-        told = np.linalg.norm(fall) >= _FALL * size and step @ fall > 0.0
-        self.pair = (step, fall) if told else None
+        failed = was_long and np.linalg.norm(active_constraints) > _REQUIRED_FALL * size
+        self.reliable = self.reliable and not failed
+        step, fall = multipliers - last[0], last[1] - active_constraints
+        usable = np.linalg.norm(fall) >= _MIN_RELATIVE_FALL * size and step @ fall > 0.0
+        self.pair = SecantPair(step, fall) if usable else None

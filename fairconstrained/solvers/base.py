@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,8 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT, certify, violation_stationarity
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.result import Result, Status, Trace, describe
-from fairconstrained.utils.typing import Array
+from fairconstrained.solvers.state import SolverState
+from fairconstrained.utils.typing import Array, RandomState
 
 _STATIONARY = 1e-2  # the gradient of a rate is of the order of 0.1 per spread of a feature
 
@@ -31,9 +32,9 @@ class Start:
     w : ndarray of shape (n_variables,)
         The first point.
     multipliers : ndarray of shape (n_constraints,) or None
-        The first multipliers, if known.
-    state : mapping
-        What an earlier run of the same kind of solver left.
+        The first multipliers; None where there are none.
+    state : SolverState or None
+        The state of an earlier run; a solver of another kind ignores it.
     tol : float
         The tolerance of this run.
     random_state : numpy.random.RandomState
@@ -44,10 +45,14 @@ class Start:
 
     w: Array
     multipliers: Array | None = None
-    state: Mapping[str, Any] = field(default_factory=dict)
+    state: SolverState | None = None
     tol: float = 1e-4
-    random_state: Any = None
+    random_state: np.random.RandomState = field(default_factory=np.random.RandomState)
     last_pass: float = np.inf
+
+    def first_multipliers(self, n_constraints: int) -> Array:
+        """Return the first multipliers, zeros where there are none."""
+        return np.zeros(n_constraints) if self.multipliers is None else self.multipliers
 
     @property
     def feasible(self) -> float:
@@ -75,8 +80,8 @@ class Iterate:
         The solver's multipliers; None has them estimated.
     iteration : int
         Iterations made so far.
-    state : mapping
-        What a warm start wants to know.
+    state : SolverState or None
+        What a warm start takes over.
     status : Status or None
         Set when the solver cannot go on.
     rounded : Evaluation or None
@@ -87,7 +92,7 @@ class Iterate:
     at: Evaluation
     multipliers: Array | None
     iteration: int
-    state: Mapping[str, Any] = field(default_factory=dict)
+    state: SolverState | None = None
     status: Status | None = None
     rounded: Evaluation | None = None
 
@@ -211,7 +216,7 @@ class Solver(BaseEstimator, ABC):
         warm: Result | Start | None = None,
         tol: float | None = None,
         callback: Callback | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
         max_data_passes: float | None = None,
     ) -> Result:
         """Minimise the problem.
@@ -256,7 +261,7 @@ class Solver(BaseEstimator, ABC):
         start = Start(
             w=problem.domain.project(np.asarray(first, dtype=float)),
             multipliers=None if warm is None else warm.multipliers,
-            state={} if warm is None else warm.state,
+            state=None if warm is None else warm.state,
             tol=self.tol if tol is None else tol,
             random_state=check_random_state(random_state),
             last_pass=problem.passes + (np.inf if max_data_passes is None else max_data_passes),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,17 +12,21 @@ import numpy as np
 from fairconstrained.domains import Domain
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.lbfgs import InverseHessian
 from fairconstrained.solvers._tools.minimize import spectral_projected_gradient
 from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
 from fairconstrained.solvers.result import Status
+from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
 
-_REMEMBERED = 5  # merits with which a new one is compared: short rises let steps follow curves
-_ACCEPTED = 0.1  # of the promised fall
-_FIRST_WIDTH = 0.1  # rates lie between 0 and 1
-_ENOUGH = 0.3  # of the fall of the violation that a larger penalty would bring
-_LARGEST = 1e6  # growth of the penalty
-_TINY = 1e-300
+_N_MERITS = 5  # latest merits, of which a step must fall below the largest (non-monotone)
+_MIN_RATIO = 0.1  # of actual to predicted decrease, for a step to be accepted
+_FIRST_WIDTH = 0.1  # below the largest constraint value, within which others are linearised
+_MIN_SHARE = 0.3  # of the decrease of the violation that a larger penalty makes possible
+_MAX_GROWTH = 1e6  # of the penalty parameter
+_MIN_RADIUS = 1e-10  # of the trust region; below it the run has stalled
+_MIN_COSINE = 1e-10  # between step and change of the gradient, for a usable step length
+_TINY = 1e-300  # avoids divisions by zero
 
 
 class ExactPenalty(Solver):
@@ -110,7 +115,8 @@ class ExactPenalty(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the points that are moved to."""
         at, radius = problem.at(start.w), self.radius
-        merit = _Merit(start.state.get("rho", self.rho))
+        last = ExactPenaltyState.of(start.state)
+        merit = _Merit(self.rho if last is None else last.rho)
         curvature = Curvature(problem, self.memory)
         model = Model(at, curvature, _FIRST_WIDTH, start.multipliers)
         merit.add(at)
@@ -121,35 +127,48 @@ class ExactPenalty(Solver):
             curvature.update(step, trial.gradient(step.multipliers) - step.slope)
             width = 2.0 * float(np.abs(trial.constraints - at.constraints).max(initial=0.0))
             radius = _next_radius(radius, ratio, step.size)
-            if ratio >= _ACCEPTED:
+            if ratio >= _MIN_RATIO:
                 at = trial
                 merit.add(at)
             model = Model(at, curvature, width, step.multipliers, step.stretch)
-            stuck = self._verdict(at, step, merit.rho, radius, start.tol)
-            last = k == self.max_iter or start.passes_used_up(problem)
-            if ratio >= _ACCEPTED or stuck is not None or last:
-                yield Iterate(at, step.multipliers, k, {"rho": merit.rho}, stuck)
+            failure = self._failure(at, step, merit.rho, radius, start.tol)
+            ends = k == self.max_iter or start.passes_used_up(problem)
+            if ratio >= _MIN_RATIO or failure is not None or ends:
+                yield Iterate(at, step.multipliers, k, ExactPenaltyState(merit.rho), failure)
 
     def _steered(self, model: Model, merit: _Merit, radius: float) -> Step:
         """Return the model's step for the least penalty that leads well towards feasibility."""
         step = model.solve(merit.rho, radius)
-        while step.pushes(merit.rho) and merit.rho < _LARGEST * self.rho:
+        while step.pushes(merit.rho) and merit.rho < _MAX_GROWTH * self.rho:
             further = model.solve(self.growth * merit.rho, radius)
             possible = model.violation - further.violation
-            if possible <= 1e-12 or model.violation - step.violation >= _ENOUGH * possible:
+            if possible <= 1e-12 or model.violation - step.violation >= _MIN_SHARE * possible:
                 break
             merit.rho *= self.growth
             step = further
         return step
 
-    def _verdict(
+    def _failure(
         self, at: Evaluation, step: Step, rho: float, radius: float, tol: float
     ) -> Status | None:
-        """Return why to give up, None if there is hope."""
-        no_way_on = step.promise <= 1e-10 or rho >= 1e3 * self.rho or radius <= 1e-10
-        if no_way_on and step.violation > 0.9 * at.violation and is_stuck(at, tol):
+        """Return why the run cannot go on, None if it can."""
+        no_progress = step.promise <= 1e-10 or rho >= 1e3 * self.rho or radius <= _MIN_RADIUS
+        if no_progress and step.violation > 0.9 * at.violation and is_stuck(at, tol):
             return Status.INFEASIBLE
-        return Status.STALLED if radius <= 1e-10 else None
+        return Status.STALLED if radius <= _MIN_RADIUS else None
+
+
+@dataclass(frozen=True, eq=False)
+class ExactPenaltyState(SolverState):
+    """What :class:`ExactPenalty` leaves for a warm start.
+
+    Attributes
+    ----------
+    rho : float
+        The penalty parameter.
+    """
+
+    rho: float
 
 
 def _next_radius(radius: float, ratio: float, size: float) -> float:
@@ -163,7 +182,7 @@ class _Merit:
 
     def __init__(self, rho: float):
         self.rho = rho
-        self._recent: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
+        self._recent: deque[tuple[float, float]] = deque(maxlen=_N_MERITS)
 
     def add(self, at: Evaluation) -> None:
         """Take in a point that is moved to."""
@@ -178,50 +197,42 @@ class _Merit:
 
 
 class Curvature:
-    r"""The inverse H of B: L-BFGS with Powell's damping, or a multiple of a diagonal.
+    r"""The inverse H of B: damped L-BFGS on the whole space, else a multiple of the identity.
 
     Parameters
     ----------
     problem : Problem
-        Gives the units, and whether steps are free.
-    memory : int
-        The pairs kept; with 0 H stays the identity and the model is linear.
+        Gives the preconditioner and the domain.
+    n_pairs : int
+        The number of pairs stored; with 0, H stays the identity and the model is linear.
     """
 
-    def __init__(self, problem: Problem, memory: int):
-        self.linear = memory == 0
+    def __init__(self, problem: Problem, n_pairs: int):
+        self.linear = n_pairs == 0
         self.free = problem.domain.whole_space
-        units = problem.preconditioner if self.free and not self.linear else 1.0
-        self.diagonal = units**2 * np.ones(problem.n_variables)
-        self.scale = 1.0
-        self._pairs: deque[tuple[Array, Array, float]] = deque(maxlen=memory if self.free else 0)
+        scale = problem.preconditioner if self.free and not self.linear else 1.0
+        self.diagonal = scale**2 * np.ones(problem.n_variables)
+        self.step_length = 1.0  # H is this times the identity on bounded domains
+        self._hessian = InverseHessian(size=max(n_pairs, 1))
 
     def apply(self, columns: Array) -> Array:
-        """Return H times columns, shape (n_variables, any)."""
-        out, along = np.array(columns), []
-        for s, y, product in reversed(self._pairs):
-            along.append((s @ out) / product)
-            out -= np.outer(y, along[-1])
-        out *= self.scale * self.diagonal[:, None]
-        for (s, y, product), part in zip(self._pairs, reversed(along), strict=True):
-            out += np.outer(s, part - (y @ out) / product)
-        return out
+        """Return H times columns, shape (n_variables, n_columns), on the whole space."""
+        return self._hessian.apply(columns, self.diagonal)
 
-    def update(self, step: Step, turned: Array) -> None:
-        """Take in a step and the change of the Lagrangian's gradient along it."""
-        s, bent = step.s, step.size**2
-        product = float(s @ turned)
-        if self.linear or bent <= _TINY:
+    def update(self, step: Step, change: Array) -> None:
+        """Add a step and the change of the gradient of the Lagrangian along it."""
+        s, quadratic = step.s, step.size**2
+        product = float(s @ change)
+        if self.linear or quadratic <= _TINY:
             return
-        if self.free and product < 0.2 * bent:  # B s is a multiple of the slope at the solution
-            share = 0.8 * bent / (bent - product)
-            turned = share * turned - (1.0 - share) * (step.slope / step.stretch)
-            product = float(s @ turned)
-        size = float(turned @ (self.diagonal * turned))
-        if product <= 1e-10 * np.sqrt(size * float(s @ s)):
+        if not self.free:
+            if product > _MIN_COSINE * np.linalg.norm(change) * np.linalg.norm(s):
+                self.step_length = product / float(change @ change)
             return
-        self.scale = product / size
-        self._pairs.append((s, turned, product))
+        if product < 0.2 * quadratic:  # B s is a multiple of the slope at the model's solution
+            share = 0.8 * quadratic / (quadratic - product)
+            change = share * change - (1.0 - share) * (step.slope / step.stretch)
+        self._hessian.add(s, change)
 
 
 class Step:
@@ -314,10 +325,10 @@ class Model:
         return move
 
     def _projected(self, multipliers: Array, stretch: float) -> tuple[Array, float]:
-        scale = self.curvature.scale
+        length = self.curvature.step_length
         slope = self.gradient + multipliers @ self.rows
-        s = self.at.problem.domain.project(self.at.w - (scale / stretch) * slope) - self.at.w
-        return s, float(np.linalg.norm(s)) / np.sqrt(scale)
+        s = self.at.problem.domain.project(self.at.w - (length / stretch) * slope) - self.at.w
+        return s, float(np.linalg.norm(s)) / np.sqrt(length)
 
     def solve(self, rho: float, radius: float) -> Step:
         """Return the step within the trust region, to a fifth of its radius."""

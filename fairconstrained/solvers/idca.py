@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from fairconstrained.problem.problem import Problem
@@ -13,6 +14,7 @@ from fairconstrained.solvers.conex import ConEx
 from fairconstrained.solvers.interior_point import InteriorPoint
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing
+from fairconstrained.solvers.state import RoundingState, SolverState
 from fairconstrained.solvers.switching_subgradient import StaticTolerance, SwitchingSubgradient
 
 _FIRST_TOL = 3.0  # times tol: a subproblem's answer then violates by tol at the most
@@ -121,7 +123,8 @@ class IDCA(Solver):
             if at.violation > start.tol:
                 yield Iterate(at, None, 1)
                 return
-        warm: Start | Result = start
+        last = IDCAState.of(start.state)
+        warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
         tol, doublings = _FIRST_TOL * start.tol, 0
         for t in range(1, self.max_iter + 1):
             answer = oracle.minimize(
@@ -137,7 +140,8 @@ class IDCA(Solver):
             warm = answer
             if acceptable(answer, at, found, start.tol):
                 at = found
-                yield Iterate(at, answer.multipliers, t, answer.state)
+                rounded = RoundingState.rounded(answer.state, problem, at)
+                yield Iterate(at, answer.multipliers, t, IDCAState(answer.state), rounded=rounded)
                 continue
             if start.passes_used_up(problem):
                 yield Iterate(found, answer.multipliers, t)
@@ -146,3 +150,16 @@ class IDCA(Solver):
             if doublings > self.max_doublings:
                 yield Iterate(at, None, t, status=Status.STALLED)
                 return
+
+
+@dataclass(frozen=True, eq=False)
+class IDCAState(SolverState):
+    """What :class:`IDCA` leaves for a warm start.
+
+    Attributes
+    ----------
+    subproblem : SolverState or None
+        The state that the subproblem solver left.
+    """
+
+    subproblem: SolverState | None

@@ -1,48 +1,52 @@
-"""A barrier method: the oracle whose answers always satisfy the constraints."""
+"""A barrier method, the subproblem solver whose answers always satisfy the constraints."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.lbfgs import CurvaturePairs, InverseHessian, minimize_lbfgs
+from fairconstrained.solvers._tools.minimize import LatestEvaluation
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.result import Status
+from fairconstrained.solvers.state import RoundingState
 from fairconstrained.utils.typing import Array
 
-_WIDEST, _NARROWEST = 0.1, 1e-6  # widths that kinks are rounded over
-_SUFFICIENT, _MOST_HALVINGS = 1e-4, 40
-_NEAR, _FASTER = 1.0, 5.0  # once a round ends near its minimum, mu shrinks that much faster
-
-Point = Callable[[Array], tuple[float, Evaluation]]
+_MAX_WIDTH, _MIN_WIDTH = 0.1, 1e-6  # of the rounding of kinks
+_MIN_MARGIN = 0.9  # part of the distance to the constraints that rounding must leave
+_CENTERED = 1.0  # gradient norm, relative to mu m, at which a round has found its minimum
+_CENTERED_POWER = 5.0  # of the factor `shrink` after such a round
 
 
 class InteriorPoint(Solver):
-    r"""Logarithmic barrier with L-BFGS inside: from a strictly feasible point to feasible points.
+    r"""Logarithmic barrier method with L-BFGS: from a strictly feasible point to feasible points.
 
-    Decreases, by a few steps for each value of a mu that shrinks,
+    Every round takes a few steps on
 
     .. math::
-        f(w) - \mu \sum_j \log(-g_j(w)), \qquad \lambda_j = \mu / (-g_j(w)).
+        f(w) - \mu \sum_j \log(-g_j(w)), \qquad \lambda_j = \mu / (-g_j(w)),
 
-    No step leaves the constraints, so that any number of steps gives IDCA a better feasible point:
-    its majorants touch where they were made and need not be solved closely before the next one.
-    Kinks are rounded, from above where the functions are convex, by a width that shrinks with mu.
+    and then reduces mu. No step violates the constraints, so that any number of steps gives IDCA a
+    better feasible point: IDCA's majorants touch the problem at the point where they were built,
+    and need not be solved accurately before the next one is built. Kinks are rounded, from above
+    where the functions are convex, by a width that decreases with mu. The curvature pairs of L-BFGS
+    are kept from round to round, and in the state for warm starts.
 
     Parameters
     ----------
     mu : float, default=0.003
-        The first mu, > 0; a warm start goes on with the last one.
+        The first mu, > 0; a warm start takes over the last one.
     shrink : float, default=0.95
-        What mu is multiplied by from one round to the next, in (0, 1).
+        The factor of mu from one round to the next, in (0, 1).
     max_inner : int, default=15
         The L-BFGS steps of a round.
     memory : int, default=20
-        The pairs that L-BFGS keeps.
+        The number of pairs that L-BFGS stores.
     max_iter : int, default=200
         The largest number of rounds.
     tol : float, default=1e-4
@@ -51,7 +55,7 @@ class InteriorPoint(Solver):
     References
     ----------
     A. Fiacco, G. McCormick, "Nonlinear Programming: Sequential Unconstrained Minimization
-    Techniques", 1968; IDCA, algorithm 1, for whose subproblems it is made.
+    Techniques", 1968; IDCA, algorithm 1, whose subproblems it solves.
 
     Examples
     --------
@@ -86,11 +90,11 @@ class InteriorPoint(Solver):
         self.tol = tol
 
     def missing(self, problem: Problem) -> list[str]:
-        """Return what the problem lacks; domains must be the whole space."""
+        """Return what the problem lacks; the domain must be the whole space."""
         lacking = super().missing(problem)
-        whole = problem.domain.bounds(problem.n_variables)
-        free = whole is not None and not np.any(np.isfinite(whole))
-        return lacking if free else [*lacking, "unbounded_domain"]
+        bounds = problem.domain.bounds(problem.n_variables)
+        unbounded = bounds is not None and not np.any(np.isfinite(bounds))
+        return lacking if unbounded else [*lacking, "unbounded_domain"]
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the outcome of every round."""
@@ -98,85 +102,71 @@ class InteriorPoint(Solver):
         if at.constraints.max(initial=-1.0) >= 0.0:
             yield Iterate(at, None, 1, status=Status.STALLED)
             return
-        last = start.tol / (10.0 * max(problem.n_constraints, 1))
-        mu = start.state.get("mu", self.mu)
+        last = InteriorPointState.of(start.state) or InteriorPointState(mu=self.mu)
+        mu, min_mu = last.mu, start.tol / (10.0 * max(problem.n_constraints, 1))
+        hessian = InverseHessian.for_variables(start.w.size, last.curvature, size=self.memory)
         for k in range(1, self.max_iter + 1):
-            smooth = _rounded(problem, at.w, mu / self.mu)
-            inside, left = self._descend(smooth, at.w, mu)
+            smooth, width = _rounded(problem, at.w, mu / self.mu)
+            inside, gradient_norm = self._minimize_round(smooth, start, at.w, mu, hessian)
             multipliers = mu / np.maximum(-inside.constraints, 1e-300)
             at = problem.at(inside.w)
-            arrived = left <= _NEAR * mu * problem.n_constraints
-            mu = max(mu * self.shrink ** (_FASTER if arrived else 1.0), last)
-            yield Iterate(at, multipliers, k, {"mu": mu}, rounded=inside)
+            centered = gradient_norm <= _CENTERED * mu * problem.n_constraints
+            mu = max(mu * self.shrink ** (_CENTERED_POWER if centered else 1.0), min_mu)
+            state = InteriorPointState(width, mu, hessian.pairs)
+            yield Iterate(at, multipliers, k, state, rounded=inside)
 
-    def _descend(self, problem: Problem, w: Array, mu: float) -> tuple[Evaluation, float]:
-        """Return where the steps lead, strictly inside the constraints, and the slope there."""
-        units = problem.preconditioner
-
-        def barrier(x: Array) -> tuple[float, Evaluation]:
-            at = problem.at(x)
-            slack = -at.constraints
-            if slack.min(initial=1.0) <= 0.0:
-                return np.inf, at
-            return at.objective - mu * float(np.log(slack).sum()), at
+    def _minimize_round(
+        self, problem: Problem, start: Start, w: Array, mu: float, hessian: InverseHessian
+    ) -> tuple[Evaluation, float]:
+        """Return the last point, which is strictly feasible, and the gradient's norm there."""
+        latest = LatestEvaluation(problem)
 
         def gradient(at: Evaluation) -> Array:
-            return units * at.gradient(mu / -at.constraints)
+            return at.gradient(mu / -at.constraints)
 
-        value, at = barrier(w)
-        slope = gradient(at)
-        pairs: deque[tuple[Array, Array]] = deque(maxlen=self.memory)
-        for _ in range(self.max_inner):
-            direction = -_times_inverse(pairs, slope)
-            found = _backtrack(barrier, at.w, value, units * direction, float(slope @ direction))
-            if found is None:
-                break
-            new = gradient(found[1])
-            step, turn = (found[1].w - at.w) / units, new - slope
-            if step @ turn > 1e-10 * np.linalg.norm(step) * np.linalg.norm(turn):
-                pairs.append((step, turn))
-            (value, at), slope = found, new
-        return at, float(np.linalg.norm(slope))
+        def barrier(x: Array) -> tuple[float, Array]:
+            at = latest.at(x)
+            distances = -at.constraints
+            if distances.min(initial=1.0) <= 0.0:
+                return np.inf, np.zeros_like(x)
+            return at.objective - mu * float(np.log(distances).sum()), gradient(at)
+
+        scale = problem.preconditioner
+        found = minimize_lbfgs(
+            barrier, w, tol=0.0, max_iter=self.max_inner, preconditioner=scale,
+            inverse_hessian=hessian, stop=lambda: start.passes_used_up(problem),
+        )  # fmt: skip
+        at = latest.at(found)
+        return at, float(np.linalg.norm(scale * gradient(at)))
 
 
-def _rounded(problem: Problem, w: Array, share: float) -> Problem:
-    """Return a smooth problem with `w` strictly inside."""
+@dataclass(frozen=True, eq=False)
+class InteriorPointState(RoundingState):
+    """What :class:`InteriorPoint` leaves for a warm start.
+
+    Attributes
+    ----------
+    width : float or None
+        See :class:`~fairconstrained.solvers.state.RoundingState`.
+    mu : float
+        The barrier parameter.
+    curvature : CurvaturePairs or None
+        The pairs of L-BFGS.
+    """
+
+    mu: float = 0.003
+    curvature: CurvaturePairs | None = None
+
+
+def _rounded(problem: Problem, w: Array, share: float) -> tuple[Problem, float | None]:
+    """Return a smooth problem with `w` strictly inside its constraints, and the width."""
     if problem.smooth:
-        return problem
-    width = max(_WIDEST * min(1.0, float(np.sqrt(share))), _NARROWEST)
+        return problem, None
+    width = max(_MAX_WIDTH * min(1.0, float(np.sqrt(share))), _MIN_WIDTH)
     level = problem.uncounted().at(w).constraints.max(initial=-1.0)
-    while width > _NARROWEST:
+    while width > _MIN_WIDTH:
         smooth = problem.smoothed(width)
-        if smooth.uncounted().at(w).constraints.max(initial=-1.0) < 0.9 * level:
-            return smooth
+        if smooth.uncounted().at(w).constraints.max(initial=-1.0) < _MIN_MARGIN * level:
+            return smooth, width
         width *= 0.5
-    return problem.smoothed(width)
-
-
-def _times_inverse(pairs: deque[tuple[Array, Array]], gradient: Array) -> Array:
-    """Return L-BFGS's inverse Hessian times the gradient (the two-loop recursion)."""
-    out, factors = gradient.copy(), []
-    for step, turn in reversed(pairs):
-        factors.append(float(step @ out) / float(step @ turn))
-        out -= factors[-1] * turn
-    if pairs:
-        step, turn = pairs[-1]
-        out *= float(step @ turn) / float(turn @ turn)
-    else:
-        out /= max(float(np.linalg.norm(gradient)), 1e-300)
-    for (step, turn), factor in zip(pairs, reversed(factors), strict=True):
-        out += (factor - float(turn @ out) / float(step @ turn)) * step
-    return out
-
-
-def _backtrack(
-    function: Point, w: Array, value: float, direction: Array, slope: float
-) -> tuple[float, Evaluation] | None:
-    """Return the first of halved steps that decreases the function enough, None if none does."""
-    length = 1.0
-    for _ in range(_MOST_HALVINGS):
-        reached = function(w + length * direction)
-        if reached[0] <= value + _SUFFICIENT * length * slope:
-            return reached
-        length *= 0.5
-    return None
+    return problem.smoothed(width), width

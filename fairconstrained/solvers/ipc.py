@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from fairconstrained.problem.problem import Problem
@@ -10,6 +11,7 @@ from fairconstrained.solvers._tools.phase_one import acceptable, phase_one
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.result import Result, Status
+from fairconstrained.solvers.state import SolverState
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 
 _FIRST_TOL = 1e-2  # subproblems are solved to a part of this at first, then ever more closely
@@ -97,9 +99,10 @@ class IPC(Solver):
         """Yield the accepted answers of the oracle."""
         oracle = self._oracle
         at = problem.at(start.w)
-        warm: Start | Result = start
-        rho = start.state.get("rho", self.rho) or oracle.proximity(problem)
-        tol = start.tol if start.state else max(_FIRST_TOL, start.tol)
+        last = IPCState.of(start.state)
+        warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
+        rho = (self.rho if last is None else last.rho) or oracle.proximity(problem)
+        tol = start.tol if last is not None else max(_FIRST_TOL, start.tol)
         refusals = 0
         for t in range(1, self.max_iter + 1):
             if refusals and at.violation > start.tol:
@@ -119,7 +122,7 @@ class IPC(Solver):
             found = problem.at(answer.w)
             if acceptable(answer, at, found, start.tol):
                 at, warm, refusals = found, answer, 0
-                yield Iterate(at, answer.multipliers, t, {**answer.state, "rho": rho})
+                yield Iterate(at, answer.multipliers, t, IPCState(rho, answer.state))
                 continue
             if start.passes_used_up(problem):
                 yield Iterate(found, answer.multipliers, t)
@@ -128,3 +131,19 @@ class IPC(Solver):
             if refusals > _MOST_REFUSALS:
                 yield Iterate(at, None, t, status=Status.STALLED)
                 return
+
+
+@dataclass(frozen=True, eq=False)
+class IPCState(SolverState):
+    """What :class:`IPC` leaves for a warm start.
+
+    Attributes
+    ----------
+    rho : float
+        rho^ of the last subproblem.
+    subproblem : SolverState or None
+        The state that the subproblem solver left.
+    """
+
+    rho: float
+    subproblem: SolverState | None

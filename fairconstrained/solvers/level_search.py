@@ -15,6 +15,7 @@ from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing
+from fairconstrained.solvers.state import RoundingState
 from fairconstrained.utils.typing import Array
 
 _FIRST = 0.7  # of the level of the best model: where the search begins
@@ -173,7 +174,6 @@ def _offer(
     price = float(answer.multipliers.sum())
     if price == 0.0 or at.constraints[-1] < -tol:
         return Iterate(at, None, k, status=status)
-    width = answer.state.get("width")  # over which kinks were rounded
-    rounded = None if width is None else problem.smoothed(width).at(at.w)
+    rounded = RoundingState.rounded(answer.state, problem, at)
     multipliers = np.append(answer.multipliers, 1.0) / price
     return Iterate(at, multipliers, k, status=status, rounded=rounded)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
+
+if TYPE_CHECKING:
+    from fairconstrained.solvers.base import Solver
 
 
 class Status(Enum):
@@ -114,8 +117,8 @@ class Result:
         The measured iterates.
     solver : Solver
         What was run.
-    state : mapping
-        What the solver wants to know in a warm start.
+    state : SolverState or None
+        What a warm start takes over.
     """
 
     w: Array
@@ -129,8 +132,8 @@ class Result:
     n_iter: int
     data_passes: float
     trace: Trace = field(repr=False)
-    solver: Any
-    state: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    solver: Solver
+    state: SolverState | None = field(default=None, repr=False)
 
     @property
     def converged(self) -> bool:

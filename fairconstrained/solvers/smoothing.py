@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fairconstrained.problem.problem import Problem
@@ -10,6 +11,7 @@ from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.result import Result, Status
+from fairconstrained.solvers.state import RoundingState, SolverState
 
 _SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
 _LAST_INEXACT = 0.1  # of the first width: the narrowest where the solver does not converge
@@ -75,8 +77,9 @@ class Smoothing(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers to the smooth problems, as points of the problem itself."""
         solver = IPC() if self.solver is None else self.solver
-        warm: Start | Result = start
-        width = start.state.get("width", self.width)
+        last = SmoothingState.of(start.state)
+        warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
+        width = self.width if last is None or last.width is None else last.width
         for k in range(1, self.max_iter + 1):
             smooth = problem.smoothed(width)
             answer = solver.minimize(
@@ -87,7 +90,7 @@ class Smoothing(Solver):
                 max_data_passes=start.passes_left(problem),
             )
             at = problem.at(answer.w)
-            state = {**answer.state, "width": width}
+            state = SmoothingState(width, answer.state)
             if answer.converged:
                 yield Iterate(at, answer.multipliers, k, state, rounded=smooth.at(answer.w))
             else:
@@ -101,3 +104,18 @@ class Smoothing(Solver):
             return Status.INFEASIBLE
         # narrower arcs are harder, and change the answer by less than it is in error
         return Status.STALLED if width <= _LAST_INEXACT * self.width else None
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothingState(RoundingState):
+    """What :class:`Smoothing` leaves for a warm start.
+
+    Attributes
+    ----------
+    width : float or None
+        The width of the last smooth problem.
+    subproblem : SolverState or None
+        The state that the solver of the smooth problems left.
+    """
+
+    subproblem: SolverState | None = None

@@ -23,6 +23,7 @@ from fairconstrained.solvers._tools.step_sizes import (
     Steps,
 )
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
 
 Size = int | Literal["sqrt"] | None
@@ -195,7 +196,7 @@ class ThreeSEcon(Solver):
         if not self.margin_rate:
             multipliers = None
         point = restore(at, start.feasible) if self.repair else at
-        return Iterate(point, multipliers, k, {"nu": penalty.nu})
+        return Iterate(point, multipliers, k, ThreeSEconState(penalty.nu))
 
     def _prepare(self, steps: Steps, start: Start, rows: _Rows) -> tuple[_Penalty, Run]:
         """Return the penalty and what steps are sized by."""
@@ -203,9 +204,9 @@ class ThreeSEcon(Solver):
         if steps.measures or self.nu is None:
             scales = rows.scales(start.w)
         bend = scales.curvature or 1.0  # a linear objective says nothing
-        nu = start.state.get("nu") if self.nu is None else self.nu
+        last, nu = ThreeSEconState.of(start.state), self.nu
         if nu is None:
-            nu = self.beta * scales.slope**2 / bend or 1.0
+            nu = self.beta * scales.slope**2 / bend or 1.0 if last is None else last.nu
         penalty = _Penalty(self.beta, nu, self.margin_rate, np.zeros(rows.problem.n_constraints))
         if start.multipliers is not None and self.margin_rate:
             penalty.margins = np.clip(start.multipliers * nu / self.beta, 0.0, nu)
@@ -217,6 +218,19 @@ class ThreeSEcon(Solver):
         if not self.accelerate:
             return _Path(domain, w)
         return _Averaged(domain, w, rows.period) if rows.sampled else _Accelerated(domain, w)
+
+
+@dataclass(frozen=True, eq=False)
+class ThreeSEconState(SolverState):
+    """What :class:`ThreeSEcon` leaves for a warm start.
+
+    Attributes
+    ----------
+    nu : float
+        The width of the smoothing.
+    """
+
+    nu: float
 
 
 class _Spider:

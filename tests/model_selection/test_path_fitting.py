@@ -23,7 +23,6 @@ from fairconstrained import (
 )
 from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.solvers import IPC, AugmentedLagrangian
-from fairconstrained.solvers._tools.lbfgs import Memory, minimize_lbfgs
 
 
 @pytest.fixture(scope="module")
@@ -312,58 +311,3 @@ class TestPipelines:
                 make_pipeline(StandardScaler(), LogisticRegression()), X, y,
                 sensitive_features=groups,
             )  # fmt: skip
-
-
-class TestMemory:
-    def quadratic(self, condition=100.0, n=12):
-        bend = np.geomspace(1.0, condition, n)
-        calls = []
-
-        def function(w):
-            calls.append(w)
-            return 0.5 * float(bend @ (w - 1.0) ** 2), bend * (w - 1.0)
-
-        return function, calls
-
-    def test_it_finds_the_minimum(self):
-        function, _ = self.quadratic()
-        found = minimize_lbfgs(
-            function, np.zeros(12), tol=1e-8, max_iter=200, units=np.ones(12), memory=Memory()
-        )
-        assert_allclose(found, 1.0, atol=1e-7)
-
-    def test_a_memory_saves_evaluations(self):
-        function, calls = self.quadratic()
-        memory, options = Memory(), {"tol": 1e-6, "max_iter": 200, "units": np.ones(12)}
-        minimize_lbfgs(function, np.zeros(12), memory=memory, **options)
-        first = len(calls)
-        kept = Memory.of(memory.pairs, 12)
-        minimize_lbfgs(function, np.full(12, 1.1), memory=kept, **options)
-        assert len(calls) - first < 0.6 * first
-
-    def test_a_memory_of_another_function_does_no_harm(self):
-        function, _ = self.quadratic()
-        wrong = Memory()
-        rng = np.random.default_rng(0)
-        for _ in range(30):
-            step = rng.normal(size=12)
-            wrong.add(step, 1e-6 * step)
-        found = minimize_lbfgs(
-            function, np.zeros(12), tol=1e-8, max_iter=500, units=np.ones(12), memory=wrong
-        )
-        assert_allclose(found, 1.0, atol=1e-7)
-
-    def test_a_memory_of_other_variables_is_left_out(self):
-        assert len(Memory.of(np.ones((2, 3, 5)), 4)) == 0
-        assert len(Memory.of(np.ones((2, 3, 5)), 5)) == 3
-        assert len(Memory.of(None, 5)) == 0 and Memory().pairs is None
-
-    def test_it_stops_where_no_lower_point_is(self):
-        def wrong_gradient(w):
-            return float(w @ w), -2.0 * w
-
-        w = np.ones(3)
-        found = minimize_lbfgs(
-            wrong_gradient, w, tol=1e-8, max_iter=50, units=np.ones(3), memory=Memory()
-        )
-        assert_array_equal(found, w)

@@ -1,4 +1,4 @@
-"""Tests of fairconstrained.solvers.augmented_lagrangian: what it adds to the textbook's method."""
+"""Tests of the multiplier extrapolation of the augmented Lagrangian method."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,10 @@ from _support.problems import PROBLEMS
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained.solvers import AugmentedLagrangian
-from fairconstrained.solvers.augmented_lagrangian import MultiplierExtrapolation
+from fairconstrained.solvers.augmented_lagrangian import MultiplierExtrapolation, SecantPair
 
 
-def test_the_secant_is_exact_where_constraints_fall_along_a_line() -> None:
+def test_extrapolation_is_exact_if_constraints_are_linear_in_the_multipliers() -> None:
     solution, direction = np.array([1.0, 0.0, 0.5]), np.array([1.0, 0.0, 2.0])
     fall = np.array([0.3, 0.0, 0.1])
 
@@ -18,40 +18,40 @@ def test_the_secant_is_exact_where_constraints_fall_along_a_line() -> None:
 
     secant = MultiplierExtrapolation()
     first, second = solution - 0.2 * direction, solution - 0.1 * direction
-    assert_array_equal(secant.beyond(first, constraints(-0.2)), first)
-    assert_allclose(secant.beyond(second, constraints(-0.1)), solution)
-    carried = MultiplierExtrapolation.of({"secant": secant.pair}, 3)
-    assert_allclose(carried.beyond(first, constraints(-0.2)), solution)
-    assert MultiplierExtrapolation.of({"secant": secant.pair}, 2).pair is None
+    assert_array_equal(secant.extrapolate(first, constraints(-0.2)), first)
+    assert_allclose(secant.extrapolate(second, constraints(-0.1)), solution)
+    carried = MultiplierExtrapolation.for_constraints(3, secant.pair, reliable=True)
+    assert_allclose(carried.extrapolate(first, constraints(-0.2)), solution)
+    assert MultiplierExtrapolation.for_constraints(2, secant.pair, reliable=True).pair is None
 
 
-def test_the_secant_says_nothing_of_steps_that_changed_nothing() -> None:
+def test_steps_that_do_not_reduce_the_constraints_give_no_secant_pair() -> None:
     one = np.ones(1)
-    secant = MultiplierExtrapolation((one, one))
-    secant.beyond(one, 0.1 * one)
-    assert_array_equal(secant.beyond(1.3 * one, 0.1 * one), 1.3 * one)
+    secant = MultiplierExtrapolation(SecantPair(one, one))
+    secant.extrapolate(one, 0.1 * one)
+    assert_array_equal(secant.extrapolate(1.3 * one, 0.1 * one), 1.3 * one)
     assert secant.pair is None
-    other = MultiplierExtrapolation((np.ones(2), np.ones(2)))
+    other = MultiplierExtrapolation(SecantPair(np.ones(2), np.ones(2)))
     falls_out = np.array([1.0, 0.0])
-    assert_array_equal(other.beyond(falls_out, np.array([0.1, -0.1])), falls_out)
+    assert_array_equal(other.extrapolate(falls_out, np.array([0.1, -0.1])), falls_out)
 
 
-def test_the_secant_is_left_alone_once_it_led_far_in_vain() -> None:
+def test_extrapolation_ends_after_a_long_step_that_fails() -> None:
     secant, multipliers, level = MultiplierExtrapolation(), 1.0, 1.0
-    for _ in range(20):  # constraints that fall ever more slowly: no bound
-        ahead = secant.beyond(np.array([multipliers]), np.array([level]))
+    for _ in range(20):  # the constraints decrease too slowly for bounded multipliers
+        ahead = secant.extrapolate(np.array([multipliers]), np.array([level]))
         multipliers = float(ahead[0]) + 0.5 * level
         level = multipliers**-0.5
-    assert not secant.trusted
+    assert not secant.reliable
     assert multipliers < 20.0
-    assert not MultiplierExtrapolation.of({"trusted": False}, 1).trusted
+    assert not MultiplierExtrapolation.for_constraints(1, None, reliable=False).reliable
 
 
 @pytest.mark.parametrize("name", ["demographic parity", "equalized odds, 3 groups"])
-def test_both_ways_lead_to_the_same_point_the_secant_in_fewer_passes(name, monkeypatch) -> None:
+def test_extrapolation_needs_fewer_passes_to_the_same_solution(name, monkeypatch) -> None:
     ahead = AugmentedLagrangian(tol=1e-6).minimize(PROBLEMS[name]())
     monkeypatch.setattr(
-        MultiplierExtrapolation, "beyond", lambda secant, multipliers, constraints: multipliers
+        MultiplierExtrapolation, "extrapolate", lambda secant, multipliers, constraints: multipliers
     )
     plain = AugmentedLagrangian(tol=1e-6).minimize(PROBLEMS[name]())
     assert plain.converged

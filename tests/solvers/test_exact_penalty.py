@@ -44,13 +44,13 @@ def test_one_evaluation_per_step():
 def test_rho_grows_until_the_penalty_is_exact():
     result = ExactPenalty(rho=0.01).minimize(fair())
     assert result.converged
-    assert result.state["rho"] >= result.multipliers.sum() > 0.1
+    assert result.state.rho >= result.multipliers.sum() > 0.1
 
 
 def test_rho_stays_where_it_suffices():
     result = ExactPenalty(rho=20.0).minimize(fair())
     assert result.converged
-    assert result.state["rho"] == 20.0
+    assert result.state.rho == 20.0
 
 
 def test_rho_stays_bounded_and_the_violation_is_least_without_a_solution():
@@ -80,7 +80,7 @@ def test_warm_multipliers_and_rho_are_taken_over():
     cold = ExactPenalty(rho=0.01).minimize(fair())
     warm = ExactPenalty(rho=0.01).minimize(fair(), warm=cold)
     assert warm.converged
-    assert warm.state["rho"] == cold.state["rho"]
+    assert warm.state.rho == cold.state.rho
     assert warm.n_iter <= 2
 
 

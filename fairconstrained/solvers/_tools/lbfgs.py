@@ -1,4 +1,4 @@
-"""L-BFGS whose memory outlives a run: warm starts keep what was learned of the curvature."""
+"""L-BFGS: the limited-memory approximation of an inverse Hessian, and minimisation with it."""
 
 from __future__ import annotations
 
@@ -13,103 +13,133 @@ from fairconstrained.utils.typing import Array
 Function = Callable[[Array], tuple[float, Array]]
 Stop = Callable[[], bool]
 
-_DECREASE = 1e-4  # Armijo's constant
-_FLATTEN = 0.9  # Wolfe's constant
-_ROUNDING = 1e-14  # relative: differences of values below this say nothing
-_MOST_TRIALS = 20
-_MOST_IDLE = 5  # steps in a row in which the value does not fall by more than rounding
+_ARMIJO = 1e-4  # sufficient decrease: part of the decrease that the slope predicts
+_WOLFE = 0.9  # curvature condition: largest slope at the new point, relative to the first one
+_ROUNDING = 1e-14  # relative: smaller differences of values are rounding errors
+_MIN_COSINE = 1e-10  # between step and change of the gradient, for a pair to be stored
+_MAX_TRIALS = 20  # evaluations in one line search
+_MAX_IDLE_STEPS = 5  # consecutive steps that do not decrease the value by more than rounding
 
 
 def never() -> bool:
-    """Return False: an iteration that nothing stops from outside."""
+    """Return False: the default of `stop`."""
     return False
 
 
-class Memory:
-    r"""The latest steps s and changes of the gradient y: an inverse Hessian, applied in O(n).
+@dataclass(frozen=True, eq=False)
+class CurvaturePairs:
+    """Steps and the changes of the gradient along them, the oldest first.
+
+    Attributes
+    ----------
+    steps, changes : ndarray of shape (n_pairs, n_variables)
+        s and y.
+    """
+
+    steps: Array
+    changes: Array
+
+
+class InverseHessian:
+    r"""The L-BFGS approximation H of an inverse Hessian, applied in O(n_pairs n_variables).
 
     The two loops of the textbook are written as products and triangular systems, which is several
-    times faster: with S and Y of the pairs, the oldest first, R the upper triangle of
-    :math:`S Y^T`, and D its diagonal,
+    times faster: with S and Y the stored steps and changes (one per row, the oldest first), R the
+    upper triangle of :math:`S Y^\top` and D its diagonal,
 
     .. math::
-        R \alpha = S g, \qquad r = H_0 (g - Y^T \alpha), \qquad R^T \delta = D \alpha - Y r,
-        \qquad H g = r + S^T \delta.
+        R \alpha = S g, \qquad r = H_0 (g - Y^\top \alpha), \qquad
+        R^\top \delta = D \alpha - Y r, \qquad H g = r + S^\top \delta,
+
+    where :math:`H_0 = \frac{s^\top y}{y^\top P y} P` with the latest pair and a diagonal P.
 
     Parameters
     ----------
-    pairs : ndarray of shape (2, n_pairs, n_variables) or None, default=None
-        Steps and changes to begin with, the oldest first: the `pairs` of an earlier memory.
+    pairs : CurvaturePairs or None, default=None
+        The pairs to begin with.
     size : int, default=50
-        How many are kept.
+        The largest number of pairs stored.
 
     References
     ----------
     J. Nocedal, S. Wright, "Numerical Optimization", 2006, algorithm 7.4.
     """
 
-    def __init__(self, pairs: Array | None = None, *, size: int = 50):
+    def __init__(self, pairs: CurvaturePairs | None = None, *, size: int = 50):
         self.size = size
-        self._rows: list[int] = []  # where the pairs are, the oldest first
+        self._rows: list[int] = []  # the rows that hold the pairs, the oldest first
         self._steps = self._changes = np.empty((0, 0))
         self._products = np.empty((size, size))  # s_i' y_j
-        for step, change in () if pairs is None else zip(*pairs, strict=True):
-            self.add(step, change)
+        if pairs is not None:
+            for step, change in zip(pairs.steps, pairs.changes, strict=True):
+                self.add(step, change)
 
     @classmethod
-    def of(cls, pairs: Array | None, n_variables: int) -> Memory:
-        """Return a memory of the pairs; without them if they are of other variables."""
-        return cls(pairs if pairs is not None and pairs.shape[-1] == n_variables else None)
+    def for_variables(
+        cls, n_variables: int, pairs: CurvaturePairs | None, *, size: int = 50
+    ) -> InverseHessian:
+        """Return an approximation that begins with the pairs if they have this many variables."""
+        fits = pairs is not None and pairs.steps.shape[1] == n_variables
+        return cls(pairs if fits else None, size=size)
 
     def __len__(self) -> int:
-        """Return how many pairs are kept."""
+        """Return the number of stored pairs."""
         return len(self._rows)
 
     @property
-    def pairs(self) -> Array | None:
-        """The pairs as one array, for another memory; None if there are none."""
+    def pairs(self) -> CurvaturePairs | None:
+        """A copy of the stored pairs, None if there are none."""
         rows = self._rows
-        return np.stack([self._steps[rows], self._changes[rows]]) if rows else None
+        return CurvaturePairs(self._steps[rows], self._changes[rows]) if rows else None
 
     def clear(self) -> None:
-        """Forget all pairs."""
+        """Remove all pairs."""
         self._rows.clear()
 
-    def add(self, step: Array, change: Array) -> None:
-        """Keep a pair, unless the function did not bend upwards along the step."""
-        if not step @ change > 1e-10 * np.linalg.norm(step) * np.linalg.norm(change):
-            return
+    def add(self, step: Array, change: Array) -> bool:
+        """Store a pair unless its curvature is not positive; return whether it was stored."""
+        if not step @ change > _MIN_COSINE * np.linalg.norm(step) * np.linalg.norm(change):
+            return False
         if self._steps.shape[1] != step.size:
             self._steps, self._changes = np.empty((2, self.size, step.size))
-        n_kept = len(self._rows)
-        row = n_kept if n_kept < self.size else self._rows.pop(0)
+        n_stored = len(self._rows)
+        row = n_stored if n_stored < self.size else self._rows.pop(0)
         self._rows.append(row)
         self._steps[row], self._changes[row] = step, change
         filled = slice(len(self._rows))
         self._products[row, filled] = self._changes[filled] @ step
         self._products[filled, row] = self._steps[filled] @ change
+        return True
 
-    def direction(self, gradient: Array, squared_units: Array) -> Array:
-        """Return minus the inverse Hessian's product with the gradient."""
+    def apply(self, vectors: Array, diagonal: Array) -> Array:
+        """Return H times one vector or several columns.
+
+        Parameters
+        ----------
+        vectors : ndarray of shape (n_variables,) or (n_variables, n_columns)
+            What H is applied to.
+        diagonal : ndarray of shape (n_variables,)
+            P, positive. Without pairs H is P itself.
+        """
         if not self._rows:
-            return -squared_units * gradient
+            return (diagonal * vectors.T).T
         rows = np.array(self._rows)
         steps, changes = self._steps[: len(rows)], self._changes[: len(rows)]
         products = self._products[np.ix_(rows, rows)]
-        shares = solve_triangular(products, (steps @ gradient)[rows], check_finite=False)
-        newest = changes[rows[-1]]
-        found = squared_units * (gradient - _combined(changes, rows, shares))
-        found *= products[-1, -1] / (newest @ (squared_units * newest))
-        lacking = np.diag(products) * shares - (changes @ found)[rows]
-        shares = solve_triangular(products, lacking, trans="T", check_finite=False)
-        return -found - _combined(steps, rows, shares)
+        alpha = solve_triangular(products, (steps @ vectors)[rows], check_finite=False)
+        latest = changes[rows[-1]]
+        image = (diagonal * (vectors - _combination(changes, rows, alpha)).T).T
+        image *= products[-1, -1] / (latest @ (diagonal * latest))
+        lacking = (np.diag(products) * alpha.T).T - (changes @ image)[rows]
+        delta = solve_triangular(products, lacking, trans="T", check_finite=False)
+        return image + _combination(steps, rows, delta)
 
 
-def _combined(vectors: Array, rows: Array, shares: Array) -> Array:
-    """Return the sum of the vectors in these rows, each times its share."""
-    weights = np.empty(len(rows))
-    weights[rows] = shares
-    return weights @ vectors
+def _combination(vectors: Array, rows: Array, weights: Array) -> Array:
+    """Return the sum of the vectors in these rows, each times its weight, for every column."""
+    in_place = np.empty_like(weights)
+    in_place[rows] = weights
+    return vectors.T @ in_place
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,92 +155,92 @@ def minimize_lbfgs(
     *,
     tol: float,
     max_iter: int,
-    units: Array,
-    memory: Memory,
+    preconditioner: Array,
+    inverse_hessian: InverseHessian,
     stop: Stop = never,
 ) -> Array:
-    """Return a point whose gradient has a norm of at most `tol`, or the best that was reached.
+    """Return a point whose gradient has a norm of at most `tol`, or the best point reached.
 
     Parameters
     ----------
     function : callable
-        w -> (value, gradient).
+        w -> (value, gradient). The value may be infinite outside an open set that contains the
+        first point; the gradient there is not used.
     w : ndarray of shape (n_variables,)
         The first point.
     tol : float
         The norm of the gradient at which to stop.
     max_iter : int
         The largest number of iterations.
-    units : ndarray of shape (n_variables,)
-        The first step is steepest descent in the variables w / units.
-    memory : Memory
-        What is known of the curvature; it is added to.
+    preconditioner : ndarray of shape (n_variables,)
+        The first step is steepest descent in the variables w / preconditioner.
+    inverse_hessian : InverseHessian
+        The approximation to begin with; the pairs of this run are added to it.
     stop : callable, default=never
-        Asked before every iteration whether to return at once.
+        Called before every iteration; the run ends if it returns True.
     """
     at = _Point(w, *function(w))
-    squared, idle = units**2, 0
+    diagonal, idle_steps = preconditioner**2, 0
     for _ in range(max_iter):
-        if (
-            stop()
-            or idle > _MOST_IDLE
-            or np.linalg.norm(at.gradient) <= tol
-            or not np.isfinite(at.value)
-        ):
+        if np.linalg.norm(at.gradient) <= tol or not np.isfinite(at.value):
             return at.w
-        found = _step(function, at, tol, squared, memory)
-        if found is None and len(memory):  # what was learned elsewhere misleads here
-            memory.clear()
-            found = _step(function, at, tol, squared, memory)
+        if stop() or idle_steps > _MAX_IDLE_STEPS:
+            return at.w
+        found = _step(function, at, tol, diagonal, inverse_hessian)
+        if found is None and len(inverse_hessian):  # pairs of another function can mislead
+            inverse_hessian.clear()
+            found = _step(function, at, tol, diagonal, inverse_hessian)
         if found is None:
             return at.w
-        fell = at.value - found.value > _ROUNDING * abs(at.value)
-        idle = 0 if fell else idle + 1
-        memory.add(found.w - at.w, found.gradient - at.gradient)
+        decreased = at.value - found.value > _ROUNDING * abs(at.value)
+        idle_steps = 0 if decreased else idle_steps + 1
+        inverse_hessian.add(found.w - at.w, found.gradient - at.gradient)
         at = found
     return at.w
 
 
 def _step(
-    function: Function, at: _Point, tol: float, squared_units: Array, memory: Memory
+    function: Function, at: _Point, tol: float, diagonal: Array, inverse_hessian: InverseHessian
 ) -> _Point | None:
-    """Return the next point, None if no lower one is found in this direction."""
-    direction = memory.direction(at.gradient, squared_units)
+    """Return the next point, None if the line search finds no lower one."""
+    direction = -inverse_hessian.apply(at.gradient, diagonal)
     slope = float(direction @ at.gradient)
     if slope >= 0.0:
         return None
-    length = 1.0 if len(memory) else min(1.0, 1.0 / np.sqrt(-slope))
-    return _search(function, at, direction, slope, length, tol)
+    length = 1.0 if len(inverse_hessian) else min(1.0, 1.0 / np.sqrt(-slope))
+    return _line_search(function, at, direction, slope, length, tol)
 
 
-def _search(
+def _line_search(
     function: Function, at: _Point, direction: Array, slope: float, length: float, tol: float
 ) -> _Point | None:
-    """Return a point that meets Wolfe's conditions, or is lower at least.
+    """Return a point that meets Wolfe's conditions, else one of smaller value, else None.
 
-    The value may rise by rounding as long as the slope says that the point is nearer the minimum
-    (Hager and Zhang's approximate condition).
+    The value may rise by rounding errors if the slope shows that the point is nearer the minimum
+    (Hager and Zhang's approximate Wolfe condition).
     """
     low, high, lower = 0.0, np.inf, None
     rounding = _ROUNDING * abs(at.value)
-    for _ in range(_MOST_TRIALS):
+    for _ in range(_MAX_TRIALS):
         w = at.w + length * direction
         here = _Point(w, *function(w))
-        rise, bend = here.value - at.value, float(direction @ here.gradient)
-        falls = rise <= _DECREASE * length * slope or (rise <= rounding and abs(bend) <= -slope)
-        if not (np.isfinite(here.value) and falls):
+        rise, new_slope = here.value - at.value, float(direction @ here.gradient)
+        approximate = rise <= rounding and abs(new_slope) <= -slope
+        decreases = rise <= _ARMIJO * length * slope or approximate
+        if not (np.isfinite(here.value) and decreases):
             high = length
         else:
             lower = here
-            if bend >= _FLATTEN * slope or np.linalg.norm(here.gradient) <= tol:
+            if new_slope >= _WOLFE * slope or np.linalg.norm(here.gradient) <= tol:
                 return here
             low = length
-        length = _next(low, high, length, length * slope / (slope - bend) if bend > slope else 0.0)
+        secant = length * slope / (slope - new_slope) if new_slope > slope else 0.0
+        length = _next_length(low, high, length, secant)
     return lower if lower is not None and lower.value < at.value - rounding else None
 
 
-def _next(low: float, high: float, length: float, secant: float) -> float:
-    """Return the length to try next: where the slope would vanish if it were linear."""
+def _next_length(low: float, high: float, length: float, secant: float) -> float:
+    """Return the next trial: where a linear slope would vanish, kept inside the bracket."""
     if np.isfinite(high):
         margin = 0.1 * (high - low)
         inside = low + margin < secant < high - margin

@@ -1,4 +1,4 @@
-"""Minimisation of one smooth function over a domain: what the augmented Lagrangian calls."""
+"""Minimisation of a smooth function over a domain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from fairconstrained.domains import Domain
-from fairconstrained.solvers._tools.lbfgs import Function, Memory, Stop, minimize_lbfgs, never
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.lbfgs import (
+    Function,
+    InverseHessian,
+    Stop,
+    minimize_lbfgs,
+    never,
+)
 from fairconstrained.utils.typing import Array
 
 
@@ -19,14 +27,14 @@ def minimize_smooth(
     *,
     tol: float,
     max_iter: int,
-    units: Array | None = None,
-    memory: Memory | None = None,
+    preconditioner: Array | None = None,
+    inverse_hessian: InverseHessian | None = None,
     stop: Stop = never,
 ) -> Array:
     """Return a point of the domain whose projected gradient has a norm of at most `tol`.
 
-    On the whole space by L-BFGS; boxes are left to scipy's L-BFGS-B, other domains to the spectral
-    projected gradient method.
+    The method is L-BFGS on the whole space, scipy's L-BFGS-B in boxes, and the spectral projected
+    gradient method in other domains.
 
     Parameters
     ----------
@@ -35,31 +43,53 @@ def minimize_smooth(
     w : ndarray of shape (n_variables,)
         The first point, in the domain.
     domain : Domain
-        Where to minimise.
+        The feasible set.
     tol : float
-        The norm at which to stop. It may not be reached within `max_iter` or in floating point:
-        the caller measures the outcome.
+        The norm at which to stop. It may not be reached within `max_iter` iterations or in
+        floating point; the caller measures the outcome.
     max_iter : int
         The largest number of iterations.
-    units : ndarray of shape (n_variables,) or None, default=None
-        L-BFGS works in the variables w / units; None stands for ones.
-    memory : Memory or None, default=None
-        What L-BFGS knows of the curvature, on the whole space; it is added to.
+    preconditioner : ndarray of shape (n_variables,) or None, default=None
+        L-BFGS works in the variables w / preconditioner; None means ones.
+    inverse_hessian : InverseHessian or None, default=None
+        The approximation that L-BFGS begins with on the whole space; the pairs of this run are
+        added to it.
     stop : callable, default=never
-        Asked before every iteration whether to return at once.
+        Called before every iteration; the run ends if it returns True.
     """
     bounds = domain.bounds(w.size)
     if bounds is None:
         return spectral_projected_gradient(
             function, w, domain, tol=tol, max_iter=max_iter, stop=stop
         )
-    unit = np.ones_like(w) if units is None else units
+    scale = np.ones_like(w) if preconditioner is None else preconditioner
     if np.all(np.isinf(bounds)):
-        memory = Memory() if memory is None else memory
         return minimize_lbfgs(
-            function, w, tol=tol, max_iter=max_iter, units=unit, memory=memory, stop=stop
-        )
-    return _minimize_in_box(function, w, domain, tol=tol, max_iter=max_iter, unit=unit, stop=stop)
+            function, w, tol=tol, max_iter=max_iter, preconditioner=scale,
+            inverse_hessian=InverseHessian() if inverse_hessian is None else inverse_hessian,
+            stop=stop,
+        )  # fmt: skip
+    return _minimize_in_box(function, w, domain, tol=tol, max_iter=max_iter, scale=scale, stop=stop)
+
+
+class LatestEvaluation:
+    """Evaluates a problem and keeps the latest evaluation, which is often asked for again.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    """
+
+    def __init__(self, problem: Problem):
+        self._problem = problem
+        self._latest: Evaluation | None = None
+
+    def at(self, w: Array) -> Evaluation:
+        """Return the evaluation at `w`."""
+        if self._latest is None or not np.array_equal(self._latest.w, w):
+            self._latest = self._problem.at(w.copy())
+        return self._latest
 
 
 def _minimize_in_box(
@@ -69,7 +99,7 @@ def _minimize_in_box(
     *,
     tol: float,
     max_iter: int,
-    unit: Array,
+    scale: Array,
     stop: Stop,
 ) -> Array:
     """Minimise over a box by scipy's L-BFGS-B."""
@@ -78,12 +108,12 @@ def _minimize_in_box(
     if recorded.residual_at(w) <= tol:
         return w
 
-    def in_units(u: Array) -> tuple[float, Array]:
-        value, gradient = recorded(unit * u)
-        return value, unit * gradient
+    def scaled(u: Array) -> tuple[float, Array]:
+        value, gradient = recorded(scale * u)
+        return value, scale * gradient
 
     def stop_when_small(intermediate_result: OptimizeResult) -> None:
-        if recorded.residual_at(unit * intermediate_result.x) <= tol or stop():
+        if recorded.residual_at(scale * intermediate_result.x) <= tol or stop():
             raise StopIteration
 
     options = {
@@ -95,19 +125,19 @@ def _minimize_in_box(
         "maxls": 30,
     }
     found = minimize(  # type: ignore[call-overload]  # the stubs do not know jac=True with bounds
-        in_units,
-        w / unit,
+        scaled,
+        w / scale,
         jac=True,
         method="L-BFGS-B",
-        bounds=np.column_stack(bounds) / unit[:, None],
+        bounds=np.column_stack(bounds) / scale[:, None],
         callback=stop_when_small,
         options=options,
     )
-    return np.clip(unit * found.x, *bounds)
+    return np.clip(scale * found.x, *bounds)
 
 
 class _Recorded:
-    """A function that keeps its latest evaluation."""
+    """A function that keeps its latest value and gradient."""
 
     def __init__(self, function: Function, domain: Domain):
         self.function = function

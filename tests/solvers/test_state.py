@@ -1,0 +1,100 @@
+"""The states that solvers leave for warm starts."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pytest
+from _support.problems import NON_SMOOTH, PROBLEMS
+
+from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained.solvers import (
+    IDCA,
+    IPC,
+    AugmentedLagrangian,
+    ExactPenalty,
+    InteriorPoint,
+    Smoothing,
+    ThreeSEcon,
+)
+from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangianState
+from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.exact_penalty import ExactPenaltyState
+from fairconstrained.solvers.ipc import IPCState
+from fairconstrained.solvers.state import SolverState
+
+SOLVERS = [AugmentedLagrangian(), ExactPenalty(), InteriorPoint(), IPC(), Smoothing(), IDCA()]
+SOLVERS += [ThreeSEcon(max_iter=100)]
+
+
+def arrays_in(state: SolverState) -> list[np.ndarray]:
+    """Return all arrays of a state and of the objects in it."""
+    found = []
+    for one in fields(state):
+        value = getattr(state, one.name)
+        if isinstance(value, np.ndarray):
+            found.append(value)
+        elif hasattr(value, "__dataclass_fields__"):
+            found += arrays_in(value)
+    return found
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+def test_state_is_typed_frozen_and_has_no_row_length_data(solver) -> None:
+    problem = PROBLEMS["demographic parity"]()
+    state = solver.minimize(problem).state
+    assert type(state).__name__ == f"{type(solver).__name__}State"
+    assert isinstance(state, SolverState)
+    name = fields(state)[0].name
+    with pytest.raises(FrozenInstanceError):
+        setattr(state, name, None)
+    assert all(problem.n_rows not in array.shape for array in arrays_in(state))
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
+def test_state_of_another_kind_of_solver_is_ignored(solver) -> None:
+    name = "demographic parity"
+    other = AugmentedLagrangian() if isinstance(solver, ExactPenalty) else ExactPenalty()
+    left = other.minimize(PROBLEMS[name]())
+    assert left.state is not None
+    with_state, without = (
+        solver.minimize(
+            PROBLEMS[name](), warm=Start(left.w, left.multipliers, state), random_state=0
+        )
+        for state in (left.state, None)
+    )
+    np.testing.assert_array_equal(with_state.w, without.w)
+    assert with_state.data_passes == without.data_passes
+
+
+def test_states_of_subproblem_solvers_are_nested() -> None:
+    state = IPC().minimize(PROBLEMS["demographic parity"]()).state
+    assert isinstance(state, IPCState)
+    assert isinstance(state.subproblem, AugmentedLagrangianState)
+    assert ExactPenaltyState.of(state) is None
+    assert IPCState.of(state) is state
+    assert IPCState.of(None) is None
+
+
+def test_subproblem_solver_of_another_kind_ignores_the_nested_state() -> None:
+    make = PROBLEMS["demographic parity"]
+    left = IPC().minimize(make())
+    solver = IPC(ExactPenalty(), rho=left.state.rho)
+    with_state = solver.minimize(make(), warm=left)
+    bare = Start(left.w, left.multipliers, IPCState(left.state.rho, None))
+    np.testing.assert_array_equal(with_state.w, solver.minimize(make(), warm=bare).w)
+
+
+def test_interior_point_takes_over_mu_and_curvature() -> None:
+    make, solver = NON_SMOOTH["hinge"], InteriorPoint(max_iter=40)
+    cold = solver.minimize(make())
+    warm = solver.minimize(make(), warm=cold)
+    assert warm.state.mu <= cold.state.mu < solver.mu
+    assert warm.objective <= cold.objective + 1e-9
+
+
+def test_fitted_model_keeps_no_state() -> None:
+    X, y, groups = make_biased_classification(200, random_state=0)
+    fitted = FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)
+    assert fitted.result_.state is None
