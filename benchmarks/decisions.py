@@ -1,64 +1,50 @@
 """Bounds on decisions: enforce="decision" next to fairlearn's reductions and post-processing.
 
-python benchmarks/decisions.py                                 # all data
-python benchmarks/decisions.py --data compas "law school"      # some of them
-python benchmarks/decisions.py --splits 5                      # train/test splits (default: 3)
-python benchmarks/decisions.py --no-peers                      # ours only: minutes less
-python benchmarks/decisions.py --out some/folder               # default: benchmarks/results
-
 Splits are 70:30, stratified by group and label; figures are averages over them. Peers are
 fairlearn's ExponentiatedGradient with logistic regression, for bounds of 0.1, 0.05, 0.02 and 0.01,
 and ThresholdOptimizer. Both may randomise, and the latter uses groups when predicting; ours does
-neither. "peers" is the best accuracy on test rows that one of them, or a coin flip between two of
-them, has at our gap on test rows or below it (at their smallest gap if ours is smaller still), and
+neither. "peers" is the best accuracy on test rows that one of them, or a mixture of two of them,
+has at our gap on test rows or below it (at their smallest gap if ours is smaller still), and
 "peers, train" the same on training rows, where gaps are less noisy. Five races of Adult, the
-hardest case for small cells, are run for equalized odds, without peers. Writes decisions.md and
-decisions.csv.
+hardest case for small cells, are run for equalized odds, without peers.
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import common  # noqa: F401  (first: it puts the repository on the path)
 import numpy as np
-from common import Row, at_least, at_most, write_table
-from fairlearn.postprocessing import ThresholdOptimizer
-from fairlearn.reductions import DemographicParity as FairlearnDP
-from fairlearn.reductions import EqualizedOdds as FairlearnEO
-from fairlearn.reductions import ExponentiatedGradient
-from real_problems import DATA, encode
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
+from benchmarks.harness.data import DATA, Data, encode
+from benchmarks.harness.data import load as load_binary
+from benchmarks.harness.options import Default, add_choice
+from benchmarks.harness.tables import Row, at_least, at_most, write_table
 from fairconstrained import ConstantDecisionWarning, FairLogisticClassifier
 from fairconstrained.datasets import fetch_adult
 
-OUT = Path(__file__).resolve().parent / "results"
 KAPPAS = (0.1, 0.05, 0.02, 0.01)
-PEERS = {
-    "demographic_parity": (FairlearnDP, "demographic_parity"),
-    "equalized_odds": (FairlearnEO, "equalized_odds"),
+PEERS = {  # what fairlearn's post-processing and its reductions call the constraint
+    "demographic_parity": "DemographicParity",
+    "equalized_odds": "EqualizedOdds",
 }
-FIVE_RACES = "adult, five races"
+FIVE_RACES = "adult_five_races"
 Split = tuple[Any, Any, np.ndarray, np.ndarray, Any, Any]
 
 
-def load(name: str) -> tuple[Any, np.ndarray, np.ndarray]:
+def load(name: str) -> Data:
     """Return features, labels 0 and 1, and groups."""
-    if name == FIVE_RACES:
-        data = fetch_adult()
-        X, y, groups = encode(data.data), data.target, data.sensitive_features["race"]
-    else:
-        X, y, groups = DATA[name]()
-    y = np.asarray(y)
-    return X, (y == y.max()).astype(int), np.asarray(groups.astype(str))
+    if name != FIVE_RACES:
+        return load_binary(name)
+    data = fetch_adult()
+    y, races = np.asarray(data.target), data.sensitive_features["race"]
+    return encode(data.data), (y == y.max()).astype(int), np.asarray(races.astype(str))
 
 
 def splits(name: str, n_splits: int) -> Iterator[Split]:
@@ -114,19 +100,22 @@ def ours(split: Split, constraint: str, kappa: float) -> Row:
 
 def peers(split: Split, constraint: str) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the gap and the accuracy of every peer on the training and on the test rows."""
+    from fairlearn import reductions
+    from fairlearn.postprocessing import ThresholdOptimizer
+
     X, X_test, y, y_test, groups, groups_test = split
     if hasattr(X, "toarray"):
         X, X_test = X.toarray(), X_test.toarray()
-    kind, name = PEERS[constraint]
+    kind = getattr(reductions, PEERS[constraint])
     plain = LogisticRegression(max_iter=1000)
     thresholds = ThresholdOptimizer(
-        estimator=plain, constraints=name, predict_method="predict_proba"
+        estimator=plain, constraints=constraint, predict_method="predict_proba"
     ).fit(X, y, sensitive_features=groups)
     predict: dict[str, Any] = {
         "thresholds": lambda rows, g: thresholds._pmf_predict(rows, sensitive_features=g)
     }
     for kappa in KAPPAS:
-        model = ExponentiatedGradient(plain, kind(difference_bound=kappa))
+        model = reductions.ExponentiatedGradient(plain, kind(difference_bound=kappa))
         model.fit(X, y, sensitive_features=groups)
         predict[f"reductions {kappa:g}"] = lambda rows, g, model=model: model._pmf_predict(rows)
     rows = {"train": (X, y, groups), "test": (X_test, y_test, groups_test)}
@@ -190,24 +179,27 @@ def table(name: str, n_splits: int, with_peers: bool) -> Iterator[Row]:
             }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_options(parser: ArgumentParser) -> None:
+    """Add data sets, splits, and whether peers are run."""
+    add_choice(parser, "--data", [*DATA, FIVE_RACES], quick=["compas"], help="data sets")
     parser.add_argument(
-        "--data", nargs="+", choices=[*DATA, FIVE_RACES], default=[*DATA, FIVE_RACES]
+        "--splits", type=int, default=Default(3, 1), help="splits into training and test rows"
     )
-    parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--no-peers", action="store_true")
-    parser.add_argument("--out", type=Path, default=OUT)
-    given = parser.parse_args()
+    parser.add_argument(
+        "--peers",
+        action=BooleanOptionalAction,
+        default=Default(True, False),
+        help="run fairlearn as well, which takes minutes",
+    )
+
+
+def run(options: Namespace) -> None:
+    """Write decisions.md and decisions.csv."""
     warnings.simplefilter("ignore", ConstantDecisionWarning)  # there is a column for it
     rows: list[Row] = []
     with threadpool_limits(1):
-        for name in given.data:
-            for row in table(name, given.splits, not given.no_peers):
+        for name in options.data:
+            for row in table(name, options.splits, options.peers):
                 rows.append(row)
                 print(*row.values(), flush=True)
-    write_table(rows, "decisions", "Bounds on decisions, against fairlearn", given.out)
-
-
-if __name__ == "__main__":
-    main()
+    write_table(rows, "decisions", "Bounds on decisions, against fairlearn", options.out)

@@ -51,13 +51,81 @@ class Benchmark:
 
 
 _TABLE = (
+    Benchmark("compare", "benchmarks.compare", "Speed of this checkout against another one"),
+    Benchmark(
+        "speed",
+        "benchmarks.speed",
+        "Seconds of a fit on a9a against scikit-learn's LogisticRegression",
+    ),
+    Benchmark(
+        "reductions",
+        "benchmarks.reductions",
+        "Time and accuracy against fairlearn's ExponentiatedGradient at the same gap",
+    ),
+    Benchmark("memory", "benchmarks.memory", "Peak memory of a fit beyond the data"),
+    Benchmark("scaling", "benchmarks.scaling", "Seconds of a fit against the number of rows"),
+    Benchmark(
+        "many_rows",
+        "benchmarks.many_rows",
+        "Mini-batch solvers on a million rows: data passes to 1% of the optimum",
+    ),
+    Benchmark(
+        "solution",
+        "benchmarks.solution",
+        "The default solver's answers against SciPy's SLSQP, measured by NumPy formulas",
+    ),
+    Benchmark(
+        "path", "benchmarks.path", "A path of 30 fits against the hardest of its single fits"
+    ),
+    Benchmark(
+        "decisions",
+        "benchmarks.decisions",
+        'Bounds on decisions (enforce="decision") against fairlearn\'s methods',
+    ),
+    Benchmark(
+        "thresholds",
+        "benchmarks.thresholds",
+        "What many thresholds cost: ROC parity and partial parity",
+    ),
+    Benchmark(
+        "many_groups",
+        "benchmarks.many_groups",
+        "What 547 overlapping groups cost: an evaluation and a fit",
+    ),
     Benchmark(
         "all_solvers",
         "benchmarks.all_solvers",
         "Every solver on every constraint: objective, violation, KKT residual, passes, seconds",
     ),
     Benchmark(
-        "path", "benchmarks.path", "A path of 30 fits against the hardest of its single fits"
+        "minority_rate",
+        "benchmarks.minority_rate",
+        "Minority rate in an L1 ball, seven methods (IPC, section 5)",
+    ),
+    Benchmark(
+        "roc_fairness",
+        "benchmarks.roc_fairness",
+        "Least ROC unfairness for a bound on the hinge loss (3S-Econ, Problem 1)",
+    ),
+    Benchmark(
+        "scad_demographic_parity",
+        "benchmarks.scad_demographic_parity",
+        "Hinge loss and SCAD under demographic parity (3S-Econ, Problem 2)",
+    ),
+    Benchmark(
+        "neyman_pearson",
+        "benchmarks.neyman_pearson",
+        "Neyman-Pearson classification of MNIST's ten digits (3S-Econ, Problem 3)",
+    ),
+    Benchmark(
+        "partial_parity",
+        "benchmarks.partial_parity",
+        "Partial demographic parity on test rows (IDCA, section 7.1)",
+    ),
+    Benchmark(
+        "weak_partial_parity",
+        "benchmarks.weak_partial_parity",
+        "Weak partial demographic parity on test rows (IDCA, section 7.2)",
     ),
     Benchmark(
         "fuzz",

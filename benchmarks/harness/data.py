@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fairconstrained.datasets import (
@@ -75,6 +76,30 @@ def load(name: str) -> Data:
     X, y, groups = DATA[name]()
     y = np.asarray(y)
     return X, (y == y.max()).astype(int), np.asarray(groups.astype(str))
+
+
+@cache
+def parts(name: str) -> tuple[Data, Data]:
+    """Return two thirds of a data set and the other third, as 3S-Econ's experiments have them.
+
+    The files of a9a are such parts. COMPAS is split at random, Caucasian against all others: the
+    paper's 16 features are not named, so that its figures cannot be compared with.
+    """
+    if name == "a9a":
+        first, second = fetch_a9a(), fetch_a9a(subset="test")
+        return _arrays(first), _arrays(second)
+    data = fetch_compas()
+    caucasian = (data.sensitive_features["race"] == "Caucasian").to_numpy()
+    X = np.column_stack([encode(data.data), np.ones(len(caucasian))])
+    split = train_test_split(X, data.target.to_numpy(), caucasian, test_size=1 / 3, random_state=0)
+    return tuple(split[::2]), tuple(split[1::2])  # type: ignore[return-value]
+
+
+PARTS = ("a9a", "compas")
+
+
+def _arrays(bunch: Any) -> Data:
+    return bunch.data, np.asarray(bunch.target), np.asarray(bunch.sensitive_features)
 
 
 def generated(n_rows: int, random_state: int = 0) -> Data:

@@ -1,33 +1,31 @@
-"""E2 (IPC, section 5): truncated logistic loss under the minority rate, in an L1 ball.
-
-python benchmarks/e2.py                           # both data sets, the paper's c and one that binds
-python benchmarks/e2.py --data bank --solver "IPC, augmented Lagrangian"
-python benchmarks/e2.py --out some/folder         # default: benchmarks/results
+"""Minority rate (IPC, section 5): truncated logistic loss in an L1 ball, seven methods.
 
 IPC with four oracles, and the paper's baselines: the deterministic method of Yu, Neely and Wei
-directly, and the exact penalty. All start where the paper does. Writes e2.md and e2.csv, a row per
-solver and problem, and a figure per problem. The paper prints no figures, only plots; its loan data
-are not available. Its c leaves the constraint inactive at the solution, so that a larger one is
-solved as well.
+directly, and the exact penalty. The rows of the constraint are not those of the loss, and all start
+where the paper does. The paper prints plots only; its loan data are not available. Its c leaves the
+constraint inactive at the solution, so that a larger one is solved as well.
 """
 
 from __future__ import annotations
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import common  # noqa: F401  (first: it puts the repository on the path)
 import numpy as np
 import pandas as pd
-from common import Row, write_table
-from runs import draw, first_at, run
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.harness.data import parts
+from benchmarks.harness.options import add_choice
+from benchmarks.harness.problems import signs
+from benchmarks.harness.runs import draw_convergence, first_at, select
+from benchmarks.harness.runs import run as run_solver
+from benchmarks.harness.tables import Row, write_table
 from fairconstrained.constraints import MinorityRate
-from fairconstrained.datasets import fetch_a9a, fetch_bank
+from fairconstrained.datasets import fetch_bank
 from fairconstrained.domains import L1Ball
 from fairconstrained.functions.losses import TruncatedLogistic
 from fairconstrained.models.linear import LinearModel
@@ -44,13 +42,12 @@ from fairconstrained.solvers import (
 )
 from fairconstrained.terms.cell_means import average
 
-OUT = Path(__file__).resolve().parent / "results"
 RADIUS = 20.0
 COLUMNS = (
     "data", "c", "solver", "status", "objective", "relative gap", "constraint", "violation",
     "KKT residual", "minority's share", "passes", "passes to 1%", "CPU seconds",
 )  # fmt: skip
-SOLVERS: dict[str, Callable[[], Solver]] = {
+METHODS: dict[str, Callable[[], Solver]] = {
     "IPC, switching subgradient": lambda: IPC(SwitchingSubgradient(max_iter=500), max_iter=10),
     "IPC, online stochastic": lambda: IPC(OnlineStochastic(max_iter=400), max_iter=10),
     "IPC, ConEx": lambda: IPC(ConEx(max_iter=200), max_iter=20),
@@ -58,6 +55,7 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "Yu-Neely-Wei": OnlineStochastic,
     "exact penalty": ExactPenalty,
 }
+QUICK_METHODS = ("IPC, augmented Lagrangian", "exact penalty")
 
 
 @cache
@@ -75,18 +73,16 @@ def _bank():
     return X, y, Z, minority
 
 
-@cache
 def _a9a():
     """Return a9a's training part as D and its test part as S, and who is female in S."""
-    train, test = fetch_a9a(), fetch_a9a(subset="test")
-    female = (test.sensitive_features == "Female").to_numpy()
-    return train.data, train.target.to_numpy(), test.data, female
+    (X, y, _), (Z, _, sex) = parts("a9a")
+    return X, y, Z, sex == "Female"
 
 
 DATA = {"bank": (_bank, (0.2, 0.5)), "a9a": (_a9a, (0.08, 0.25))}
 
 
-def e2_problem(data: str, c: float) -> Problem:
+def problem_of(data: str, c: float) -> Problem:
     r"""Return IPC's problem of section 5.
 
     .. math::
@@ -103,7 +99,7 @@ def e2_problem(data: str, c: float) -> Problem:
         The minority's least share of the positive decisions.
     """
     X, y, Z, minority = DATA[data][0]()
-    loss = average(TruncatedLogistic(), 2.0 * y - 1.0, np.ones(len(y)))
+    loss = average(TruncatedLogistic(), signs(y), np.ones(len(y)))
     rule = MinorityRate(c, minority=True).bind(None, minority, np.ones(len(minority)))
     models = [LinearModel(rows, fit_intercept=False) for rows in (X, Z)]
     return Problem(
@@ -113,14 +109,14 @@ def e2_problem(data: str, c: float) -> Problem:
 
 def solve(data: str, c: float, names: list[str], out: Path) -> list[Row]:
     """Return the rows of a problem, and draw its figure."""
-    problem = e2_problem(data, c)
+    problem = problem_of(data, c)
     start = problem.domain.project(np.ones(problem.n_variables))
     first = problem.uncounted().at(start)
     print(f"{data}, c = {c}: objective {first.objective:.4f}, g {first.constraints} at the start")
     best = AugmentedLagrangian(tol=1e-6, max_iter=300).minimize(problem.uncounted(), start)
-    rows, results = [], {}
+    rows, traces = [], {}
     for name in names:
-        row, result = run(name, problem.uncounted(), solver=SOLVERS[name](), start=start)
+        row, result = run_solver(name, problem.uncounted(), solver=METHODS[name](), start=start)
         if result is not None:
             at = problem.uncounted().at(result.w)
             rule = problem.constraints[0].term
@@ -128,30 +124,26 @@ def solve(data: str, c: float, names: list[str], out: Path) -> list[Row]:
                 "relative gap": result.objective / best.objective - 1.0,
                 "constraint": float(at.constraints[0]),
                 "minority's share": 1.0 - float(rule.gap(at.scores_of(problem.constraints[0]))[0]),
-                "passes to 1%": first_at(result, 1.01 * best.objective)[0],
+                "passes to 1%": first_at(result.trace, 1.01 * best.objective)[0],
             }
-            results[name] = result
-        row |= {"data": data, "c": c}
-        rows.append({column: row.get(column, "") for column in COLUMNS})
-        print(*rows[-1].values(), flush=True)
-    draw(results, best.objective, f"e2-{data}-{c}", out)
+            traces[name] = result.trace
+        rows.append(select({**row, "data": data, "c": c}, COLUMNS))
+    draw_convergence(traces, f"minority_rate-{data}-{c}", out, reference=best.objective)
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
-    parser.add_argument("--solver", nargs="+", choices=SOLVERS, default=list(SOLVERS))
-    parser.add_argument("--out", type=Path, default=OUT)
-    given = parser.parse_args()
+def add_options(parser: ArgumentParser) -> None:
+    """Add data sets and methods."""
+    add_choice(parser, "--data", DATA, quick=["bank"], help="data sets")
+    add_choice(parser, "--solver", METHODS, quick=QUICK_METHODS, help="methods")
+
+
+def run(options: Namespace) -> None:
+    """Write minority_rate.md and minority_rate.csv, and a figure per problem."""
     rows = [
         row
-        for data in given.data
+        for data in options.data
         for c in DATA[data][1]
-        for row in solve(data, c, given.solver, given.out)
+        for row in solve(data, c, options.solver, options.out)
     ]
-    write_table(rows, "e2", "E2: the minority rate, from the projection of ones", given.out)
-
-
-if __name__ == "__main__":
-    main()
+    write_table(rows, "minority_rate", "Minority rate, from the projection of ones", options.out)

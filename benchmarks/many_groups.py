@@ -1,25 +1,24 @@
-"""E7's constraints (PLADA, section 5.3) on a linear model: what many overlapping groups cost.
+"""What 547 overlapping groups cost, next to one (the constraints of PLADA, section 5.3).
 
-python benchmarks/e7_cost.py                    # --out some/folder; default: benchmarks/results
-
-Communities and Crime; groups are the communities above one of ten thresholds on each of the Black,
-Hispanic and Asian percentages, those with more than 1% of the rows. The paper counts 535 and does
-not name its thresholds; ten of equal distance from 0 to 0.535 make 547 here. Measures an evaluation
-(objective, constraints, gradient of the Lagrangian) and a fit, in turns with those of one group.
-Writes e7-cost.md and e7-cost.csv.
+Linear models on Communities and Crime; groups are the communities above one of ten thresholds on
+each of the Black, Hispanic and Asian percentages, those with more than 1% of the rows. The paper
+counts 535 and does not name its thresholds; ten of equal distance from 0 to 0.535 make 547 here.
+Measures an evaluation (objective, constraints, gradient of the Lagrangian) and a fit, in turns with
+those of one group.
 """
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
+from argparse import ArgumentParser, Namespace
 from statistics import median
 
-import common  # noqa: F401  (first: it puts the repository on the path)
 import numpy as np
-from common import Row, in_turns, ratio, write_table
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.harness.options import Default
+from benchmarks.harness.problems import signs
+from benchmarks.harness.tables import Row, write_table
+from benchmarks.harness.timing import in_turns, ratio
 from fairconstrained.constraints import IntersectionalLossParity
 from fairconstrained.datasets import fetch_communities
 from fairconstrained.functions.losses import Logistic
@@ -31,17 +30,17 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import automatic
 from fairconstrained.terms.cell_means import average
 
-OUT = Path(__file__).resolve().parent / "results"
 PERCENTAGES = ["racepctblack", "racePctHisp", "racePctAsian"]
 THRESHOLDS = np.linspace(0.0, 0.535, 10)
 KAPPA = 0.15
+LOSSES = ("logistic", "hinge")
 
 
-def problem(loss: str, *, many: bool = True, average_of_groups: bool = False) -> Problem:
+def problem_of(loss: str, *, many: bool = True, average_of_groups: bool = False) -> Problem:
     """Return a linear model's problem with all groups, or with the largest alone."""
     data = fetch_communities()
     X = StandardScaler().fit_transform(data.data)
-    labels, ones = 2.0 * data.target.to_numpy() - 1.0, np.ones(len(X))
+    labels, ones = signs(data.target.to_numpy()), np.ones(len(X))
     model = LinearModel(X)
     rule = IntersectionalLossParity(
         KAPPA,
@@ -56,32 +55,32 @@ def problem(loss: str, *, many: bool = True, average_of_groups: bool = False) ->
     return Problem(objective, (CompositeFunction(model, rule),))
 
 
-def evaluate(one: Problem, w: np.ndarray) -> np.ndarray:
+def evaluate(problem: Problem, w: np.ndarray) -> np.ndarray:
     """Return the gradient of the Lagrangian, after objective and constraints."""
-    at = one.at(w)
+    at = problem.at(w)
     assert np.isfinite(at.objective + at.constraints.sum())
-    return at.gradient(np.full(one.n_constraints, 1.0 / one.n_constraints))
+    return at.gradient(np.full(problem.n_constraints, 1.0 / problem.n_constraints))
 
 
 def measure(loss: str, repeats: int) -> list[Row]:
     """Return a row for each of: one group, all groups, their average."""
     problems = {
-        "one group": problem(loss, many=False),
-        "each of all groups": problem(loss),
-        "the average of all groups": problem(loss, average_of_groups=True),
+        "one group": problem_of(loss, many=False),
+        "each of all groups": problem_of(loss),
+        "the average of all groups": problem_of(loss, average_of_groups=True),
     }
     w = 0.1 * np.random.default_rng(0).standard_normal(problems["one group"].n_variables)
     runs = {name: lambda one=one: evaluate(one, w) for name, one in problems.items()}
     seconds = in_turns(runs, repeats)
     rows = []
-    for name, one in problems.items():
-        result = automatic(one).minimize(one.uncounted())
+    for name, problem in problems.items():
+        result = automatic(problem).minimize(problem.uncounted())
         rows.append(
             {
                 "loss": loss,
                 "constraint": name,
-                "constraints": one.n_constraints,
-                "cells": one.constraints[0].term.n_statistics,
+                "constraints": problem.n_constraints,
+                "cells": problem.constraints[0].term.n_statistics,
                 "ms per evaluation": 1e3 * median(seconds[name]),
                 "ratio": ratio(seconds[name], seconds["one group"]),
                 "solver": type(result.solver).__name__,
@@ -96,14 +95,12 @@ def measure(loss: str, repeats: int) -> list[Row]:
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--repeats", type=int, default=500)
-    given = parser.parse_args()
-    rows = [row for loss in ("logistic", "hinge") for row in measure(loss, given.repeats)]
-    write_table(rows, "e7-cost", "E7: what many overlapping groups cost", given.out)
+def add_options(parser: ArgumentParser) -> None:
+    """Add --repeats."""
+    parser.add_argument("--repeats", type=int, default=Default(500, 20), help="timed evaluations")
 
 
-if __name__ == "__main__":
-    main()
+def run(options: Namespace) -> None:
+    """Write many_groups.md and many_groups.csv."""
+    rows = [row for loss in LOSSES for row in measure(loss, options.repeats)]
+    write_table(rows, "many_groups", "What many overlapping groups cost", options.out)

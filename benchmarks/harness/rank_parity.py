@@ -1,0 +1,222 @@
+"""IDCA's experiments (section 7): accuracy against fairness in a range of ranks, over splits.
+
+Linear models with cross terms (1, x, z, z x). "ours" takes the solver that "auto" takes; with
+--idca the ramp and IDCA, as in the paper, are run as well. Writes the means and 95% intervals over
+the splits (the paper's figure 1), every fit, and for every data set the rates of one group against
+the other's over all thresholds (figure 2) and the densities of scores (D.5).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from statistics import mean
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from benchmarks.harness.data import Data
+from benchmarks.harness.options import Default, add_choice, add_seeds
+from benchmarks.harness.rank_data import RANKS, split, with_group
+from benchmarks.harness.rank_figures import draw_densities, draw_frontiers, draw_rates
+from benchmarks.harness.tables import Row, write_table
+from fairconstrained import FairLogisticClassifier
+from fairconstrained.constraints import (
+    Constraint,
+    GroupAUCParity,
+    InterGroupAUCParity,
+    IntraGroupAUCParity,
+)
+from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
+from fairconstrained.solvers import IDCA, InteriorPoint, Regularization, Solver
+
+PAIRWISE = {
+    "group AUC": GroupAUCParity,
+    "inter-group": InterGroupAUCParity,
+    "intra-group": IntraGroupAUCParity,
+}
+SCALE = 0.1  # with cross terms groups differ in finer ways than the default, 0.25, can see
+PAIRWISE_KAPPAS = (0.01, 0.05, 0.1, 0.2, 0.4)
+STRENGTHS = (0.03, 0.1, 0.3, 1.0)
+METHODS = ("ours", "unconstrained", *PAIRWISE, "regularisation")
+QUICK_KAPPAS = 2  # how many of the paper's a quick run takes
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A notion of fairness, how it is measured on test rows, and the paper's kappas."""
+
+    name: str
+    symbol: str
+    notion: type
+    metric: Callable[..., float]
+    kappas: Mapping[str, tuple[float, ...]]
+
+    def unfairness(self, data: str, scores: np.ndarray, groups: np.ndarray) -> float:
+        """Return the measure of scores in the data set's range of ranks."""
+        labels = np.zeros(len(scores))  # it does not use them
+        return float(self.metric(labels, scores, sensitive_features=groups, ranks=RANKS[data]))
+
+
+@dataclass(frozen=True)
+class Method:
+    """A line of the figure: a constraint for every level, and what solves it."""
+
+    name: str
+    levels: tuple[float, ...]
+    constraint: Callable[[float], Constraint | None]
+    solver: Callable[[float], str | Solver] = lambda level: "auto"
+
+
+def regularized(strength: float) -> Solver:
+    """Return the paper's regularisation: the objective plus `strength` times the violation."""
+    return Regularization(strength, max_iter=1000, check_every=1000)
+
+
+def methods_for(experiment: Experiment, data: str, options: Namespace) -> list[Method]:
+    """Return the methods in the figure."""
+    kappas = experiment.kappas[data]
+    kappas = kappas[-QUICK_KAPPAS:] if options.quick else kappas
+
+    def ours(surrogate: Surrogate, kappa: float) -> Constraint:
+        return experiment.notion(kappa, surrogate=surrogate, ranks=RANKS[data])
+
+    methods = [
+        Method("ours", kappas, partial(ours, Sigmoid(SCALE))),
+        Method("unconstrained", (1.0,), lambda level: None),
+    ]
+    methods += [Method(name, PAIRWISE_KAPPAS, kind) for name, kind in PAIRWISE.items()]
+    exact = partial(ours, Sigmoid(SCALE), 0.0)
+    methods.append(Method("regularisation", STRENGTHS, lambda strength: exact(), regularized))
+    methods = [one for one in methods if one.name in options.methods]
+    if options.idca:
+        solver = IDCA(InteriorPoint(max_iter=1), max_iter=60)
+        methods.append(Method("IDCA, ramp", kappas, partial(ours, Ramp()), lambda level: solver))
+    return methods
+
+
+def fit(method: Method, level: float, train: Data) -> tuple[FairLogisticClassifier, float]:
+    """Return the model with cross terms, and the seconds of its fit."""
+    X, y, groups = train
+    model = FairLogisticClassifier(
+        method.constraint(level),
+        solver=method.solver(level),
+        sensitive_columns=[-1],
+        group_interactions=True,
+    )
+    clock = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the run ended with is in the table
+        model.fit(with_group(X, groups), y)
+    return model, time.perf_counter() - clock
+
+
+def measured(
+    experiment: Experiment, name: str, methods: Iterable[Method], seeds: Iterable[int]
+) -> Iterator[tuple[Row, np.ndarray, np.ndarray]]:
+    """Yield, for every fit, a row of the table, the test rows' scores and their groups."""
+    for seed in seeds:
+        train, (X, y, groups) = split(name, seed)
+        for method in methods:
+            for level in method.levels:
+                model, seconds = fit(method, level, train)
+                scores = model.decision_function(with_group(X, groups))
+                row: Row = {
+                    "data": name,
+                    "method": method.name,
+                    "level": level,
+                    "seed": seed,
+                    "test accuracy": float(np.mean((scores > 0) == (y == np.max(y)))),
+                    "test unfairness": experiment.unfairness(name, scores, groups),
+                    "gap on training rows": model.decision_gap_,
+                    "objective": model.objective_,
+                    "violation": model.violation_,
+                    "status": model.result_.status.value,
+                    "solver": type(model.result_.solver).__name__,
+                    "seconds": seconds,
+                }
+                print(*row.values(), flush=True)
+                yield row, scores, groups
+
+
+def interval(values: list[float]) -> float:
+    """Return half the width of the 95% interval of the mean (Student's t); 0 for one value."""
+    n = len(values)
+    return 0.0 if n < 2 else float(student.ppf(0.975, n - 1) * np.std(values, ddof=1) / n**0.5)
+
+
+def summary(rows: list[Row]) -> list[Row]:
+    """Return means and 95% intervals over the splits, a row for every level of every method."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row["data"], row["method"], row["level"]), []).append(row)
+    out = []
+    for (data, method, level), some in found.items():
+        accuracy, unfairness, seconds = (
+            [row[key] for row in some] for key in ("test accuracy", "test unfairness", "seconds")
+        )
+        out.append(
+            {
+                "data": data,
+                "method": method,
+                "level": level,
+                "1 - unfairness": 1.0 - mean(unfairness),
+                "+-": interval(unfairness),
+                "accuracy": mean(accuracy),
+                "+- ": interval(accuracy),
+                "seconds": mean(seconds),
+                "splits": len(some),
+            }
+        )
+    return out
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add data sets, splits and methods."""
+    add_choice(parser, "--data", RANKS, quick=["law_school"], help="data sets")
+    add_seeds(parser, range(5))
+    add_choice(
+        parser, "--methods", METHODS, quick=["ours", "unconstrained", "group AUC"], help="methods"
+    )
+    parser.add_argument(
+        "--idca",
+        action=BooleanOptionalAction,
+        default=Default(False, False),
+        help="run IDCA with the ramp as well",
+    )
+
+
+def run_experiment(experiment: Experiment, options: Namespace) -> None:
+    """Run the methods, write the tables and the figures."""
+    rows: list[Row] = []
+    for data in options.data:
+        shown: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        methods = methods_for(experiment, data, options)
+        for row, scores, groups in measured(experiment, data, methods, options.seeds):
+            rows.append(row)
+            if row["seed"] == options.seeds[0] and row["method"] in METHODS[:2]:
+                level = "" if row["method"] == "unconstrained" else f", kappa = {row['level']:g}"
+                shown[row["method"] + level] = (scores, groups)
+        _draw(experiment, data, shown, options)
+    table = summary(rows)
+    draw_frontiers(table, experiment.symbol, options.out / f"{experiment.name}-frontiers.png")
+    title = experiment.name.replace("_", " ").capitalize()
+    write_table(rows, f"{experiment.name}-fits", f"{title}: every fit", options.out)
+    title = f"{title}: means and 95% intervals over splits"
+    write_table(table, experiment.name, title, options.out)
+
+
+def _draw(experiment: Experiment, data: str, shown: dict[str, Any], options: Namespace) -> None:
+    """Draw the unconstrained model and ours for the first, the middle and the last kappa."""
+    ours = [name for name in shown if name.startswith("ours")]
+    names = ["unconstrained", *ours[:1], *ours[len(ours) // 2 :: max(1, len(ours) // 2)]]
+    pictured = {name: shown[name] for name in dict.fromkeys(names) if name in shown}
+    if pictured:
+        stem = f"{experiment.name}-{data}"
+        draw_rates(pictured, data, options.out / f"{stem}-rates.png")
+        draw_densities(pictured, data, options.out / f"{stem}-densities.png")
