@@ -28,8 +28,9 @@ def listing() -> str:
 
 def parser_of(name: str) -> ArgumentParser:
     """Return the parser of a benchmark's options."""
-    parser = make_parser(name, BENCHMARKS[name].description)
-    BENCHMARKS[name].load().add_options(parser)
+    module = BENCHMARKS[name].load()
+    parser = make_parser(name, module.__doc__ or "")
+    module.add_options(parser)
     return parser
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentDefaultsHelpFormatter, ArgumentParser, Namespace
+from argparse import (
+    ArgumentDefaultsHelpFormatter,
+    ArgumentParser,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,12 +32,16 @@ def _text(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+class _Formatter(ArgumentDefaultsHelpFormatter, RawDescriptionHelpFormatter):
+    """Show the defaults, and the description as it is."""
+
+
 def make_parser(name: str, description: str) -> ArgumentParser:
     """Return a parser without options whose ``--help`` shows the defaults."""
     return ArgumentParser(
         prog=f"python -m benchmarks {name}",
         description=description,
-        formatter_class=ArgumentDefaultsHelpFormatter,
+        formatter_class=_Formatter,
     )
 
 
