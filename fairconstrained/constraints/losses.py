@@ -13,7 +13,8 @@ from fairconstrained.constraints.measures import ALL_ROWS, alone, at_most, compa
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.affine import as_csr
+from fairconstrained.terms.cell_means import CellMeans, reweighted
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
@@ -36,10 +37,10 @@ class LossMeans(CellMeans):
         """Return the term with error rates in place of losses."""
         assert self.signs is not None
         positive = (self.signs > 0).astype(float)
-        by_label = [self._reweighted(self.cells, keep) for keep in (1.0 - positive, positive)]
-        combination = sp.csr_array(self.combination)
+        by_label = [reweighted(self.cells, keep) for keep in (1.0 - positive, positive)]
+        combination = as_csr(self.combination)
         return CellMeans(
-            cells=sp.csc_array(sp.vstack(by_label, format="csc")),
+            cells=sp.vstack([one.tocsc() for one in by_label], format="csc"),
             function=Indicator(),
             combination=sp.csr_array(sp.hstack([combination, -combination])),
             offset=self.offset,

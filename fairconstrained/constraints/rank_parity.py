@@ -257,6 +257,18 @@ class _PartialRates(ThresholdRates):
     ranks: tuple[float, float] = (0.0, 1.0)
     kappa: float = 0.0
 
+    def _summand(self) -> ThresholdRates:
+        """Return the rates alone: the zero-one version of the whole is no sum."""
+        return ThresholdRates(
+            self.rates,
+            self.thresholds,
+            self.combination,
+            self.offset,
+            self.free,
+            self.names,
+            self.constant,
+        )
+
     def zero_one(self) -> Term:
         """Return the gaps of decisions in the range, whatever the thresholds are."""
         return _rank_gaps(self.rates, self.ranks, self.kappa, self.n_auxiliary)

@@ -24,6 +24,7 @@ from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
+from fairconstrained.terms.affine import as_csr
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
@@ -194,14 +195,14 @@ class Cells:
     def of(cls, parts: Sequence[CompositeFunction]) -> Cells:
         """Return the cells of the parts, one after the other."""
         terms = [_rates(part) for part in parts]
-        weights = [sp.csr_array(term.cells) for term in terms]
+        weights = [term.cells.tocsr() for term in terms]
         squares = np.concatenate([one.multiply(one).sum(axis=1) for one in weights])
         counts = np.concatenate([np.diff(one.indptr) for one in weights]).astype(float)
         sizes = 1.0 / squares
         return cls(
             np.minimum(sizes, counts),
             np.isclose(sizes, counts),
-            sp.block_diag([term.combination for term in terms]).toarray(),
+            sp.block_diag([as_csr(term.combination) for term in terms]).toarray(),
             np.concatenate([term.head(np.zeros(term.n_statistics)) for term in terms]),
         )
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from fairconstrained.decisions.candidates import NEAR, WINDOW, Candidate, Search
 from fairconstrained.exceptions import ConstantDecisionWarning, InfeasibleConstraintWarning
@@ -200,7 +199,7 @@ def speeds(term: Term, scores: Array) -> Array:
         return np.ones(term.n_outputs)
     near = (np.abs(scores) < WINDOW) / (2.0 * WINDOW)
     slope = np.abs(term.function.derivative(scores, term.function.value(scores)))
-    averages = sp.csr_array(term.cells) @ np.column_stack([near, slope])
+    averages = term.cells.tocsr() @ np.column_stack([near, slope])
     dense, steep = (abs(term.combination) @ averages).T
     ratio = np.divide(dense, steep, out=np.ones_like(dense), where=steep > 0.0)
     return np.clip(ratio, *_SPEEDS)

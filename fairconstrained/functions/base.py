@@ -55,18 +55,32 @@ class ScalarFunction(BaseEstimator, ABC):
             phi(t), which the caller has computed already; many derivatives are cheap given it.
         """
 
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether `convex_parts` can be called: phi is weakly convex, or the class overrides it."""
+        overridden = type(self).convex_parts is not ScalarFunction.convex_parts
+        return overridden or self.convex or bool(np.isfinite(self.curvature[0]))
+
     def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
         r"""Return convex functions (plus, minus) with phi = plus - minus.
 
         A convex function is its own plus part. Any other with a finite lower bound :math:`-\ell`
         on its second derivative is split as
         :math:`(\phi + \tfrac{\ell}{2} t^2) - \tfrac{\ell}{2} t^2`.
+
+        Raises
+        ------
+        ValueError
+            If `difference_of_convex` is False.
         """
         if self.convex:
             return self, Parabola(0.0)
         lower = self.curvature[0]
         if not np.isfinite(lower):
-            raise ValueError(f"{self!r} is not weakly convex and declares no convex parts.")
+            raise ValueError(
+                f"{self!r} has no convex parts: its second derivative has no lower bound. Override "
+                "convex_parts to split it."
+            )
         parabola = Parabola(max(-lower, 0.0))
         return SumFunction(self, parabola), parabola
 

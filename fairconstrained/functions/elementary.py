@@ -126,6 +126,11 @@ class Reflected(ScalarFunction):
         """Return minus the derivative at -t."""
         return -self.function.derivative(-t, value)
 
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether the function is a difference of convex functions."""
+        return self.function.difference_of_convex
+
     def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
         """Return the mirror images of the function's parts."""
         plus, minus = self.function.convex_parts()

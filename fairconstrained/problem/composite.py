@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.penalties.base import Penalty, Zero
-from fairconstrained.terms.base import Term
+from fairconstrained.terms.base import Batchable, Shiftable, Smoothable, Term, smoothed
+from fairconstrained.terms.convex_parts import DifferenceOfConvex
 from fairconstrained.utils.typing import Array
 
 
@@ -52,23 +53,30 @@ class CompositeFunction:
         return self.penalty.convex and (self.term is None or self.term.convex)
 
     @property
+    def batchable(self) -> bool:
+        """Whether the term can be estimated from batches of rows."""
+        term = self.term
+        return term is None or (isinstance(term, Batchable) and term.batchable)
+
+    @property
     def difference_of_convex(self) -> bool:
         """Whether `convexify` can be called: the convex parts are known and scores are linear."""
         if self.term is None:
             return True
-        try:
-            self.term.convex_parts()
-        except ValueError:
+        if not self.model.linear:
             return False
-        return bool(self.model.linear)
+        return self.term.convex or (
+            isinstance(self.term, DifferenceOfConvex) and self.term.difference_of_convex
+        )
 
     def add(self, penalty: Penalty) -> CompositeFunction:
         """Return the part with one more penalty."""
         return replace(self, penalty=self.penalty + penalty)
 
     def shifted(self, shift: Array) -> CompositeFunction:
-        """Return the part with other tolerances, see :meth:`Term.shifted`."""
-        assert self.term is not None, "a penalty alone has no tolerance"
+        """Return the part with other tolerances, see :meth:`Shiftable.shifted`."""
+        if not isinstance(self.term, Shiftable):
+            raise TypeError(f"Tolerances need a Shiftable term; got {self.term!r}.")
         return replace(self, term=self.term.shifted(shift))
 
     def zero_one(self) -> CompositeFunction:
@@ -82,16 +90,24 @@ class CompositeFunction:
             return replace(self, penalty=penalty)
         if not self.model.linear:
             raise ValueError("convexify needs a model whose scores are linear in the weights.")
-        return replace(self, term=self.term.convexify(scores, w[self.auxiliary]), penalty=penalty)
+        if self.term.convex:
+            return replace(self, penalty=penalty)
+        if not isinstance(self.term, DifferenceOfConvex):
+            raise TypeError(f"convexify needs a DifferenceOfConvex term; got {self.term!r}.")
+        term = self.term.convexify(scores, w[self.auxiliary])
+        return replace(self, term=term, penalty=penalty)
 
     @property
     def smoothable(self) -> bool:
-        """Whether term and penalty are."""
-        return self.penalty.smoothable and (self.term is None or self.term.smoothable)
+        """Whether term and penalty are smooth or can be smoothed."""
+        term = self.term
+        return self.penalty.smoothable and (
+            term is None or term.smooth or (isinstance(term, Smoothable) and term.smoothable)
+        )
 
     def smoothed(self, width: float) -> CompositeFunction:
         """Return the part with its kinks rounded over `width`."""
-        term = None if self.term is None else self.term.smoothed(width)
+        term = None if self.term is None else smoothed(self.term, width)
         return replace(self, term=term, penalty=self.penalty.smoothed(width))
 
     def modulus(self) -> float:

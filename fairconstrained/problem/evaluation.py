@@ -11,7 +11,7 @@ import numpy as np
 
 from fairconstrained.penalties.base import Zero
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.terms.base import Pullback, Term
+from fairconstrained.terms.base import Pullback, Term, subgradient_error
 from fairconstrained.utils.typing import Array
 
 
@@ -161,7 +161,7 @@ class Evaluation:
             slack = np.full(part.n_outputs, part.penalty.subgradient_error(self.w))
             scores = self.scores_of(part)
             if part.term is not None and scores is not None:
-                slack += part.term.subgradient_error(scores, self.w[part.auxiliary])
+                slack += subgradient_error(part.term, scores, self.w[part.auxiliary])
             slacks.append(slack)
         return float(np.append(1.0, multipliers) @ np.concatenate(slacks))
 

@@ -17,7 +17,7 @@ from fairconstrained.penalties.separable import Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.epigraph import EpigraphOrigin
 from fairconstrained.problem.evaluation import Evaluation, EvaluationCounter
-from fairconstrained.terms.base import joint_codes
+from fairconstrained.terms.base import Batchable, joint_codes
 from fairconstrained.utils.typing import Array
 
 
@@ -119,6 +119,11 @@ class Problem:
         return all(part.smoothable for part in self.parts)
 
     @property
+    def batchable(self) -> bool:
+        """Whether all functions can be estimated from batches of rows, as `batch` needs."""
+        return all(part.batchable for part in self.parts)
+
+    @property
     def convex(self) -> bool:
         """Whether all functions are convex (sufficient, not necessary)."""
         return all(part.convex for part in self.parts)
@@ -214,6 +219,8 @@ class Problem:
         def take(part: CompositeFunction) -> CompositeFunction:
             if part.term is None:
                 return part
+            if not isinstance(part.term, Batchable):
+                raise TypeError(f"batch needs Batchable terms; got {part.term!r}.")
             model, chosen, weight = drawn[id(part.model)]
             return replace(part, model=model, term=part.term.batch(chosen, weight))
 
@@ -223,7 +230,11 @@ class Problem:
         """Return, for every model, codes of the cells that each of its rows belongs to."""
         return [
             joint_codes(
-                [p.term.strata() for p in self.parts if p.term is not None and p.model is model]
+                [
+                    part.term.strata()
+                    for part in self.parts
+                    if isinstance(part.term, Batchable) and part.model is model
+                ]
             )
             for model in self.models
         ]

@@ -86,6 +86,11 @@ class OnlineStochastic(Solver):
         self.check_every = check_every
         self.tol = tol
 
+    @property
+    def requires(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What a problem must have: terms that take batches, unless every step uses all rows."""
+        return () if self.batch_size is None else ("batchable",)
+
     @classmethod
     def paper(cls, *, max_iter: int = 10_000, **options: Any) -> OnlineStochastic:
         """Return the paper's setting: V = sqrt(K), alpha = K.

@@ -115,6 +115,11 @@ class PLADA(Solver):
         self.check_every = check_every
         self.tol = tol
 
+    @property
+    def requires(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What a problem must have: terms that take batches, unless every step uses all rows."""
+        return () if self.batch_size is None else ("batchable",)
+
     @classmethod
     def paper(cls, **options: Any) -> PLADA:
         """Return the paper's setting: eta = 1e-3, tau = 0.1, alpha = 10, beta = gamma_0 = 0.1.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -66,6 +67,8 @@ class StochasticSwitchingSubgradient(Solver):
     >>> clf.fit(X, y, sensitive_features=groups).violation_ <= 0.1
     True
     """
+
+    requires: ClassVar[tuple[str, ...]] = ("batchable",)
 
     def __init__(
         self,

@@ -135,6 +135,11 @@ class ThreeSEcon(Solver):
         self.check_every = check_every
         self.tol = tol
 
+    @property
+    def requires(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What a problem must have: terms that take batches, unless every step uses all rows."""
+        return () if self.batch_size is None and self.checkpoint_size is None else ("batchable",)
+
     @classmethod
     def stochastic(cls, **options: Any) -> Self:
         """Return 3S-Econ-S: batches of sqrt(N) rows, all rows every sqrt(N) steps.

@@ -1,10 +1,24 @@
-"""Terms: functions of the scores in two steps, statistics and a small function of them.
+"""Terms: functions of the scores in two steps, statistics and a head that combines them.
 
-Statistics add up over rows; only they read the scores. What a term means as a notion of fairness
-belongs in ``constraints``.
+Only the statistics read the scores of rows. What a term means as a notion of fairness belongs in
+``constraints``.
 """
 
-from fairconstrained.terms.base import SumTerm, Term
+from fairconstrained.terms.affine import AffineHead, AffineTerm, FunctionAverages
+from fairconstrained.terms.base import Batchable, Shardable, Shiftable, Smoothable, Term
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.convex_parts import DifferenceOfConvex, SumTerm
 
-__all__ = ["CellMeans", "SumTerm", "Term"]
+__all__ = [
+    "AffineHead",
+    "AffineTerm",
+    "Batchable",
+    "CellMeans",
+    "DifferenceOfConvex",
+    "FunctionAverages",
+    "Shardable",
+    "Shiftable",
+    "Smoothable",
+    "SumTerm",
+    "Term",
+]

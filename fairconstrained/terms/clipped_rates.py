@@ -1,20 +1,21 @@
-"""Terms about a range of ranks: rates that are clipped to it."""
+"""Rates clipped to a range: the terms of parity in a range of ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import PositivePart
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, SumTerm, Term
+from fairconstrained.terms.affine import AffineHead, as_csr, column_maxima
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable, Smoothable
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.typing import Array
+from fairconstrained.terms.convex_parts import DifferenceOfConvex, SumTerm
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
 class Clip(ScalarFunction):
@@ -43,7 +44,7 @@ class Clip(ScalarFunction):
         return -np.inf, np.inf
 
     def value(self, t: Array) -> Array:
-        """Return how far above low the number in [low, high] is that is nearest to t."""
+        """Return the distance of t from low, after clipping t to [low, high]."""
         return np.clip(t, self.low, self.high) - self.low
 
     def derivative(self, t: Array, value: Array) -> Array:
@@ -55,8 +56,8 @@ class Clip(ScalarFunction):
         return PositivePart(-self.low), PositivePart(-self.high)
 
 
-class OfRates(Term):
-    """What terms on the rates of one set of cells share.
+class _OfRates(AffineHead, Shardable, DifferenceOfConvex, Smoothable):
+    """Terms that are computed from the rates of cells.
 
     Attributes
     ----------
@@ -65,23 +66,21 @@ class OfRates(Term):
     """
 
     rates: CellMeans
-    combination: Any
-    offset: Array
-    names: Sequence[str]
 
     @property
     def n_rows(self) -> int:
-        """The rows of the scores."""
+        """The number of rows of the scores."""
         return self.rates.n_rows
 
     @property
-    def n_outputs(self) -> int:
-        """The number of functions."""
-        return len(self.offset)
+    def difference_of_convex(self) -> bool:
+        """Whether the rates are differences of convex functions."""
+        return self.rates.difference_of_convex
 
-    def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
-        """Return the value without the offset."""
-        return self.value(scores, auxiliary) + self.offset
+    @property
+    def smoothable(self) -> bool:
+        """Whether the rates are smoothable: everything else is."""
+        return self.rates.smoothable
 
     def strata(self) -> Array:
         """Return codes of the cells that each row belongs to."""
@@ -89,8 +88,8 @@ class OfRates(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class ClippedRates(OfRates):
-    r"""The function :math:`c = R\, \mathrm{clip}(r, \alpha, \beta) - b` of rates r of cells.
+class ClippedRates(_OfRates):
+    r"""The function :math:`c = R\, \mathrm{clip}(r, \alpha, \beta) + d - b` of rates r of cells.
 
     Parameters
     ----------
@@ -101,11 +100,13 @@ class ClippedRates(OfRates):
     combination : CSR of shape (n_outputs, n_cells)
         R.
     offset : ndarray of shape (n_outputs,)
-        b.
+        b, the tolerance.
     names : sequence of str
-        What each output says.
+        A description of each output.
     width : float, default=0.0
-        What the kinks of the clipping are rounded over.
+        The width over which the kinks of the clipping are rounded.
+    constant : ndarray of shape (n_outputs,) or float, default=0.0
+        d, the constant part of the gap.
 
     Notes
     -----
@@ -115,10 +116,11 @@ class ClippedRates(OfRates):
 
     rates: CellMeans
     ends: tuple[float, float]
-    combination: Any
+    combination: SparseMatrix
     offset: Array
     names: Sequence[str] = field(default=(), repr=False)
     width: float = 0.0
+    constant: Array | float = 0.0
 
     @cached_property
     def clip(self) -> ScalarFunction:
@@ -133,17 +135,12 @@ class ClippedRates(OfRates):
 
     @property
     def smooth(self) -> bool:
-        """Whether phi and the clipping are."""
+        """Whether phi and the clipping are smooth."""
         return (self.rates.smooth and self.clip.smooth) or self.n_outputs == 0
 
     @property
-    def smoothable(self) -> bool:
-        """Whether phi is: the clipping is."""
-        return self.rates.smoothable
-
-    @property
     def convex(self) -> bool:
-        """Only if nothing is asked."""
+        """Only without outputs."""
         return self.n_outputs == 0
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
@@ -151,17 +148,17 @@ class ClippedRates(OfRates):
         return self.rates.forward(scores)
 
     def head(self, statistics: Array) -> Array:
-        """Return R clip(r) - b."""
-        return self.combination @ self.clip.value(statistics) - self.offset
+        """Return R clip(r) + d - b."""
+        return super().head(self.clip.value(statistics))
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return clip'(r) R' v."""
         slope = self.clip.derivative(statistics, self.clip.value(statistics))
-        return slope * (self.combination.T @ v)
+        return slope * super().head_vjp(statistics, v)
 
-    def batch(self, rows: Array, weights: Array | None = None) -> ClippedRates:
-        """Return the term on some rows; its rates are unbiased, what is clipped is not."""
-        return replace(self, rates=self.rates.batch(rows, weights))
+    def take(self, rows: Array, weights: Array) -> ClippedRates:
+        """Return the term on some rows; its rates are unbiased, the clipped rates are not."""
+        return replace(self, rates=self.rates.take(rows, weights))
 
     def zero_one(self) -> ClippedRates:
         """Return the term with the indicator."""
@@ -170,54 +167,56 @@ class ClippedRates(OfRates):
     def smoothed(self, width: float) -> ClippedRates:
         """Return the term with phi rounded, and the clipping over `width` times its range."""
         low, high = self.ends
-        return replace(self, rates=self.rates.smoothed(width), width=width * (high - low))
+        return replace(self, rates=_rounded(self.rates, width), width=width * (high - low))
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return |R| times the subgradient error of the clipping and of the rates."""
-        slack = self.clip.subgradient_error(
-            self.rates.value(scores)
-        ) + self.rates.subgradient_error(scores)
-        return abs(self.combination) @ slack
+        error = self.clip.subgradient_error(self.rates.value(scores))
+        return abs(self.combination) @ (error + self.rates.subgradient_error(scores))
 
-    def convex_parts(self) -> tuple[Term, Term]:
+    def convex_parts(self) -> tuple[DifferenceOfConvex, DifferenceOfConvex]:
         """Return the positive combinations of maxima, see the notes."""
         if self.convex:
             return self, self
-        positive, negative = self.combination.maximum(0.0), (-self.combination).maximum(0.0)
+        positive, negative = self._signed_parts
         plus, minus = (replace(self.rates, function=f) for f in self.rates.function.convex_parts())
         level = (self.ends[1] - self.ends[0]) * np.asarray(self.combination.sum(axis=1)).ravel()
         bounds, hinge = np.array(self.ends), PositivePart()
         rounded = hinge.smoothed(self.width) if self.width else hinge
 
-        def maxima(first: Any, second: Any, offset: Array) -> LargerRates:
-            both = sp.hstack([first, second], format="csr")
-            return LargerRates(plus, minus, bounds, both, offset, rounded, self.names)
+        def maxima(first: Matrix, second: Matrix) -> LargerRates:
+            both = sp.hstack([as_csr(first), as_csr(second)], format="csr")
+            none = np.zeros_like(self.offset)
+            return LargerRates(plus, minus, bounds, both, none, rounded, self.names)
 
+        whole = maxima(positive, negative)
         return (
-            maxima(positive, negative, self.offset - level),
-            maxima(negative, positive, np.zeros_like(self.offset)),
+            replace(whole, offset=self.offset, constant=self.constant + level),
+            maxima(negative, positive),
         )
 
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Term:
+    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> CellMeans:
         """Return the tangent: that of the rates inside the range, constants outside."""
         rates = self.rates.value(scores)
         clipped = self.clip.value(rates)
         slope = self.clip.derivative(rates, clipped)
         tangent = self.combination @ sp.diags_array(slope, format="csr")
-        offset = self.offset - self.combination @ (clipped - slope * rates)
-        term = replace(self.rates, combination=tangent, offset=offset, names=self.names)
+        constant = self.constant + self.combination @ (clipped - slope * rates)
+        term = replace(
+            self.rates,
+            combination=tangent,
+            offset=self.offset,
+            names=self.names,
+            constant=constant,
+        )
         return term.linearize(scores)
-
-    def scaled(self, factor: float) -> ClippedRates:
-        """Return the term times a factor."""
-        return replace(self, combination=factor * self.combination, offset=factor * self.offset)
 
     def weak_curvature(self) -> Array:
         r"""Return the largest downward curvature; infinities unless the clipping is rounded.
 
         With :math:`|\phi''| \le K` a surrogate, which has values in [0, 1], has
-        :math:`\phi'^2 \le K` (Landau's inequality), and along s the clipped rate bends by
-        :math:`|\mathrm{clip}' \phi''| A + |\mathrm{clip}''| A \phi'^2` at the most.
+        :math:`\phi'^2 \le K` (Landau's inequality), and along s the curvature of the clipped rate
+        is at most :math:`|\mathrm{clip}' \phi''| A + |\mathrm{clip}''| A \phi'^2`.
         """
         if self.convex:
             return np.zeros(self.n_rows)
@@ -225,13 +224,12 @@ class ClippedRates(OfRates):
         bend = (1.0 + float(np.max(np.abs(self.clip.curvature)))) * steepest
         if not np.isfinite(bend):
             return np.full(self.n_rows, np.inf)
-        largest = abs(self.combination).max(axis=0).toarray().ravel()
-        return np.asarray(self.rates.cells.T @ (bend * largest))
+        return self.rates.cells.T @ (bend * column_maxima(abs(self.combination)))
 
 
 @dataclass(frozen=True, eq=False)
-class LargerRates(OfRates):
-    r"""The function :math:`P\, (\max\{r^-_k + a_l, r^+_k\})_{lk} - b`: convex if P is >= 0.
+class LargerRates(_OfRates):
+    r"""The function :math:`P\, (\max\{r^-_k + a_l, r^+_k\})_{lk} + d - b`: convex if P >= 0.
 
     Parameters
     ----------
@@ -242,20 +240,23 @@ class LargerRates(OfRates):
     combination : CSR of shape (n_outputs, n_bounds * n_cells)
         P, for all cells with the first bound, then with the second one.
     offset : ndarray of shape (n_outputs,)
-        b.
+        b, the tolerance.
     hinge : ScalarFunction
         max{t, 0}, perhaps rounded.
     names : sequence of str
-        What each output says.
+        A description of each output.
+    constant : ndarray of shape (n_outputs,) or float, default=0.0
+        d, the constant part of the gap.
     """
 
     rates: CellMeans
     others: CellMeans
     bounds: Array
-    combination: Any
+    combination: SparseMatrix
     offset: Array
     hinge: ScalarFunction = field(default_factory=PositivePart)
     names: Sequence[str] = field(default=(), repr=False)
+    constant: Array | float = 0.0
 
     @property
     def n_statistics(self) -> int:
@@ -264,18 +265,23 @@ class LargerRates(OfRates):
 
     @property
     def smooth(self) -> bool:
-        """Whether the rates and the maximum are."""
+        """Whether the rates and the maximum are smooth."""
         return self.rates.smooth and self.others.smooth and self.hinge.smooth
 
     @property
     def smoothable(self) -> bool:
-        """Whether the rates are."""
+        """Whether both rates are smoothable."""
         return self.rates.smoothable and self.others.smoothable
+
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether no weight is negative."""
+        return self.convex
 
     @property
     def convex(self) -> bool:
         """Whether no weight is negative."""
-        return bool(self.combination.min() >= 0.0)
+        return not self._has_negative_weights
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return both rates and their pullback."""
@@ -296,47 +302,47 @@ class LargerRates(OfRates):
         return plus + value, self.hinge.derivative(excess, value)
 
     def head(self, statistics: Array) -> Array:
-        """Return P max - b."""
-        return self.combination @ self._larger(statistics)[0].ravel() - self.offset
+        """Return P max + d - b."""
+        return super().head(self._larger(statistics)[0].ravel())
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
-        """Return the weights on both rates."""
+        """Return the gradient with respect to both rates."""
         share = self._larger(statistics)[1]
-        weights = (self.combination.T @ v).reshape(share.shape)
+        weights = super().head_vjp(statistics, v).reshape(share.shape)
         return np.concatenate(
             [((1.0 - share) * weights).sum(axis=0), (share * weights).sum(axis=0)]
         )
 
-    def batch(self, rows: Array, weights: Array | None = None) -> LargerRates:
+    def take(self, rows: Array, weights: Array) -> LargerRates:
         """Return the term on some rows; its rates are unbiased, the maxima are not."""
-        rates, others = self.rates.batch(rows, weights), self.others.batch(rows, weights)
+        rates, others = self.rates.take(rows, weights), self.others.take(rows, weights)
         return replace(self, rates=rates, others=others)
 
     def zero_one(self) -> LargerRates:
-        """Return itself: it stands for nothing else."""
+        """Return the term: it has no surrogate."""
         return self
 
     def smoothed(self, width: float) -> LargerRates:
         """Return the term with all kinks rounded."""
         return replace(
             self,
-            rates=self.rates.smoothed(width),
-            others=self.others.smoothed(width),
+            rates=_rounded(self.rates, width),
+            others=_rounded(self.others, width),
             hinge=self.hinge.smoothed(width * float(np.ptp(self.bounds))),
         )
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return P times the subgradient error of the maxima and of the rates."""
         plus, minus = np.split(self.forward(scores)[0], 2)
-        slack = self.hinge.subgradient_error(minus + self.bounds[:, None] - plus)
-        slack = slack + self.rates.subgradient_error(scores) + self.others.subgradient_error(scores)
-        return abs(self.combination) @ slack.ravel()
+        error = self.hinge.subgradient_error(minus + self.bounds[:, None] - plus)
+        error = error + self.rates.subgradient_error(scores) + self.others.subgradient_error(scores)
+        return abs(self.combination) @ error.ravel()
 
-    def convex_parts(self) -> tuple[Term, Term]:
-        """Return itself and nothing."""
+    def convex_parts(self) -> tuple[LargerRates, LargerRates]:
+        """Return the term, which is convex, and zero."""
         return self, self.scaled(0.0)
 
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Term:
+    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> SumTerm:
         """Return the tangent: of r+ where it is the larger one, else of r- + a."""
         statistics = self.forward(scores)[0]
         larger, share = self._larger(statistics)
@@ -346,18 +352,21 @@ class LargerRates(OfRates):
         first, second = (self.combination @ sp.diags_array(slope) @ stack for slope in slopes)
         plus, minus = np.split(statistics, 2)
         level = larger - (1.0 - share) * plus - share * minus
-        offset = self.offset - self.combination @ level.ravel()
-        none = np.zeros_like(offset)
+        constant = self.constant + self.combination @ level.ravel()
+        none = np.zeros_like(self.offset)
         tangents = (
-            replace(self.rates, combination=sp.csr_array(first), offset=offset, names=self.names),
+            replace(
+                self.rates,
+                combination=sp.csr_array(first),
+                offset=self.offset,
+                names=self.names,
+                constant=constant,
+            ),
             replace(self.others, combination=sp.csr_array(second), offset=none, names=self.names),
         )
         return SumTerm(tuple(one.linearize(scores) for one in tangents))
 
-    def scaled(self, factor: float) -> LargerRates:
-        """Return the term times a factor."""
-        return replace(self, combination=factor * self.combination, offset=factor * self.offset)
 
-    def weak_curvature(self) -> Array:
-        """Return zeros if the term is convex; nothing is known of it otherwise."""
-        return np.full(self.n_rows, 0.0 if self.convex else np.inf)
+def _rounded(rates: CellMeans, width: float) -> CellMeans:
+    """Return rates with phi rounded."""
+    return replace(rates, function=rates.function.smoothed(width))

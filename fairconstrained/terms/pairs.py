@@ -1,13 +1,10 @@
-"""Averages over pairs of rows from two cells: what AUC and its fairness notions are made of."""
+"""Averages over pairs of rows from two cells: the terms of AUC and its fairness notions."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
-from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,13 +13,14 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Identity
 from fairconstrained.functions.surrogates import ShiftedSquare
 from fairconstrained.terms._ranked_sums import MAX_PAIRS, Ranked, pair_subgradient_error, pair_sum
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, SumTerm, Term
-from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.typing import Array
+from fairconstrained.terms.affine import FunctionAverages, as_csr
+from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback, Shardable
+from fairconstrained.terms.cell_means import CellMeans, cell_codes, reweighted, rows_by_cell
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class PairTerm(Term):
+class PairTerm(FunctionAverages, Batchable):
     r"""The affine function :math:`c = R\,p + d - b` of averages over pairs of rows.
 
     .. math::
@@ -39,78 +37,40 @@ class PairTerm(Term):
     combination : CSR of shape (n_outputs, n_pairs)
         R.
     offset : ndarray of shape (n_outputs,)
-        b: the tolerance.
+        b, the tolerance.
     names : sequence of str
-        What each output says.
+        A description of each output.
     constant : ndarray of shape (n_outputs,) or float, default=0.0
-        d: a part of what is bounded, unlike b.
+        d, the constant part of the gap.
     """
 
-    cells: Any
+    cells: SparseMatrix
     pairs: Array
-    combination: Any
+    combination: Matrix
     offset: Array
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
 
     @property
-    @abstractmethod
-    def phi(self) -> ScalarFunction:
-        """The function of the differences."""
-
-    @property
     def n_rows(self) -> int:
-        """The rows of the scores."""
+        """The number of rows of the scores."""
         return int(self.cells.shape[1])
 
-    @property
-    def n_outputs(self) -> int:
-        """The number of functions."""
-        return int(self.combination.shape[0])
-
-    @property
-    def smooth(self) -> bool:
-        """Whether phi is."""
-        return self.phi.smooth or self.n_outputs == 0
-
-    @cached_property
-    def _signed_parts(self) -> tuple[Any, Any]:
-        """R = positive - negative, both >= 0."""
-        parts = (sp.csr_array(sign * self.combination).maximum(0.0) for sign in (1.0, -1.0))
-        positive, negative = (sp.csr_array(part) for part in parts)
-        positive.eliminate_zeros()
-        negative.eliminate_zeros()
-        return positive, negative
-
-    @property
-    def convex(self) -> bool:
-        """Whether phi is affine, or convex with no negative weight."""
-        if self.phi.curvature == (0.0, 0.0) or self.n_outputs == 0:
-            return True
-        return self.phi.convex and self._signed_parts[1].nnz == 0
-
-    def _part(self, combination: Any) -> Self:
-        """Return the term with other weights, without d and b."""
-        none = np.zeros(self.n_outputs)
-        return replace(self, combination=combination, offset=none, constant=0.0)
-
-    def batch(self, rows: Array, weights: Array | None = None) -> Self:
+    def take(self, rows: Array, weights: Array) -> PairTerm:
         """Return the term on some rows: the weighted sum over the pairs among them.
 
         It is unbiased where the rows of the two cells are drawn independently of each other, as
         `StratifiedSampler` does (rows of one cell are never in the same stratum as rows of
-        another). In a uniform draw the number of pairs varies with the sizes that the cells happen
-        to have, so that it is consistent only.
+        another). In a uniform draw the number of pairs varies with the numbers of rows drawn from
+        the cells, so that it is consistent only.
         """
-        factor = np.full(len(rows), self.n_rows / len(rows)) if weights is None else weights
-        return replace(self, cells=sp.csc_array(self.cells[:, rows].multiply(factor)))
-
-    def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
-        """Return R p + d, without the offset."""
-        return self.value(scores) + self.offset
+        return replace(self, cells=reweighted(sp.csc_array(self.cells[:, rows]), weights))
 
     def zero_one(self) -> PairMeans:
-        """Return the term with the indicator of s_i > s_j, ties counted half."""
+        """Return the term with the indicator of s_i > s_j; ties count half."""
+        return self._with_function(self.function.zero_one())
+
+    def _with_function(self, function: ScalarFunction) -> PairMeans:
         return PairMeans(
             self.cells,
             self.pairs,
@@ -118,47 +78,29 @@ class PairTerm(Term):
             self.offset,
             self.names,
             self.constant,
-            function=self.phi.zero_one(),
-        )
-
-    def scaled(self, factor: float) -> Self:
-        """Return the term times a factor."""
-        return replace(
-            self,
-            combination=factor * self.combination,
-            offset=factor * self.offset,
-            constant=factor * self.constant,
+            function=function,
         )
 
     def strata(self) -> Array:
         """Return codes of the cells that each row belongs to."""
-        member = sp.csr_array(self.cells.T != 0)
-        pattern = member @ np.random.default_rng(0).standard_normal(self.cells.shape[0])
-        return np.unique(pattern, return_inverse=True)[1]
+        return cell_codes(self.cells)
 
     def weak_curvature(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.
 
-        :math:`(s_i - s_j)^2 \le 2 s_i^2 + 2 s_j^2`, so that a pair bends its scores by twice what
-        phi bends its argument.
+        :math:`(s_i - s_j)^2 \le 2 s_i^2 + 2 s_j^2`, so that the curvature of a pair along each of
+        its scores is at most twice that of phi.
         """
-        bend = np.zeros(self.cells.shape[0])
         if self.convex:
             return np.zeros(self.n_rows)
-        lower, upper = self.phi.curvature
         ends = np.column_stack([np.arange(len(self.pairs))] * 2).ravel()
-        shape = (len(self.pairs), len(bend))
+        shape = (len(self.pairs), self.cells.shape[0])
         touches = sp.csr_array((np.ones(len(ends)), (ends, self.pairs.ravel())), shape=shape)
-        for part, size in zip(self._signed_parts, (max(-lower, 0.0), max(upper, 0.0)), strict=True):
-            if size and part.nnz:
-                most = sp.coo_array((part @ touches).max(axis=0)).toarray().ravel()
-                used = most > 0
-                bend[used] += 2.0 * size * most[used]
-        return self.cells.T @ bend
+        return self.cells.T @ (2.0 * self._largest_bend(touches))
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticPairs(PairTerm):
+class QuadraticPairs(PairTerm, Shardable):
     r"""Averages of :math:`(1 + s_i - s_j)^2 / 2` over pairs: O(n), by the moments of the cells.
 
     With :math:`m = \sum a_i` (one on the full data), :math:`\mu = \sum a_i s_i` and
@@ -192,7 +134,7 @@ class QuadraticPairs(PairTerm):
     array([3.25])
     """
 
-    phi = ShiftedSquare()
+    function = ShiftedSquare()
 
     @property
     def n_statistics(self) -> int:
@@ -228,9 +170,9 @@ class QuadraticPairs(PairTerm):
         """Return R p + d - b."""
         (m, mu, q), (n, nu, r) = self._moments(statistics)
         p = 0.5 * (m * n + q * n + m * r) + mu * n - m * nu - mu * nu
-        return self.combination @ p + self.constant - self.offset
+        return super().head(p)
 
-    def _slopes(self, statistics: Array) -> Any:
+    def _slopes(self, statistics: Array) -> SparseMatrix:
         """Return the derivatives of p, (n_pairs, 3 n_cells)."""
         (m, mu, q), (n, nu, r) = self._moments(statistics)
         first, second = self.pairs.T
@@ -248,20 +190,18 @@ class QuadraticPairs(PairTerm):
         return sp.csr_array((values, where), shape=(len(pairs), 3 * size))
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
-        """Return the weights on the moments."""
-        return self._slopes(statistics).T @ (self.combination.T @ v)
+        """Return the gradient with respect to the moments."""
+        return self._slopes(statistics).T @ super().head_vjp(statistics, v)
 
-    def convex_parts(self) -> tuple[Term, Term]:
-        """Return the averages with positive and those with negative weight: both are convex."""
-        positive, negative = self._signed_parts
-        return replace(self, combination=positive), self._part(negative)
+    def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
+        return np.zeros(len(self.pairs))  # phi is smooth: it is never rounded
 
     def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> CellMeans:
         """Return the tangent: an affine function of the means of s and of 2 s0 s."""
         statistics, _ = self.forward(scores)
         size = int(self.cells.shape[0])
-        slopes = sp.csr_array(self.combination) @ self._slopes(statistics)[:, size:]
-        cells = sp.vstack([self.cells, self.cells.multiply(2.0 * scores)], format="csc")
+        slopes = as_csr(self.combination) @ self._slopes(statistics)[:, size:]
+        cells = sp.vstack([self.cells.tocsc(), self.cells.multiply(2.0 * scores)], format="csc")
         at = slopes @ (cells @ scores)
         constant = self.head(statistics) + self.offset - at
         return CellMeans(
@@ -274,8 +214,8 @@ class PairMeans(PairTerm):
     r"""Averages of any function over pairs: by sorting where that is exact, else by pairs.
 
     See :func:`pair_sum` for what is exact. The statistics are the averages
-    themselves. They are sums over pairs, not over rows (`additive` is False): a batch has the
-    pairs among its rows.
+    themselves. They are sums over pairs, not over rows, so that the term is not shardable: a batch
+    has the pairs among its rows.
 
     Parameters
     ----------
@@ -284,7 +224,7 @@ class PairMeans(PairTerm):
     function : ScalarFunction
         phi.
     max_pairs : int
-        The most pairs that are formed of two cells where phi has no exact method.
+        The largest number of pairs that are formed of two cells where phi has no exact method.
 
     Examples
     --------
@@ -300,12 +240,6 @@ class PairMeans(PairTerm):
 
     function: ScalarFunction = field(kw_only=True)
     max_pairs: int = MAX_PAIRS
-    additive = False
-
-    @property
-    def phi(self) -> ScalarFunction:
-        """The function of the differences."""
-        return self.function
 
     @property
     def n_statistics(self) -> int:
@@ -313,15 +247,16 @@ class PairMeans(PairTerm):
         return len(self.pairs)
 
     @cached_property
-    def _members(self) -> list[tuple[Array, Array]]:
-        """The rows of every cell, and their weights."""
-        by_cell = sp.csr_array(self.cells)
-        edges = by_cell.indptr
-        return [(by_cell.indices[a:b], by_cell.data[a:b]) for a, b in pairwise(edges)]
+    def _rows_by_cell(self) -> list[tuple[Array, Array]]:
+        return rows_by_cell(self.cells)
+
+    def _ranked(self, scores: Array) -> list[Ranked]:
+        """Return the scores of every cell."""
+        return [Ranked(scores[rows], weights) for rows, weights in self._rows_by_cell]
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the averages and their pullback."""
-        cells = [Ranked(scores[rows], weights) for rows, weights in self._members]
+        cells = self._ranked(scores)
         sums = [pair_sum(self.function, cells[a], cells[b], self.max_pairs) for a, b in self.pairs]
 
         def pullback(u: Array) -> tuple[Array, Array]:
@@ -329,68 +264,40 @@ class PairMeans(PairTerm):
             for (a, b), weight, (_, slopes) in zip(self.pairs, u, sums, strict=True):
                 if weight:
                     on_first, on_second = slopes()
-                    back[self._members[a][0]] += weight * on_first
-                    back[self._members[b][0]] += weight * on_second
+                    back[self._rows_by_cell[a][0]] += weight * on_first
+                    back[self._rows_by_cell[b][0]] += weight * on_second
             return back, NO_AUXILIARY
 
         return np.array([value for value, _ in sums]), pullback
 
-    def head(self, statistics: Array) -> Array:
-        """Return R p + d - b."""
-        return self.combination @ statistics + self.constant - self.offset
+    def _with_function(self, function: ScalarFunction) -> PairMeans:
+        return replace(self, function=function)
 
-    def head_vjp(self, statistics: Array, v: Array) -> Array:
-        """Return R' v."""
-        return self.combination.T @ v
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether phi is."""
-        return self.function.smoothable or self.n_outputs == 0
-
-    def smoothed(self, width: float) -> PairMeans:
-        """Return the term with phi rounded."""
-        return replace(self, function=self.function.smoothed(width))
-
-    def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
-        """Return |R| times the averages of phi's subgradient error."""
-        cells = [Ranked(scores[rows], weights) for rows, weights in self._members]
-        slacks = [
+    def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
+        cells = self._ranked(scores)
+        errors = [
             pair_subgradient_error(self.function, cells[a], cells[b], self.max_pairs)
             for a, b in self.pairs
         ]
-        return abs(self.combination) @ np.array(slacks)
-
-    def convex_parts(self) -> tuple[Term, Term]:
-        """Split phi; positive weights take its parts as they are, negative ones exchange them."""
-        positive, negative = self._signed_parts
-        if self.function.convex:
-            return replace(self, combination=positive), self._part(negative)
-        plus, minus = self.function.convex_parts()
-        up, down = self._part(positive), self._part(negative)
-        whole = replace(self, combination=positive, function=plus)
-        return (
-            SumTerm((whole, replace(down, function=minus))),
-            SumTerm((replace(up, function=minus), replace(down, function=plus))),
-        )
+        return np.array(errors)
 
     def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> CellMeans:
         """Return the tangent: every average becomes a weighted sum of scores."""
-        return tangent(self, scores, self.constant)
+        return tangent(self, scores)
 
 
-def tangent(term: Any, scores: Array, constant: Array | float) -> CellMeans:
-    """Return the tangent of a term R r + d - b whose statistics r are no sums over rows."""
+def tangent(term: FunctionAverages, scores: Array) -> CellMeans:
+    """Return the tangent of a term R r + d - b whose statistics r are not sums over rows."""
     statistics, pullback = term.forward(scores)
     slopes = [sp.csr_array(pullback(unit)[0][None, :]) for unit in np.eye(len(statistics))]
     shape = (len(statistics), term.n_rows)
     cells = sp.csc_array(sp.vstack(slopes)) if slopes else sp.csc_array(shape)
-    moved = term.combination @ (statistics - cells @ scores)
+    intercepts = term.combination @ (statistics - cells @ scores)
     return CellMeans(
         cells,
         Identity(),
         term.combination,
         term.offset,
         names=term.names,
-        constant=constant + moved,
+        constant=term.constant + intercepts,
     )

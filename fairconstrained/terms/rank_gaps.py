@@ -1,45 +1,49 @@
-"""The gaps of decisions in a range of ranks, as a term that measures."""
+"""The gaps of predictions in a range of ranks: a term that is evaluated, not optimised."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
-from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.clipped_rates import OfRates
-from fairconstrained.utils.typing import Array
+from fairconstrained.terms.affine import AffineHead
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback
+from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
+from fairconstrained.utils.typing import Array, Matrix
 
-_ROUNDING = 1e-12  # sums of weights are right to this
+_ROUNDING = 1e-12  # the error of sums of weights
 
 
 @dataclass(frozen=True, eq=False)
-class RankGaps(OfRates):
-    r"""The gaps of decisions in a range of ranks, for every pair of cells, minus kappa.
+class RankGaps(AffineHead):
+    r"""The gaps of predictions in a range of ranks, for every pair of cells, minus kappa.
 
     .. math::
         \max_\theta \big| \Pr(s > \theta \mid k, \bar F_k(s) \in I) -
         \Pr(s > \theta \mid k', \bar F_{k'}(s) \in I) \big|,
 
-    where :math:`\bar F_k(s)` is the share of cell k with scores above s. It measures: it has no
-    slopes, and is no sum over rows.
+    where :math:`\bar F_k(s)` is the share of cell k with scores above s. The gaps are piecewise
+    constant, so that their derivatives are zero, and their statistics are not sums over rows.
 
     Parameters
     ----------
     rates : CellMeans
-        Its cells are compared.
+        The rates whose cells are compared.
     ranks : tuple of float
         I = [alpha, beta).
     offset : ndarray of shape (n_pairs,)
         kappa.
     n_auxiliary : int
-        The variables of the term that this is the strict version of; they play no part.
+        The number of auxiliary variables of the term whose zero-one version this is; the gaps do
+        not depend on them.
     names : sequence of str
-        What each output says.
+        A description of each output.
+    combination : sparse matrix of shape (n_outputs, n_pairs) or None, default=None
+        R; None is the identity.
+    constant : ndarray of shape (n_outputs,) or float, default=0.0
+        The constant part of the gaps.
 
     References
     ----------
@@ -51,27 +55,22 @@ class RankGaps(OfRates):
     offset: Array
     n_auxiliary: int = 0
     names: Sequence[str] = field(default=(), repr=False)
-
-    smooth = False
-    convex = False
-    additive = False
+    combination: Matrix = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]
+    constant: Array | float = field(default=0.0, kw_only=True)
 
     @property
-    def n_statistics(self) -> int:
-        """The number of pairs."""
-        return len(self.offset)
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return self.rates.n_rows
 
     @cached_property
-    def _by_cell(self) -> list[tuple[Array, Array]]:
-        """The rows of every cell and their weights."""
-        cells = sp.csr_array(self.rates.cells)
-        ends = zip(cells.indptr[:-1], cells.indptr[1:], strict=True)
-        return [(cells.indices[a:b], cells.data[a:b]) for a, b in ends]
+    def _rows_by_cell(self) -> list[tuple[Array, Array]]:
+        return rows_by_cell(self.rates.cells)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the gaps; their pullback gives zeros."""
         inside = [
-            within_ranks(scores[rows], weights, self.ranks) for rows, weights in self._by_cell
+            within_ranks(scores[rows], weights, self.ranks) for rows, weights in self._rows_by_cell
         ]
         first, second = np.triu_indices(len(inside), 1)
         gaps = [distance(inside[a], inside[b]) for a, b in zip(first, second, strict=True)]
@@ -81,44 +80,16 @@ class RankGaps(OfRates):
 
         return np.array(gaps, dtype=float), pullback
 
-    def head(self, statistics: Array) -> Array:
-        """Return the gaps minus kappa."""
-        return statistics - self.offset
-
-    def head_vjp(self, statistics: Array, v: Array) -> Array:
-        """Return v."""
-        return v
-
-    def batch(self, rows: Array, weights: Array | None = None) -> RankGaps:
-        """Return the gaps of some rows, which are no unbiased estimates."""
-        return replace(self, rates=self.rates.batch(rows, weights))
-
     def zero_one(self) -> RankGaps:
-        """Return itself."""
+        """Return the term: it has no surrogate."""
         return self
-
-    def convex_parts(self) -> tuple[Term, Term]:
-        """Raise: gaps of decisions can be measured only."""
-        raise ValueError("The gaps of decisions in a range of ranks have no convex parts.")
-
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Term:
-        """Raise: gaps of decisions can be measured only."""
-        raise ValueError("The gaps of decisions in a range of ranks have no tangent.")
-
-    def scaled(self, factor: float) -> Term:
-        """Raise: gaps of decisions can be measured only."""
-        raise ValueError("The gaps of decisions in a range of ranks are not scaled.")
-
-    def weak_curvature(self) -> Array:
-        """Return infinities: the gaps jump."""
-        return np.full(self.n_rows, np.inf)
 
 
 def within_ranks(scores: Array, weights: Array, ranks: tuple[float, float]) -> tuple[Array, Array]:
     r"""Return the distribution of the scores whose rank is in a range.
 
     The rank of a score is the share of weight strictly above it. Where no score has a rank in the
-    range, equal scores bridge it, and all of the range is at their value.
+    range, the range lies within equal scores, and the distribution is concentrated at their value.
 
     Parameters
     ----------

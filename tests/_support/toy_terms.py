@@ -1,23 +1,24 @@
 """Terms that the package does not have, written as a user would write them.
 
-They show that the abstraction carries variables of a term's own, and scores of several classes.
+They define what every term must, and the abilities that their tests use. One has auxiliary
+variables, one takes scores of several classes, and one has the required abilities alone.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.surrogates import Sigmoid
-from fairconstrained.terms.base import NO_AUXILIARY, Term
+from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Term
+from fairconstrained.terms.cell_means import CellMeans
 
 
-class ToyTerm(Term):
-    """What the two share: averages with weights, an affine head, nothing of convexity."""
+class ToyTerm(Batchable):
+    """Averages minus a tolerance."""
 
     names = ("toy",)
-    function = Sigmoid()
     smooth = True
-    convex = False
 
     def head(self, statistics):
         return statistics - self.kappa
@@ -25,25 +26,18 @@ class ToyTerm(Term):
     def head_vjp(self, statistics, v):
         return v
 
-    def gap(self, scores, auxiliary=NO_AUXILIARY):
-        return self.value(scores, auxiliary) + self.kappa
-
-    def _none(self, *_):
-        raise TypeError("a toy is solved as it is: no other term is made of it")
-
-    zero_one = convex_parts = linearize = scaled = weak_curvature = _none
-
-    @property
-    def n_statistics(self):
-        return self.n_outputs
+    def zero_one(self):
+        return replace(self, function=Indicator(), smooth=False)
 
 
 @dataclass(frozen=True, eq=False)
 class RateAboveThreshold(ToyTerm):
-    """mean over the rows of cell k of phi(s - theta_k), minus kappa: theta is its own variable."""
+    """mean over the rows of cell k of phi(s - theta_k), minus kappa: theta is auxiliary."""
 
     cells: np.ndarray  # (n_cells, n_rows)
     kappa: float = 0.3
+    function: object = Sigmoid()
+    smooth: bool = True
 
     @property
     def n_rows(self):
@@ -71,19 +65,20 @@ class RateAboveThreshold(ToyTerm):
 
         return (self.cells * value).sum(axis=1), pullback
 
-    def batch(self, rows, weights=None):
-        factor = np.full(len(rows), self.n_rows / len(rows)) if weights is None else weights
-        return replace(self, cells=self.cells[:, rows] * factor)
+    def take(self, rows, weights):
+        return replace(self, cells=self.cells[:, rows] * weights)
 
 
 @dataclass(frozen=True, eq=False)
 class NeymanPearson(ToyTerm):
-    """For every class k: the mean over its rows of sum over l of phi(s_l - s_k), less kappa."""
+    """For every class k: the mean over its rows of sum over l of phi(s_l - s_k), minus kappa."""
 
     labels: np.ndarray
     weights: np.ndarray  # of the rows; those of a class sum to one
     kappa: float = 0.4
     n_classes: int = 3
+    function: object = Sigmoid()
+    smooth: bool = True
 
     @property
     def n_rows(self):
@@ -108,6 +103,37 @@ class NeymanPearson(ToyTerm):
 
         return statistics, pullback
 
-    def batch(self, rows, weights=None):
-        factor = np.full(len(rows), self.n_rows / len(rows)) if weights is None else weights
-        return replace(self, labels=self.labels[rows], weights=self.weights[rows] * factor)
+    def take(self, rows, weights):
+        return replace(self, labels=self.labels[rows], weights=self.weights[rows] * weights)
+
+
+@dataclass(frozen=True, eq=False)
+class CellMeansAlone(Term):
+    """Cell means that declare no ability: what is required of a term and nothing else."""
+
+    term: CellMeans
+    smooth = True
+
+    @property
+    def n_rows(self):
+        return self.term.n_rows
+
+    @property
+    def n_outputs(self):
+        return self.term.n_outputs
+
+    @property
+    def names(self):
+        return self.term.names
+
+    def forward(self, scores, auxiliary=NO_AUXILIARY):
+        return self.term.forward(scores)
+
+    def head(self, statistics):
+        return self.term.head(statistics)
+
+    def head_vjp(self, statistics, v):
+        return self.term.head_vjp(statistics, v)
+
+    def zero_one(self):
+        return self.term.zero_one()

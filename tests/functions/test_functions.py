@@ -111,7 +111,7 @@ def test_convex_parts_are_convex_and_differ_by_the_function(function, t):
 
 
 def test_the_indicator_has_no_convex_parts():
-    with pytest.raises(ValueError, match="not weakly convex"):
+    with pytest.raises(ValueError, match="has no convex parts"):
         Indicator().convex_parts()
 
 

@@ -1,4 +1,4 @@
-"""Tests of fairconstrained.terms, over all functions and constraints."""
+"""Tests of terms and of their abilities, over all functions, constraints and objectives."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,18 @@ from _support.toy_terms import NeymanPearson, RateAboveThreshold
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.terms.base import SumTerm
-from fairconstrained.terms.cell_means import CellMeans, average, cell_matrix
+from fairconstrained.terms import (
+    Batchable,
+    CellMeans,
+    DifferenceOfConvex,
+    Shardable,
+    Shiftable,
+    Smoothable,
+    SumTerm,
+    Term,
+)
+from fairconstrained.terms.cell_means import average, cell_matrix
+from fairconstrained.terms.class_margins import class_losses
 
 N_ROWS, N_CELLS, N_OUTPUTS = 12, 3, 4
 Y = np.where(np.arange(N_ROWS) % 2, 1.0, -1.0)
@@ -57,9 +67,13 @@ def term(request):
     return TERMS[request.param]
 
 
-@pytest.fixture(params=[name for name, term in TERMS.items() if term.additive])
+def shardable(term):
+    return isinstance(term, Shardable) and term.shardable
+
+
+@pytest.fixture(params=[name for name, term in TERMS.items() if shardable(term)])
 def summed(request):
-    """A term whose statistics are sums over rows; test_pairwise.py has the others' batches."""
+    """A term whose statistics are sums over rows; test_pairs.py has the batches of the others."""
     return TERMS[request.param]
 
 
@@ -133,10 +147,10 @@ def test_value_and_vjp_leave_their_arguments_alone(term, scores, rng):
     assert_array_equal(v, kept[1])
 
 
-def affine(term):
-    """Return whether the head is affine: where it is not, unbiased statistics are all there is."""
+def affine(term, n_statistics):
+    """Return whether the head is affine, so that unbiased statistics give unbiased gradients."""
     units = np.eye(term.n_outputs)
-    low, middle, high = (np.full(term.n_statistics, level) for level in (0.0, 0.45, 1.0))
+    low, middle, high = (np.full(n_statistics, level) for level in (0.0, 0.45, 1.0))
     return all(
         np.allclose(term.head_vjp(low, u), term.head_vjp(other, u))
         for u in units
@@ -153,7 +167,7 @@ def assert_unbiased(term, scores, v, draws):
         statistics = statistics + batch.forward(scores[rows])[0] / len(draws)
         np.add.at(back, rows, on_scores(batch, scores[rows], v) / len(draws))
     assert_allclose(statistics, term.forward(scores)[0], rtol=1e-10, atol=1e-12)
-    if affine(term):
+    if affine(term, statistics.size):
         assert_allclose(back, on_scores(term, scores, v), rtol=1e-10, atol=1e-12)
 
 
@@ -174,6 +188,41 @@ def test_stratified_batches_with_weights_are_unbiased(summed, scores, rng):
     weights = np.array([3.0, 4.5, 4.5])
     cycle = [(np.array([i % 3, 3 + i, 3 + (i + 4) % 9]), weights) for i in range(9)]
     assert_unbiased(summed, scores, v, cycle)
+
+
+def test_statistics_and_gradients_of_shards_add_up(summed, scores, rng):
+    u = rng.normal(size=summed.n_statistics)
+    whole, pullback = summed.forward(scores)
+    shards = np.array_split(rng.permutation(N_ROWS), 3)
+    passes = [summed.shard(rows).forward(scores[rows]) for rows in shards]
+    merged = summed.merge(statistics for statistics, _ in passes)
+    assert_allclose(merged, whole, rtol=1e-10, atol=1e-12)
+    assert_allclose(summed.head(merged), summed.value(scores), rtol=1e-10, atol=1e-12)
+    expected, own = pullback(u)
+    for rows, (_, back) in zip(shards, passes, strict=True):
+        assert_allclose(back(u)[0], expected[rows], rtol=1e-9, atol=1e-11)
+    assert_allclose(sum(back(u)[1] for _, back in passes), own, rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "bind",
+    [
+        *(c.bind for c in CONSTRAINTS if shardable(c.bind(Y, GROUPS, WEIGHT))),
+        *(lambda y, groups, weight, loss=loss: average(loss, y, weight) for loss in LOSSES),
+    ],
+)
+def test_a_term_on_one_row_per_atom_gives_the_term_on_all_rows(bind, scores, rng):
+    """Atoms are the rows of one group and one label."""
+    y = rng.permutation(Y)
+    pairs, atoms = np.unique(np.column_stack([GROUPS, y]), axis=0, return_inverse=True)
+    atoms, total = atoms.ravel(), np.bincount(atoms.ravel(), WEIGHT)
+    full = bind(y, GROUPS, WEIGHT)
+    by_atom = bind(pairs[:, 1], pairs[:, 0].astype(int), total)
+    term = by_atom.take(atoms, WEIGHT / total[atoms])
+    v = rng.normal(size=full.n_outputs)
+    assert term.names == full.names
+    assert_allclose(term.value(scores), full.value(scores), rtol=1e-11, atol=1e-13)
+    assert_allclose(on_scores(term, scores, v), on_scores(full, scores, v), rtol=1e-9, atol=1e-12)
 
 
 def test_a_batch_of_all_rows_is_the_term(term, scores):
@@ -232,12 +281,12 @@ def test_a_quadratic_of_the_weak_curvature_makes_the_term_convex(term, rng):
 
 
 @pytest.mark.parametrize("function", SCALAR_FUNCTIONS, ids=label)
-def test_strict_puts_the_indicator_in_place_of_the_surrogate(function, scores):
-    strict = overlapping(function).zero_one()
-    assert_array_equal(strict.value(scores), overlapping(function.zero_one()).value(scores))
-    assert_array_equal(strict.gap(scores), overlapping(function.zero_one()).gap(scores))
+def test_zero_one_puts_the_indicator_in_place_of_the_surrogate(function, scores):
+    zero_one = overlapping(function).zero_one()
+    assert_array_equal(zero_one.value(scores), overlapping(function.zero_one()).value(scores))
+    assert_array_equal(zero_one.gap(scores), overlapping(function.zero_one()).gap(scores))
     both = SumTerm((overlapping(function), overlapping(function, seed=2))).zero_one()
-    expected = strict.value(scores) + overlapping(function.zero_one(), seed=2).value(scores)
+    expected = zero_one.value(scores) + overlapping(function.zero_one(), seed=2).value(scores)
     assert_allclose(both.value(scores), expected, rtol=1e-14)
 
 
@@ -284,3 +333,65 @@ def test_a_term_may_take_scores_of_several_classes(rng):
     scores, v = rng.normal(size=(N_ROWS, 3)), rng.normal(size=3)
     assert_allclose(on_scores(term, scores, v), gradient(term, scores, v), rtol=1e-6, atol=1e-9)
     assert_unbiased(term, scores, v, [(np.array([i]), None) for i in range(N_ROWS)])
+
+
+def test_shifted_adds_to_the_outputs_and_keeps_the_gaps(term, scores, rng):
+    shift = rng.normal(size=term.n_outputs)
+    assert isinstance(term, Shiftable)
+    moved = term.shifted(shift)
+    assert_allclose(moved.value(scores), term.value(scores) + shift, rtol=1e-12, atol=1e-12)
+    assert_allclose(moved.gap(scores), term.gap(scores), rtol=1e-12, atol=1e-12)
+
+
+def test_the_zero_one_version_is_a_term(term, scores):
+    zero_one = term.zero_one()
+    assert isinstance(zero_one, Term)
+    assert zero_one.value(scores).shape == (zero_one.n_outputs,)
+    assert zero_one.zero_one().value(scores).shape == (zero_one.n_outputs,)
+
+
+def test_declared_abilities_follow_from_the_function(scores):
+    sigmoid, indicator = overlapping(SURROGATES[0]), overlapping(Indicator())
+    assert sigmoid.difference_of_convex
+    assert sigmoid.smoothable
+    assert not indicator.difference_of_convex
+    assert not indicator.smoothable
+    assert not SumTerm((sigmoid, indicator)).difference_of_convex
+    assert not SumTerm((sigmoid, indicator)).smoothable
+    assert SumTerm((sigmoid, sigmoid)).shardable
+
+
+def test_a_term_has_only_the_abilities_it_declares():
+    toy = RateAboveThreshold(cell_matrix(GROUPS, WEIGHT, 3).toarray())
+    assert isinstance(toy, Batchable)
+    for ability in (Shardable, DifferenceOfConvex, Smoothable, Shiftable):
+        assert not isinstance(toy, ability)
+    assert not hasattr(toy, "convexify")
+    assert not toy.weakly_convex  # nothing is known of it
+
+
+def test_a_sum_needs_summands_with_the_ability_it_is_asked_for():
+    pairs = next(c for c in CONSTRAINTS if not shardable(c.bind(Y, GROUPS, WEIGHT)))
+    unshardable = SumTerm((pairs.bind(Y, GROUPS, WEIGHT),))
+    assert unshardable.batchable
+    assert not unshardable.shardable
+
+
+@pytest.mark.parametrize("function", [f for f in LOSSES if f.smooth], ids=label)
+@pytest.mark.parametrize("factor", [1.0, -0.7])
+def test_class_losses_split_touch_and_keep_to_their_curvature(function, factor, rng):
+    labels = np.arange(N_ROWS) % 4  # of which three have an output
+    term = class_losses(function, labels, WEIGHT, [2, 0, 3], [0.1, 0.2, 0.3]).scaled(factor)
+    plus, minus = term.convex_parts()
+    assert plus.convex
+    assert minus.convex
+    scores = rng.normal(size=(N_ROWS, 4))
+    assert_allclose(plus.value(scores) - minus.value(scores), term.value(scores), atol=1e-12)
+    majorant, bend = term.convexify(scores), term.weak_curvature()
+    assert_allclose(majorant.value(scores), term.value(scores), atol=1e-12)
+    for a, b in rng.normal(scale=2.0, size=(20, 2, N_ROWS, 4)):
+        assert np.all(majorant.value(a) >= term.value(a) - 1e-12)
+        left, middle, right = (
+            term.value(s) + 0.5 * np.sum(bend[:, None] * s**2) for s in (a, 0.5 * (a + b), b)
+        )
+        assert np.all(middle <= 0.5 * (left + right) + 1e-12)
