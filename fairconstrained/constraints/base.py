@@ -45,15 +45,30 @@ class Constraint(BaseEstimator, ABC):
     ----------
     needs_groups : bool
         Whether the training rows must have groups.
+    subtracts_kappa : bool
+        Whether the outputs are gaps that do not depend on kappa, minus kappa. False, the default,
+        is always valid.
     of_rates : bool
         Whether it compares groups' rates of decisions in fixed proportions, so that what the
         population has is known from binomials.
     """
 
     needs_groups: ClassVar[bool] = True
+    subtracts_kappa: ClassVar[bool] = False
     of_rates: bool = False
     kappa: float | None
     surrogate: Any
+
+    @property
+    def tolerance_slope(self) -> float | None:
+        """The derivative of the outputs with respect to the estimator's kappa.
+
+        It is -1 where kappa is subtracted and 0 where the constraint has a tolerance of its own.
+        None means that kappa enters in another way: the term is bound anew for every kappa.
+        """
+        if self.kappa is not None:
+            return 0.0
+        return -1.0 if self.subtracts_kappa else None
 
     @abstractmethod
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> Term:

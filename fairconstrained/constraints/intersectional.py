@@ -137,6 +137,8 @@ class IntersectionalLossParity(Constraint):
     'loss(attribute 0 > 0.1 & attribute 1 > 0.1) - loss(all) <= 0.05'
     """
 
+    subtracts_kappa = True
+
     def __init__(
         self,
         kappa: float | None = None,

@@ -86,6 +86,8 @@ class BoundedGroupLoss(Constraint):
     array([0.093, 0.093])
     """
 
+    subtracts_kappa = True
+
     def __init__(self, bound: float | None = None, *, loss: Any = None):
         self.bound = bound
         self.loss = loss

@@ -100,6 +100,7 @@ class PairwiseParity(Constraint):
     """
 
     by_label: ClassVar[bool] = True
+    subtracts_kappa = True
 
     def __init__(
         self,

@@ -55,6 +55,7 @@ class RateParity(Constraint):
     """
 
     events: ClassVar[tuple[Event, ...]] = ()
+    subtracts_kappa = True
 
     def __init__(
         self,
@@ -73,6 +74,11 @@ class RateParity(Constraint):
     def of_rates(self) -> bool:  # type: ignore[override]
         """Whether groups are compared with each other: the overall rate depends on their shares."""
         return self.against == "pairs"
+
+    @property
+    def tolerance_slope(self) -> float | None:
+        """As for every constraint; 0 with a ratio, which takes the place of kappa."""
+        return super().tolerance_slope if self.ratio is None else 0.0
 
     def with_defaults(self, **defaults: Any) -> Self:
         """Return a copy with the values given here where it has none; a ratio needs no kappa."""

@@ -318,6 +318,8 @@ class WeakPartialDemographicParity(_RankConstraint):
     array([0., 0.])
     """
 
+    subtracts_kappa = True
+
     def __init__(self, kappa: float | None = None, *, surrogate: Any = None, ranks: Any = "auto"):
         self.kappa = kappa
         self.surrogate = surrogate

@@ -187,6 +187,11 @@ class BalancedRate(RateParity):
         self.surrogate = surrogate
         self.against = against
 
+    @property
+    def tolerance_slope(self) -> float | None:
+        """As for every constraint; 0 with `r`, which takes the place of kappa."""
+        return super().tolerance_slope if self.r is None else 0.0
+
     def _form(self) -> Form:
         """Return what is asked of two rates."""
         beta = check_between("beta", self.beta, np.finfo(float).tiny, 1e6, "what balances rates")

@@ -61,6 +61,8 @@ class ROCParity(Constraint):
     array([ 0.5,  0.5, -0.5, -0.5])
     """
 
+    subtracts_kappa = True
+
     def __init__(
         self,
         kappa: float | None = None,

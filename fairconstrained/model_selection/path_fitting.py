@@ -19,7 +19,7 @@ from fairconstrained.estimators.fit import Prepared, threads_that_pay
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection.path import FairnessPath
-from fairconstrained.model_selection.problem_family import AnyTolerance
+from fairconstrained.model_selection.problem_family import ProblemFamily
 from fairconstrained.model_selection.validation import Rows
 from fairconstrained.model_selection.validation import held_out as held_out_rows
 from fairconstrained.models.linear import LinearModel
@@ -167,7 +167,7 @@ def follow(
     base = clone(estimator).set_params(kappa=0.0)
     prepared = base._prepare(*rows)
     with threads_that_pay(prepared.data.X):
-        problems = AnyTolerance(prepared, base, _begin(prepared).w)
+        problems = ProblemFamily(prepared, base)
         chosen = _grid(problems, kappas, n_kappas, min_ratio)
         elsewhere = held_out_rows(prepared, base, *held_out)
         points = list(_points(problems, chosen, elsewhere))
@@ -195,7 +195,7 @@ def _check_followed(estimator: Any) -> None:
         raise ValueError("constraint=None has no tolerance to vary: name a constraint.")
 
 
-def _grid(problems: AnyTolerance, kappas: Any, n_kappas: Any, min_ratio: Any) -> Array:
+def _grid(problems: ProblemFamily, kappas: Any, n_kappas: Any, min_ratio: Any) -> Array:
     """Return the tolerances in falling order; at kappa = 0, violations are kappas that bind."""
     follows, prepared = problems.follows, problems.prepared
     if follows.size and not follows.any():  # without groups there is nothing to follow
@@ -226,7 +226,7 @@ def _begin(prepared: Prepared) -> Start:
 
 
 def _points(
-    problems: AnyTolerance, kappas: Array, elsewhere: Rows | None
+    problems: ProblemFamily, kappas: Array, elsewhere: Rows | None
 ) -> Iterator[tuple[FairLinearClassifier, Result, float, dict[str, float]]]:
     """Yield the fitted estimator, the result, and what they are worth, for every tolerance."""
     prepared, base, data = problems.prepared, problems.base, problems.prepared.data

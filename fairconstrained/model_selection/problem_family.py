@@ -1,4 +1,4 @@
-"""One problem with many tolerances: bound to the data once where that is enough."""
+"""One problem for every tolerance: bound to the data once where that is enough."""
 
 from __future__ import annotations
 
@@ -16,28 +16,26 @@ from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 
 
-class AnyTolerance:
-    """The problem of an estimator with any kappa.
+class ProblemFamily:
+    """The problems of an estimator for every kappa.
 
-    Most constraints subtract a multiple of kappa, or do without. These are bound once; what kappa
-    changes in other ways is bound anew for every kappa.
+    Most constraints subtract kappa or do not depend on it. These are bound once and shifted. If
+    kappa enters a constraint in another way, all of them are bound anew for every kappa; see
+    :attr:`Constraint.tolerance_slope`.
 
     Parameters
     ----------
     prepared : Prepared
-        What the data have become, with the problem for kappa = 0.
+        The data and the problem for kappa = 0.
     base : FairLinearClassifier
         The estimator.
-    w : ndarray of shape (n_variables,)
-        A point other than the problem's start, to see what kappa changes.
     """
 
-    def __init__(self, prepared: Prepared, base: FairLinearClassifier, w: Array):
+    def __init__(self, prepared: Prepared, base: FairLinearClassifier):
         self.prepared, self.base = prepared, base
-        self.points = (prepared.problem.start(), w)
 
     def at(self, kappa: float) -> Problem:
-        """Return the problem with a kappa.
+        """Return the problem for a kappa.
 
         Raises
         ------
@@ -45,32 +43,32 @@ class AnyTolerance:
             If kappa is not in [0, 1].
         """
         kappa = check_kappa(kappa)
-        if self._subtracts:
-            return self.prepared.problem.shifted(-kappa * self._slopes[0])
+        if np.all(np.isfinite(self._slopes)):
+            return self.prepared.problem.shifted(kappa * self._slopes)
         return self._bound(kappa)
 
     @property
     def follows(self) -> Array:
-        """Which constraints change with kappa, shape (n_constraints,)."""
-        return np.any(self._slopes != 0.0, axis=0)
+        """Which constraints depend on kappa, shape (n_constraints,)."""
+        return self._slopes != 0.0
 
     @cached_property
     def _slopes(self) -> Array:
-        """How much the constraints fall per kappa, a row for each point."""
-        return 2.0 * (self._outputs(self.prepared.problem) - self._outputs(self._bound(0.5)))
-
-    @cached_property
-    def _subtracts(self) -> bool:
-        """Whether they fall by the same everywhere, and in proportion to kappa."""
-        slopes = 4.0 * (self._outputs(self.prepared.problem) - self._outputs(self._bound(0.25)))
-        return all(
-            np.allclose(one, self._slopes[0], rtol=1e-9, atol=1e-12)
-            for one in (*self._slopes, *slopes)
-        )
-
-    def _outputs(self, problem: Problem) -> Array:
-        problem = problem.uncounted()
-        return np.stack([problem.at(w).constraints for w in self.points])
+        """The tolerance slope of each output, nan where kappa enters in another way."""
+        data, unconstrained = self.prepared.data, self.prepared.unconstrained
+        declared = [one.tolerance_slope for one in self.base._named_constraints()]
+        if len(set(declared)) == 1:  # nothing needs to be counted
+            slope = np.nan if declared[0] is None else declared[0]
+            return np.full(self.prepared.problem.n_constraints, slope)
+        model, slopes = self.prepared.model, [np.zeros(0)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VacuousConstraintWarning)
+            for declaration, one in zip(declared, self.base._constraints(data), strict=True):
+                parts = one.parts(model, data, unconstrained)
+                n_outputs = sum(part.n_outputs for part in parts)
+                slope = np.nan if declaration is None else declaration
+                slopes.append(np.full(n_outputs, slope))
+        return np.concatenate(slopes)
 
     def _bound(self, kappa: float) -> Problem:
         """Return the problem bound with a kappa; a cell without rows was reported before."""

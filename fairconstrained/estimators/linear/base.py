@@ -185,12 +185,16 @@ class FairLinearClassifier(ConstrainedClassifier):
         prepared = Prepared(data, layout, problem, unconstrained)
         return prepared.with_held_out(held, constraints)
 
-    def _constraints(self, data: TrainingData) -> list[Constraint]:
-        """Return the constraints with the estimator's kappa and surrogate where they have none."""
+    def _named_constraints(self) -> list[Constraint]:
+        """Return the constraints as the user passed them, names resolved."""
         if self.constraint is None:
             return []
         given = self.constraint if isinstance(self.constraint, list | tuple) else [self.constraint]
-        found = [resolve("constraint", one, CONSTRAINTS, Constraint) for one in given]
+        return [resolve("constraint", one, CONSTRAINTS, Constraint) for one in given]
+
+    def _constraints(self, data: TrainingData) -> list[Constraint]:
+        """Return the constraints with the estimator's kappa and surrogate where they have none."""
+        found = self._named_constraints()
         if any(one.needs_groups for one in found) and data.groups is None:
             raise ValueError(
                 f"constraint={self.constraint!r} needs groups: pass sensitive_features to fit (in "
