@@ -1,5 +1,9 @@
 """The named notions of fairness. Each builds one term from labels, groups and weights."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.intersectional import IntersectionalLossParity
 from fairconstrained.constraints.losses import BoundedGroupLoss
@@ -23,6 +27,7 @@ from fairconstrained.constraints.rank_parity import (
 )
 from fairconstrained.constraints.rates import BalancedRate, DisparateImpact, ErrorRateParity
 from fairconstrained.constraints.roc import ROCParity
+from fairconstrained.utils.registry import resolve
 
 __all__ = [
     "CONSTRAINTS",
@@ -45,6 +50,7 @@ __all__ = [
     "ROCParity",
     "RateParity",
     "WeakPartialDemographicParity",
+    "resolve_constraints",
 ]
 
 CONSTRAINTS = {
@@ -65,3 +71,33 @@ CONSTRAINTS = {
     "partial_dp": PartialDemographicParity,
     "weak_partial_dp": WeakPartialDemographicParity,
 }
+
+
+def resolve_constraints(given: Any, **defaults: Any) -> list[Constraint]:
+    """Return the constraints that a user names or passes.
+
+    Parameters
+    ----------
+    given : str, Constraint, list of these or None
+        An estimator's parameter `constraint`.
+    **defaults
+        Values for parameters that a constraint leaves at None, such as ``kappa=0.05``.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown; the message lists the valid ones.
+    TypeError
+        If something else is passed.
+
+    Examples
+    --------
+    >>> from fairconstrained.constraints import EqualizedOdds, resolve_constraints
+    >>> resolve_constraints(["demographic_parity", EqualizedOdds(kappa=0.1)], kappa=0.05)
+    [DemographicParity(kappa=0.05), EqualizedOdds(kappa=0.1)]
+    """
+    if given is None:
+        return []
+    several = given if isinstance(given, list | tuple) else [given]
+    found = [resolve("constraint", one, CONSTRAINTS, Constraint) for one in several]
+    return [one.with_defaults(**defaults) for one in found]

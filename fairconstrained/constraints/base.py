@@ -48,14 +48,28 @@ class Constraint(BaseEstimator, ABC):
     subtracts_kappa : bool
         Whether the outputs are gaps that do not depend on kappa, minus kappa. False, the default,
         is always valid.
-    of_rates : bool
-        Whether it compares groups' rates of decisions in fixed proportions, so that what the
-        population has is known from binomials.
+    has_binomial_limits : bool
+        Whether it compares groups' rates of decisions in fixed proportions, so that exact binomial
+        limits on the rates are limits on it.
+    rates_compared : tuple of str
+        The rates of :mod:`fairconstrained.metrics` whose largest difference between two groups
+        (or shortfall of their ratio, with `compares_ratios`) is its gap of decisions; empty if
+        there are none. Reports show their confidence intervals.
+    compares_ratios : bool
+        Whether the gap of decisions is 1 - rate_a / rate_b, not a difference.
+    bound_to_training_rows : str
+        Why it cannot be measured on other rows than those of `fit`; empty if it can.
+    rank_range : tuple of float or None
+        The ranks [alpha, beta) that it restricts, if it names any.
     """
 
     needs_groups: ClassVar[bool] = True
     subtracts_kappa: ClassVar[bool] = False
-    of_rates: bool = False
+    has_binomial_limits: bool = False
+    rates_compared: tuple[str, ...] = ()
+    compares_ratios: bool = False
+    bound_to_training_rows: str = ""
+    rank_range: tuple[float, float] | None = None
     kappa: float | None
     surrogate: Any
 

@@ -268,6 +268,11 @@ class Ratios(CellMeans):
     whole: Any = None
     whole_constant: Array | float = 0.0
 
+    @property
+    def gap_bounds(self) -> Array:
+        """1 - ratio, the largest shortfall allowed."""
+        return np.full(self.n_outputs, 1.0 - self.ratio)
+
     def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return 1 - m_a / m_b."""
         statistics = self.forward(scores)[0]

@@ -88,6 +88,11 @@ class MinorityRate(Constraint):
         self.surrogate = surrogate
 
     @property
+    def bound_to_training_rows(self) -> str:  # type: ignore[override]
+        """Why it cannot be measured on other rows: it may have reference rows of its own."""
+        return "" if self.reference is None else "it bounds its own reference rows"
+
+    @property
     def needs_groups(self) -> bool:  # type: ignore[override]
         """Whether the training rows must have groups: not where reference rows have their own."""
         return self.reference is None

@@ -56,6 +56,7 @@ class RateParity(Constraint):
 
     events: ClassVar[tuple[Event, ...]] = ()
     subtracts_kappa = True
+    rates: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class RateParity(Constraint):
         self.ratio = ratio
 
     @property
-    def of_rates(self) -> bool:  # type: ignore[override]
+    def has_binomial_limits(self) -> bool:  # type: ignore[override]
         """Whether groups are compared with each other: the overall rate depends on their shares."""
         return self.against == "pairs"
 
@@ -79,6 +80,16 @@ class RateParity(Constraint):
     def tolerance_slope(self) -> float | None:
         """As for every constraint; 0 with a ratio, which takes the place of kappa."""
         return super().tolerance_slope if self.ratio is None else 0.0
+
+    @property
+    def rates_compared(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The rates of the events, where groups are compared with each other."""
+        return self.rates if self.against == "pairs" else ()
+
+    @property
+    def compares_ratios(self) -> bool:  # type: ignore[override]
+        """Whether `ratio` is given."""
+        return self.ratio is not None
 
     def with_defaults(self, **defaults: Any) -> Self:
         """Return a copy with the values given here where it has none; a ratio needs no kappa."""
@@ -174,6 +185,7 @@ class DemographicParity(RateParity):
     """
 
     events = (ALL_ROWS,)
+    rates = ("selection_rate",)
 
 
 class EqualOpportunity(RateParity):
@@ -208,6 +220,7 @@ class EqualOpportunity(RateParity):
     """
 
     events = (POSITIVES,)
+    rates = ("true_positive_rate",)
 
 
 class PredictiveEquality(RateParity):
@@ -242,6 +255,7 @@ class PredictiveEquality(RateParity):
     """
 
     events = (NEGATIVES,)
+    rates = ("false_positive_rate",)
 
 
 class EqualizedOdds(RateParity):
@@ -276,3 +290,4 @@ class EqualizedOdds(RateParity):
     """
 
     events = (POSITIVES, NEGATIVES)
+    rates = ("true_positive_rate", "false_positive_rate")

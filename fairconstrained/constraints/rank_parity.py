@@ -38,6 +38,17 @@ class _RankConstraint(Constraint):
 
     ranks: Any
 
+    @property
+    def bound_to_training_rows(self) -> str:  # type: ignore[override]
+        """Why it cannot be measured on other rows: ranks="auto" chooses the range in `fit`."""
+        chosen = "the range of ranks was chosen on the training rows (ranks='auto')"
+        return chosen if _is_auto(self.ranks) else ""
+
+    @property
+    def rank_range(self) -> tuple[float, float] | None:  # type: ignore[override]
+        """The range of ranks, None for "auto"."""
+        return None if _is_auto(self.ranks) else check_ranks(self.ranks)
+
     def build(self, model: Any, data: Any, unconstrained: Any) -> CompositeFunction:
         """Return the term with a range chosen by the model without constraints, if it is "auto".
 
@@ -272,6 +283,11 @@ class _PartialRates(ThresholdRates):
     def zero_one(self) -> Term:
         """Return the gaps of decisions in the range, whatever the thresholds are."""
         return _rank_gaps(self.rates, self.ranks, self.kappa, self.n_auxiliary)
+
+    @property
+    def gap_bounds(self) -> Array:
+        """Kappa, for every threshold."""
+        return np.full(self.n_auxiliary, self.kappa)
 
     def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return, for every threshold, how far apart the groups' rates are, in units of kappa."""

@@ -54,7 +54,8 @@ class ErrorRateParity(RateParity):
     array([ 0.5, -0.5])
     """
 
-    of_rates = False  # errors mix two rates in proportions that only the data tell
+    rates = ("error_rate",)
+    has_binomial_limits = False  # errors mix two rates in proportions that only the data tell
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[Measures]:
         """Return the groups' error rates, made of the rates of their positives and negatives."""
@@ -115,6 +116,7 @@ class DisparateImpact(RateParity):
     """
 
     events = (ALL_ROWS,)
+    rates = ("selection_rate",)
     kappa = 0.0  # it has none: an estimator's is not for it
 
     def __init__(self, ratio: float = 0.8, *, surrogate: Any = None, against: str = "pairs"):

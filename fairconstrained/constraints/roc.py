@@ -78,6 +78,13 @@ class ROCParity(Constraint):
         self.n_thresholds = n_thresholds
         self.against = against
 
+    @property
+    def bound_to_training_rows(self) -> str:  # type: ignore[override]
+        """Why it cannot be measured on other rows: the grid may come from the training rows."""
+        return (
+            "" if self.thresholds is not None else "its thresholds were chosen on the training rows"
+        )
+
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> ThresholdRates:
         """Return the term with one output per ordered pair of groups and threshold.
 

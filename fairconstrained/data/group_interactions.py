@@ -13,7 +13,7 @@ from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class FeatureMap:
     r"""The features of a model: x alone, or with group cross terms.
 
     With G groups the features are :math:`(x,\ z_1 x, \dots, z_G x,\ z_1, \dots, z_G)`, where

@@ -1,99 +1,116 @@
-"""Candidates for a bound on decisions, and how more of them are found from those there are."""
+"""Candidates for a bound on decisions, and searches along lines of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import nnls
 from scipy.special import logit
 
-from fairconstrained.decisions.score_line import Line, points_between, scores_of
+from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.score_line import Line, Measure, Scores, points_between
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import CellMeans, average
+from fairconstrained.utils.rounding import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
-
-WINDOW = 0.2  # scores nearer to 0 than this say how dense they are there
-NEAR = 0.02  # constraints that are this near to their bound are looked after
-_POINTS, _FEW_POINTS = 512, 24  # looked at on a line: by counting, and by evaluating each
-_WORTH = 0.5  # the excess that a unit of accuracy is worth while there is an excess
-# How far repairs aim below the bound, and how near to 0 the scores are that they move: the second
-# and later pairs are tried where those before them lead nowhere.
-_AIMS = tuple((margin, window) for window in (0.2, 0.1, 0.4) for margin in (0.002, 0.006, 0.012))
-_REACH = (-0.5, 1.5)  # lines through two models are followed a little beyond them
-_FAR = (-1.0, 4.0)  # ... and those of repairs, whose length is a guess
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A model and what its decisions show.
+    """A model with its accuracy and the constraints on its decisions.
 
     Attributes
     ----------
     w : ndarray of shape (n_variables,)
         The variables.
     accuracy : float
-        The weighted share of right decisions on the training rows.
-    excess : float
-        max_j G_j(w), the constraints with the indicator: <= 0 where the bound holds.
-    scores : mapping from the id of a model to ndarray of shape (n_rows,)
-        Its scores.
+        The weighted share of correct predictions on the training rows.
+    violation : float
+        max_j G_j(w), the constraints with the indicator; at most 0, up to rounding, where the bound
+        holds.
+    loss : float
+        The problem's objective.
+    constant : bool
+        Whether it predicts the same class for every row.
+    scores : tuple of ndarray of shape (n_rows,)
+        Its scores, for each model of the problem.
     """
 
     w: Array
     accuracy: float
-    excess: float
-    scores: dict[int, Array] = field(repr=False)
+    violation: float
+    loss: float
+    constant: bool
+    scores: Scores = field(repr=False)
 
     @property
     def met(self) -> bool:
-        """Whether the decisions meet the bound."""
-        return self.excess <= 0.0
+        """Whether the decisions meet the bound, up to rounding."""
+        return bool(at_most(self.violation))
 
-    @property
-    def promise(self) -> float:
-        """What is large for models worth repairing: accurate ones, near to the bound."""
-        return _WORTH * self.accuracy - max(self.excess, 0.0)
+    def promise(self, accuracy_weight: float) -> float:
+        """Return a number that is large for accurate models near the bound."""
+        return accuracy_weight * self.accuracy - max(self.violation, 0.0)
 
     def better_than(self, other: Candidate) -> bool:
-        """Return whether it is preferred: the bound comes first, then the accuracy."""
-        if self.met and other.met:
+        """Return whether it is preferred: the bound first, then the accuracy, then the loss."""
+        if not (self.met and other.met):
+            return self.met if self.met != other.met else self.violation < other.violation
+        if abs(self.accuracy - other.accuracy) > ROUNDING:
             return self.accuracy > other.accuracy
-        return self.met if self.met != other.met else self.excess < other.excess
+        return self.loss < other.loss
 
 
-class Search:
-    """The candidates seen so far, and how more of them are found.
+class CandidateSearch:
+    """Keeps the best candidate, and finds candidates along lines of models.
 
     Parameters
     ----------
     problem : Problem
-        Its constraints, with the indicator, are what must hold.
+        Its constraints, with the indicator, must hold.
     y : ndarray of shape (n_rows,)
         The labels of the objective's rows, -1 or +1.
     sample_weight : ndarray of shape (n_rows,)
         Their weights.
+    budget : SearchBudget, default=SearchBudget()
+        How many points of a line are evaluated.
+
+    Attributes
+    ----------
+    best : Candidate
+        The best one so far.
+    constant : Candidate
+        The best constant one, whose coefficients are zero.
+    n_lines : int
+        The lines searched.
     """
 
-    def __init__(self, problem: Problem, y: Array, sample_weight: Array):
+    def __init__(
+        self, problem: Problem, y: Array, sample_weight: Array, budget: SearchBudget | None = None
+    ):
         self.problem = problem
         self.model = problem.objective.model
-        self.parts = [CompositeFunction(self.model, right_decisions(y, sample_weight))]
-        self.parts += [part.zero_one() for part in problem.constraints]
+        self.budget = SearchBudget() if budget is None else budget
+        correct = CompositeFunction(self.model, correct_predictions(y, sample_weight))
+        parts = [correct, *(part.zero_one() for part in problem.constraints)]
+        self.measures = Measure.all_of(parts, problem.models)
+        (self.objective,) = Measure.all_of([problem.objective], problem.models)
+        self.counted = all(measure.counted for measure in self.measures)
         share = float(np.average(y > 0, weights=sample_weight))
-        first, *others = (self.judge(w) for w in self._constants(share))
+        first, *others = (self.evaluate(w) for w in self._constants(share))
         self.best = first
         for one in others:
-            self.offer(one)
+            if one.better_than(self.best):
+                self.best = one
         self.constant = self.best
         self.n_lines = 0
 
     def _constants(self, share: float) -> Iterator[Array]:
-        """Yield the models that decide the same of everybody, the majority's decision first."""
+        """Yield the constant models, the one that predicts the majority first."""
         w = self.problem.start()
         w[: self.model.n_parameters] = 0.0
         signs = (1.0, -1.0) if share > 0.5 else (-1.0, 1.0)
@@ -106,156 +123,115 @@ class Search:
     def _intercept(self) -> slice:
         return slice(self.model.n_coefficients, self.model.n_parameters)
 
-    def judge(self, w: Array, scores: dict[int, Array] | None = None) -> Candidate:
+    def scores_at(self, w: Array) -> Scores:
+        """Return the scores of every model: a pass over the data."""
+        models = self.problem.models
+        scores = tuple(model.scores(w[: model.n_parameters]) for model in models)
+        self.problem.counter.rows += sum(len(one) for one in scores)
+        return scores
+
+    def evaluate(self, w: Array, scores: Scores | None = None) -> Candidate:
         """Return the candidate; without its scores this is a pass over the data."""
-        if scores is None:
-            scores = scores_of(self.parts, w)
-            self.problem.counter.rows += sum(len(one) for one in scores.values())
-        right, *others = (
-            part.term.value(scores[id(part.model)], w[part.auxiliary])
-            for part in self.parts
-            if part.term is not None
+        scores = self.scores_at(w) if scores is None else scores
+        correct, *others = (measure.value(scores, w) for measure in self.measures)
+        decisions = scores[0] > 0.0
+        return Candidate(
+            w,
+            float(correct[0]),
+            float(np.concatenate(others).max(initial=-np.inf)),
+            self._loss(scores, w),
+            bool(decisions.all() or not decisions.any()),
+            scores,
         )
-        return Candidate(w, float(right[0]), float(np.concatenate(others).max()), scores)
+
+    def _loss(self, scores: Scores, w: Array) -> float:
+        """Return the problem's objective."""
+        return float(self.objective.value(scores, w)[0] + self.problem.objective.penalty.value(w))
 
     def offer(self, candidate: Candidate) -> None:
-        """Keep the candidate if it is better than the best."""
+        """Keep the candidate if it is better than the best.
+
+        Where constraints are on rates of decisions, constant decisions are those of the model
+        without coefficients: scores that depend on the features are of no use to them. Constraints
+        on rankings are on the scores themselves, and the better loss decides.
+        """
+        if candidate.constant and self.counted:
+            return
         if candidate.better_than(self.best):
             self.best = candidate
 
-    def _follow(self, line: Line, points: Array) -> Candidate:
-        """Return the best candidate on a line, its scores computed anew from its variables."""
+    def follow(self, line: Line, points: Array) -> Candidate:
+        """Return the best candidate on a line; if it is the best so far, its scores are exact."""
         self.n_lines += 1
-        accuracy, excess = line.values(points)
-        if (excess <= 0.0).any():
-            best = int(np.argmax(np.where(excess <= 0.0, accuracy, -np.inf)))
-        else:
-            best = int(np.argmin(excess - _WORTH * accuracy))
-        w = line.model(points[best])
-        found = self.judge(w, line.scores(points[best]))
+        t = points[self._best_of(line, points)]
+        w = line.model(t)
+        found = self.evaluate(w, line.scores(t))
         if found.better_than(self.best):
-            found = self.judge(w)
+            found = self.evaluate(w)
             self.offer(found)
         return found
 
-    def _points(self, line: Line, reach: tuple[float, float], center: float | None) -> Array:
+    def _best_of(self, line: Line, points: Array) -> int:
+        """Return the position of the best point: bound first, then accuracy, then loss."""
+        accuracy, violation = line.values(points)
+        met = at_most(violation)
+        if not met.any():
+            return int(np.argmin(violation - self.budget.accuracy_weight * accuracy))
+        best = np.max(accuracy[met])
+        ties = np.flatnonzero(met & (accuracy >= best - ROUNDING))
+        if len(ties) > self.budget.n_losses:
+            ties = ties[np.linspace(0, len(ties) - 1, self.budget.n_losses).astype(int)]
+        if len(ties) > 1:
+            losses = [self._loss(line.scores(t), line.model(t)) for t in points[ties]]
+            return int(ties[np.argmin(losses)])
+        return int(ties[0])
+
+    def points_on(self, line: Line, reach: tuple[float, float], center: float | None) -> Array:
+        """Return where a line is evaluated, between the points at which decisions change.
+
+        Where ties are decided by the loss, points at equal distances are added.
+        """
         flips = line.flips()
         inside = flips[(flips >= reach[0]) & (flips <= reach[1])]
-        points = points_between(inside, _POINTS if line.exact else _FEW_POINTS, center)
-        return points if center is not None else np.clip(points, *reach)
+        budget = self.budget
+        many = budget.n_points if line.exact else budget.n_evaluated_points
+        points = points_between(inside, many, center)
+        if center is not None:
+            return points
+        points = np.clip(points, *reach)
+        if not line.exact:
+            points = np.union1d(points, np.linspace(*reach, budget.n_losses + 1))
+        return points
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
-        """Return the best candidate among all intercepts; at their ends decisions are constant."""
+        """Return the best candidate among all intercepts; the outermost ones are constant."""
         if not self.model.fit_intercept:
             return one
         direction = np.zeros_like(one.w)
         direction[self._intercept] = 1.0
-        by = {key: np.ones_like(scores) for key, scores in one.scores.items()}
-        line = Line(self.parts, one.w, direction, one.scores, by)
-        return self._follow(line, self._points(line, (-np.inf, np.inf), 0.0))
+        by = tuple(np.ones_like(scores) for scores in one.scores)
+        line = Line(self.measures, one.w, direction, one.scores, by)
+        return self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
 
     def sweep_between(self, one: Candidate, other: Candidate) -> Candidate:
         """Return the best candidate on the line through two."""
-        by = {key: other.scores[key] - scores for key, scores in one.scores.items()}
-        line = Line(self.parts, one.w, other.w - one.w, one.scores, by)
-        reach = _REACH if self.problem.domain.whole_space else (0.0, 1.0)
-        return self._follow(line, self._points(line, reach, None))
-
-    def repair(self, one: Candidate, enough: Callable[[], bool]) -> Candidate:
-        """Return a more promising candidate nearby (see `step`), the same if none was found.
-
-        Parameters
-        ----------
-        one : Candidate
-            What to repair.
-        enough : callable
-            Says when to give up.
-        """
-        for margin, window in _AIMS:
-            if enough():
-                break
-            found = self.step(one, margin, window)
-            if found is one or found.promise > one.promise:
-                return found
-        return one
-
-    def step(self, one: Candidate, margin: float, window: float) -> Candidate:
-        r"""Return a candidate nearby whose decisions are nearer to the bound.
-
-        The rates of decisions move with the features of the rows at the threshold. The step is the
-        shortest, in the problem's units, that moves all constraints below the bound to first order:
-        :math:`\min \|d\|` subject to :math:`G_j + \nabla \tilde G_j^\top d \le -\text{margin}` for
-        those near to it, which is solved as non-negative least squares; how far to go is measured.
-        """
-        units = self.problem.preconditioner
-        slopes, levels = [], []
-        for part in self.problem.constraints:
-            if not isinstance(part.term, CellMeans):
-                return one
-            scores = one.scores[id(part.model)]
-            level = part.term.zero_one().value(scores)
-            rates = np.array([*_slopes(part, scores, window)])
-            near = np.flatnonzero(level > -NEAR)
-            slopes.append((part.term.combination[near] @ rates) * units[: rates.shape[1]])
-            levels.append(level[near] + margin)
-        step = shortest(np.vstack(slopes), np.concatenate(levels))
-        if not self.problem.domain.whole_space or not np.any(step):
-            return one
-        direction = np.zeros_like(one.w)
-        direction[: len(step)] = step * units[: len(step)]
-        by = scores_of(self.parts, direction)
-        self.problem.counter.rows += 2.0 * sum(len(scores) for scores in by.values())
-        line = Line(self.parts, one.w, direction, one.scores, by)
-        found = self._follow(line, self._points(line, _FAR, None))
-        self.sweep_intercept(found)
-        return found
+        by = tuple(end - start for start, end in zip(one.scores, other.scores, strict=True))
+        line = Line(self.measures, one.w, other.w - one.w, one.scores, by)
+        whole = self.problem.domain.whole_space
+        reach = self.budget.line_range if whole else (0.0, 1.0)
+        return self.follow(line, self.points_on(line, reach, None))
 
 
-def _slopes(part: CompositeFunction, scores: Array, window: float) -> Iterator[Array]:
-    """Yield the gradient of the rate of decisions in each cell, (n_parameters,)."""
-    term = part.term
-    assert isinstance(term, CellMeans)
-    rows = np.flatnonzero(np.abs(scores) < 3.0 * window)
-    bump = np.exp(-0.5 * (scores[rows] / window) ** 2) / (window * np.sqrt(2.0 * np.pi))
-    near = sp.csr_array(term.cells[:, rows])
-    for start, end in zip(near.indptr[:-1], near.indptr[1:], strict=True):
-        members = near.indices[start:end]
-        weights = near.data[start:end] * bump[members]
-        model = part.model.batch(rows[members])
-        yield model.vjp(np.zeros(part.model.n_parameters), weights)
-
-
-def shortest(slopes: Array, levels: Array) -> Array:
-    """Return the shortest d with slopes d + levels <= 0, zeros if there is none.
-
-    References
-    ----------
-    C. Lawson and R. Hanson, "Solving Least Squares Problems" (1974), chapter 23: least distance
-    programming by non-negative least squares.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.decisions.candidates import shortest
-    >>> shortest(np.array([[2.0, 0.0], [0.0, 1.0]]), np.array([1.0, -3.0])).round(6)
-    array([-0.5,  0. ])
-    """
-    nothing = np.zeros(slopes.shape[1])
-    if not len(levels) or levels.max() <= 0.0:
-        return nothing
-    matrix = np.vstack([-slopes.T, levels])
-    target = np.append(nothing, 1.0)
-    try:
-        weights, _ = nnls(matrix, target)
-    except RuntimeError:  # more iterations than it allows itself
-        return nothing
-    left = matrix @ weights - target
-    return nothing if left[-1] > -1e-10 else -left[:-1] / left[-1]
-
-
-def right_decisions(y: Array, sample_weight: Array) -> CellMeans:
-    """Return the share of right decisions: rows with y = -1 are right where the score is <= 0."""
+def correct_predictions(y: Array, sample_weight: Array) -> CellMeans:
+    """Return the share of correct predictions: for y = -1 those with scores of at most 0."""
     mean = average(Indicator(), y, sample_weight)
     cells = sp.csc_array(mean.cells.multiply(y))
     negative = float(np.average(y < 0, weights=sample_weight))
     return replace(mean, cells=cells, signs=None, constant=negative)
+
+
+def most_promising(
+    candidates: Sequence[Candidate], accuracy_weight: float, n: int
+) -> list[Candidate]:
+    """Return the `n` candidates of the largest promise."""
+    return sorted(candidates, key=lambda one: -one.promise(accuracy_weight))[:n]

@@ -1,65 +1,77 @@
-"""Bounds that hold for the population with a given probability, tested on rows held out."""
+"""Bounds on decisions that hold for the population with a given probability."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.search import (
-    DecisionSearch,
-    constant_decisions,
-    enforce_on_decisions,
-)
+from fairconstrained.decisions.binomial_limits import Cells, cell_rates
+from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.exceptions import ConstantDecisionWarning
-from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result, Solver
-from fairconstrained.terms.affine import as_csr
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
-# How far below their bound the candidates are fitted, in widths of the test, the safest first.
-_MARGINS = (2.5, 1.8, 1.3, 0.9, 0.6)
-_MOST = 0.9  # no margin is a larger part of the room that equal rates have
-_HALF = 0.4  # the part of it that the width may take for the rows to be enough
-_FIT = 25.0  # data passes of a fit whose constraints bind, as they do below the bound
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The rows that are not used for training.
+
+    Attributes
+    ----------
+    constraints : tuple of CompositeFunction
+        The constraints on these rows.
+    rows : ndarray of int of shape (n_held_out,)
+        Their positions in X.
+    """
+
+    constraints: tuple[CompositeFunction, ...]
+    rows: Array
+
+    def cells(self, names: Sequence[str]) -> Cells | None:
+        """Return the cells of the constraints, None unless the constraints have these names."""
+        found = [name for part in self.constraints if part.term for name in part.term.names]
+        return Cells.of(self.constraints) if found == list(names) else None
+
+    def rates(self, w: Array) -> Array:
+        """Return the rates of positive decisions in the cells, for a model."""
+        return cell_rates(self.constraints, w)
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What the held-out rows say of the model.
+    """What the held-out rows show about the constraints in the population.
 
     Attributes
     ----------
     confidence : float
         The probability, over the draw of the held-out rows, with which the statement holds.
     certified : bool
-        Whether the constraints hold for the population with that confidence. It is true of constant
-        decisions, whose rates are known.
+        Whether the constraints hold for the population with that confidence. Constant decisions,
+        whose rates are known, are certified without a test.
     bounds : ndarray of shape (n_constraints,)
         Upper confidence bounds on the constraints for the population, each valid on its own;
         <= 0 where the constraint is certified.
     names : list of str
-        What each of them says.
+        The names of the constraints.
     n_tested, n_accepted : int
-        The candidates tested, the safest first, and those accepted before the first that was not.
+        The candidates tested, the safest first, and those accepted before the first rejection.
     n_held_out : int
-        The rows held out.
+        The number of rows held out.
     smallest : int
-        How many of them the smallest cell has.
+        The number of them in the smallest cell.
     rows_needed : float
-        About how many rows, training included, would do for a model that is not constant.
+        About how many rows, training included, a model that is not constant would need.
 
     Examples
     --------
@@ -91,12 +103,12 @@ class Certificate:
             return
         enough = ""
         if np.isfinite(self.rows_needed):
-            enough = f"About {self.rows_needed:.0f} rows in all would do. "
+            enough = f"About {self.rows_needed:.0f} rows in all would suffice. "
         warnings.warn(
             f"confidence={self.confidence:g}: the {self.n_held_out} rows held out (the smallest "
-            f"cell has {self.smallest}) are too few to say that a model other than constant "
-            f"decisions meets the constraints, and the model decides the same of everybody. "
-            f"{enough}Or raise kappa, lower confidence, or join small groups.",
+            f"cell has {self.smallest}) are too few to show that a model other than constant "
+            f"decisions meets the constraints; the same class is predicted for every row. "
+            f"{enough}Or raise kappa, lower confidence, or merge small groups.",
             ConstantDecisionWarning,
             stacklevel=stacklevel,
         )
@@ -118,21 +130,21 @@ def check_confidence(estimator: Any) -> None:
             raise ValueError(f"{name} must be a number between 0 and 1{also}; got {value!r}.")
     if estimator.confidence is not None and estimator.enforce != "decision":
         raise ValueError(
-            f"confidence={estimator.confidence!r} is about decisions; use enforce='decision' with "
-            f"it, not {estimator.enforce!r}."
+            f"confidence={estimator.confidence!r} bounds decisions: use enforce='decision', not "
+            f"{estimator.enforce!r}."
         )
 
 
-def check_rates(constraints: Sequence[Constraint]) -> None:
-    """Check that the constraints are of the kind that limits for binomials are for.
+def check_binomial_limits(constraints: Sequence[Constraint]) -> None:
+    """Check that exact binomial limits apply to the constraints.
 
     Raises
     ------
     ValueError
-        If one of them is not made of groups' rates alone.
+        If one of them does not compare groups' rates with each other.
     """
     for one in constraints:
-        if not one.of_rates:
+        if not one.has_binomial_limits:
             raise ValueError(
                 "confidence is for constraints that compare groups' rates with each other "
                 "(demographic parity, equal opportunity, predictive equality, equalized odds, as "
@@ -141,12 +153,21 @@ def check_rates(constraints: Sequence[Constraint]) -> None:
             )
 
 
-def hold_out(
+def split(
     data: TrainingData, share: float, random_state: Any
 ) -> tuple[TrainingData, TrainingData, Array]:
-    """Return the rows to train with, the rows held out, and which these are.
+    """Return the rows to train on, the held-out rows, and the positions of the latter.
 
-    The share is that of every group and label, as nearly as their rows allow.
+    The share is taken of every group and label, as nearly as their rows allow.
+
+    Parameters
+    ----------
+    data : TrainingData
+        All rows.
+    share : float
+        The share that is held out, in (0, 1).
+    random_state : int, RandomState or None
+        Chooses the rows.
     """
     groups = np.zeros(len(data.y), dtype=int) if data.groups is None else data.groups.codes
     cells = 2 * groups + (data.y > 0)
@@ -158,171 +179,34 @@ def hold_out(
     return _rows(data, kept), _rows(data, out), out
 
 
-def counted(sample_weight: Any) -> Array:
-    """Return the rows whose weight is not zero, which are those that count."""
-    return np.flatnonzero(np.asarray(sample_weight))
-
-
 def _rows(data: TrainingData, rows: Array) -> TrainingData:
     groups = None if data.groups is None else data.groups.take(rows)
     weight = data.sample_weight[rows]
     return replace(data, X=data.X[rows], y=data.y[rows], groups=groups, sample_weight=weight)
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The cells of constraints on the rows held out: how many rows, and what is asked of rates.
-
-    Attributes
-    ----------
-    sizes : ndarray of shape (n_cells,)
-        Their rows; with weights that differ within a cell, the number of rows of one weight that
-        would say as much.
-    exact : ndarray of bool of shape (n_cells,)
-        Whether the weights are alike.
-    combination : ndarray of shape (n_constraints, n_cells)
-        R: constraints are R rate + level <= 0.
-    level : ndarray of shape (n_constraints,)
-        What is added.
-    """
-
-    sizes: Array
-    exact: Array
-    combination: Array
-    level: Array
-
-    @classmethod
-    def of(cls, parts: Sequence[CompositeFunction]) -> Cells:
-        """Return the cells of the parts, one after the other."""
-        terms = [_rates(part) for part in parts]
-        weights = [term.cells.tocsr() for term in terms]
-        squares = np.concatenate([one.multiply(one).sum(axis=1) for one in weights])
-        counts = np.concatenate([np.diff(one.indptr) for one in weights]).astype(float)
-        sizes = 1.0 / squares
-        return cls(
-            np.minimum(sizes, counts),
-            np.isclose(sizes, counts),
-            sp.block_diag([as_csr(term.combination) for term in terms]).toarray(),
-            np.concatenate([term.head(np.zeros(term.n_statistics)) for term in terms]),
-        )
-
-    def bounds(self, rates: Array, delta: float, *, factor: float = 1.0) -> Array:
-        """Return upper bounds on the constraints, each with an error of at most `delta`.
-
-        Parameters
-        ----------
-        rates : ndarray of shape (n_cells,)
-            The rates of positive decisions found in the cells.
-        delta : float
-            The probability of error; the cells that a constraint compares share it.
-        factor : float, default=1.0
-            As if every cell had that many times the rows.
-        """
-        sizes, used = self.sizes * factor, self.combination != 0.0
-        total = self.level.copy()
-        for share in np.unique(used.sum(axis=1)):
-            if not share:
-                continue
-            low, high = self._interval(rates, sizes, delta / share)
-            chosen = used.sum(axis=1) == share
-            matrix = self.combination[chosen]
-            total[chosen] += np.maximum(matrix, 0.0) @ high + np.minimum(matrix, 0.0) @ low
-        return total
-
-    def _interval(self, rates: Array, sizes: Array, delta: float) -> tuple[Array, Array]:
-        """Return one-sided limits: Clopper and Pearson's where weights are alike, Hoeffding's."""
-        _, low, high = clopper_pearson(rates, sizes, 1.0 - 2.0 * delta)  # delta on each side
-        reach = np.sqrt(np.log(1.0 / delta) / (2.0 * sizes))
-        low = np.where(self.exact, low, np.maximum(rates - reach, 0.0))
-        high = np.where(self.exact, high, np.minimum(rates + reach, 1.0))
-        return low, high
-
-    def values(self, rates: Array) -> Array:
-        """Return the constraints at the rates."""
-        return np.asarray(self.combination @ rates + self.level)
-
-
-def _rates(part: CompositeFunction) -> CellMeans:
-    assert isinstance(part.term, CellMeans)
-    return part.term
-
-
-def cell_rates(parts: Sequence[CompositeFunction], w: Array) -> Array:
-    """Return the rates of positive decisions in the cells of the parts."""
-    return np.concatenate(
-        [
-            part.term.zero_one().forward(part.model.scores(w[: part.model.n_parameters]))[0]
-            for part in parts
-            if part.term is not None
-        ]
-    )
-
-
-def enforce(
-    prepared: Any, first: Result, solver: Solver, confidence: float | None, random_state: Any
-) -> tuple[DecisionSearch, Certificate | None]:
-    """Return a model whose decisions meet the constraints, for the population if that is wanted.
-
-    Parameters
-    ----------
-    prepared : Prepared
-        The problem, its training rows, and the constraints on rows held out.
-    first : Result
-        The solution of the problem.
-    solver : Solver
-        Solves it again.
-    confidence : float or None
-        The probability with which the constraints are to hold for the population.
-    random_state : int, RandomState or None
-        For stochastic solvers.
-    """
-    free, data = prepared.unconstrained.result.w, prepared.data
-    if confidence is not None:
-        return enforce_with_confidence(
-            prepared.problem,
-            prepared.held_out,
-            first,
-            solver,
-            data,
-            free,
-            confidence=confidence,
-            n_held_out=prepared.n_held_out,
-            random_state=random_state,
-        )
-    found = enforce_on_decisions(
-        prepared.problem,
-        first,
-        solver,
-        data.y,
-        data.sample_weight,
-        free,
-        random_state=random_state,
-    )
-    return found, None
-
-
-def enforce_with_confidence(
-    problem: Problem,
-    held_out: Sequence[CompositeFunction],
-    first: Result,
-    solver: Solver,
-    data: TrainingData,
-    unconstrained: Array,
-    *,
-    confidence: float,
-    n_held_out: int,
-    random_state: Any = None,
+def search_with_confidence(
+    task: DecisionTask, held_out: HeldOut, confidence: float
 ) -> tuple[DecisionSearch, Certificate]:
     r"""Return the most accurate model whose constraints hold with confidence, and the certificate.
 
-    Candidates are fitted on the training rows, ever less far below the bound, and tested on the
-    rows held out in that order, each with error delta = 1 - confidence, up to the first that is not
-    accepted. A candidate is accepted if every constraint is: its upper bound, of the exact
+    Candidates are fitted on the training rows, the first ones farthest below the bound, and tested
+    on the held-out rows in that order, each with error delta = 1 - confidence, up to the first that
+    is rejected. A candidate is accepted if every constraint is: its upper bound, from the exact
     binomial limits of the cells that it compares, is at most 0. The probability that a candidate
     that violates a constraint is accepted is at most delta: the first of these in the order is
     accepted only if the bound on the constraint that it violates errs, so that no correction for
     the number of candidates or of constraints is needed; the two limits of a constraint share
     delta. Constant decisions need no test.
+
+    Parameters
+    ----------
+    task : DecisionTask
+        What the search on the training rows starts from.
+    held_out : HeldOut
+        The constraints on the held-out rows.
+    confidence : float
+        The probability with which the constraints are to hold for the population.
 
     References
     ----------
@@ -330,46 +214,31 @@ def enforce_with_confidence(
     Bates, E. Candes, M. Jordan, L. Lei, "Learn then test" (2021), section 2.3; intersection-union
     tests: R. Berger, Technometrics 24 (1982).
     """
-    delta, begin = 1.0 - confidence, problem.passes
-    plain = enforce_on_decisions(
-        problem, first, solver, data.y, data.sample_weight, unconstrained, random_state=random_state
-    )
-    names = [name for part in held_out for name in _rates(part).names]
-    cells = Cells.of(held_out) if names == problem.names else None
+    problem, begin = task.problem, task.problem.passes
+    delta, n_held_out = 1.0 - confidence, len(held_out.rows)
+    plain = search_decisions(task)
+    cells = held_out.cells(problem.names)
     rates = cell_rates(problem.constraints, plain.w)
-    accepted: list[DecisionSearch] = []
-    tested, needed, total = 0, np.inf, len(data.y) + n_held_out
+    accepted, tested, needed = [], 0, np.inf
     if cells is not None:
         width = cells.bounds(rates, delta) - cells.values(rates)
-        room = -cells.values(np.full(len(rates), rates.mean()))
-        for margin in _MARGINS:
-            shifts = np.minimum(margin * width, _MOST * np.maximum(room, 0.0))
-            found = enforce_on_decisions(
-                problem.shifted(shifts),
-                first,
-                solver,
-                data.y,
-                data.sample_weight,
-                unconstrained,
-                fit=_FIT,
-                random_state=random_state,
-            )
-            if found.constant or not found.met:
-                continue
+        room = np.maximum(-cells.values(np.full(len(rates), rates.mean())), 0.0)
+        for found in _safer_models(task, width, room):
             tested += 1
-            if np.any(cells.bounds(cell_rates(held_out, found.w), delta) > 0.0):
+            if not np.all(at_most(cells.bounds(held_out.rates(found.w), delta))):
                 break
             accepted.append(found)
-        needed = total * _factor(cells, rates, delta, room)
-    constant = constant_decisions(problem, data.y, data.sample_weight, plain)
+        total = len(task.y) + n_held_out
+        needed = total * _rows_factor(cells, rates, delta, room, task.budget)
+    constant = plain.with_model(task.candidates().constant)
     best = max(accepted, key=lambda one: one.accuracy, default=constant)
-    if best is constant or cells is None:  # constant decisions have rates that are known
-        bounds = np.full(problem.n_constraints, best.excess)
+    if best is constant or cells is None:  # the rates of constant decisions are known
+        bounds = np.full(problem.n_constraints, best.violation)
     else:
-        bounds = cells.bounds(cell_rates(held_out, best.w), delta)
+        bounds = cells.bounds(held_out.rates(best.w), delta)
     certificate = Certificate(
         confidence=confidence,
-        certified=bool(np.all(bounds <= 0.0)),
+        certified=bool(np.all(at_most(bounds))),
         bounds=bounds,
         names=problem.names,
         n_tested=tested,
@@ -378,16 +247,30 @@ def enforce_with_confidence(
         smallest=0 if cells is None else int(cells.sizes.min(initial=n_held_out)),
         rows_needed=needed,
     )
-    return replace(best, data_passes=first.data_passes + problem.passes - begin), certificate
+    return replace(best, data_passes=task.first.data_passes + problem.passes - begin), certificate
 
 
-def _factor(cells: Cells, rates: Array, delta: float, room: Array) -> float:
-    """Return how many times the rows let the test's width be small in the room of equal rates."""
+def _safer_models(task: DecisionTask, width: Array, room: Array) -> Iterator[DecisionSearch]:
+    """Yield models whose decisions are below the bound, by margins in falling order."""
+    for margin in task.budget.margins:
+        shifts = np.minimum(margin * width, task.budget.max_margin * room)
+        tightened = replace(
+            task, problem=task.problem.shifted(shifts), min_passes=task.budget.binding_passes
+        )
+        found = search_decisions(tightened)
+        if found.met and not found.constant:
+            yield found
+
+
+def _rows_factor(
+    cells: Cells, rates: Array, delta: float, room: Array, budget: SearchBudget
+) -> float:
+    """Return the multiple of the rows at which the test is narrow compared with the room."""
     low, high = 0.0, 1.0
 
     def enough(factor: float) -> bool:
         width = cells.bounds(rates, delta, factor=factor) - cells.values(rates)
-        return bool(np.all(width <= _HALF * np.maximum(room, 1e-6)))
+        return bool(np.all(width <= budget.width_share * np.maximum(room, 1e-6)))
 
     while not enough(high) and high < 1e9:
         low, high = high, 2.0 * high

@@ -1,9 +1,9 @@
-"""Decisions along a line of models: counted for all points of the line at once."""
+"""Decisions along a line of models, counted for all points of the line at once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,81 +13,112 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array
 
-Scores = Mapping[int, Array]
-_APART = 1e-9  # rows whose decisions change closer together than this are equal but for rounding
+Scores = tuple[Array, ...]
+_MIN_GAP = 1e-9  # relative: rows whose decisions change closer together have equal scores
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """A term of the scores of one of several models.
+
+    Attributes
+    ----------
+    term : Term
+        The term.
+    position : int
+        Which model's scores it takes.
+    auxiliary : slice, default=slice(0, 0)
+        Its own variables among all.
+    """
+
+    term: Term
+    position: int
+    auxiliary: slice = field(default_factory=lambda: slice(0, 0))
+
+    @classmethod
+    def all_of(cls, parts: Sequence[CompositeFunction], models: Sequence[object]) -> list[Measure]:
+        """Return the measures of composite functions whose models are among the given ones."""
+        return [
+            cls(part.term, next(k for k, one in enumerate(models) if one is part.model),
+                part.auxiliary)
+            for part in parts
+            if part.term is not None
+        ]  # fmt: skip
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is an affine function of the shares of decisions in cells of rows."""
+        return isinstance(self.term, CellMeans) and isinstance(self.term.function, Indicator)
+
+    def value(self, scores: Scores, w: Array) -> Array:
+        """Return the outputs, shape (n_outputs,)."""
+        return self.term.value(scores[self.position], w[self.auxiliary])
 
 
 class Line:
     """The decisions of the models w + t d, for many t at once.
 
-    Where all constraints are averages over cells of rows, every row's decision changes at one t,
-    and the counts at all t come from one histogram. Constraints of other kinds are evaluated.
+    Where all measures are averages over cells of rows, the decision on a row changes at one t, and
+    one histogram gives the counts at all t. Other measures are evaluated at every t.
 
     Parameters
     ----------
-    parts : sequence of CompositeFunction
-        The right decisions' share, then the constraints, all with the indicator.
+    measures : sequence of Measure
+        The share of correct predictions, then the constraints, all with the indicator.
     w, direction : ndarray of shape (n_variables,)
         The line.
-    at, by : mapping from the id of a model to ndarray of shape (n_rows,)
-        The scores at w, and what the direction adds to them.
+    at, by : tuple of ndarray of shape (n_rows,)
+        The scores at w, and what the direction adds to them, for each model.
 
     Examples
     --------
     >>> import numpy as np
     >>> from fairconstrained.terms.cell_means import average
-    >>> from fairconstrained.decisions.score_line import Line
-    >>> from fairconstrained.problem.composite import CompositeFunction
+    >>> from fairconstrained.decisions.score_line import Line, Measure
     >>> from fairconstrained.functions.elementary import Indicator
-    >>> share = CompositeFunction("rows", average(Indicator(), np.ones(4), np.ones(4)))
-    >>> at, by = {id("rows"): np.array([-3.0, -2.0, -1.0, 1.0])}, {id("rows"): np.ones(4)}
-    >>> line = Line([share, share], np.zeros(1), np.ones(1), at, by)
+    >>> rate = Measure(average(Indicator(), np.ones(4), np.ones(4)), 0)
+    >>> at, by = (np.array([-3.0, -2.0, -1.0, 1.0]),), (np.ones(4),)
+    >>> line = Line([rate, rate], np.zeros(1), np.ones(1), at, by)
     >>> line.flips()
     array([-1.,  1.,  2.,  3.])
-    >>> line.values(np.array([-1.5, 0.0, 1.5, 2.5, 3.5]))[0]  # the decisions' rate
+    >>> line.values(np.array([-1.5, 0.0, 1.5, 2.5, 3.5]))[0]  # the selection rate
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
 
     def __init__(
-        self, parts: Sequence[CompositeFunction], w: Array, direction: Array, at: Scores, by: Scores
+        self, measures: Sequence[Measure], w: Array, direction: Array, at: Scores, by: Scores
     ):
-        self.parts, self.w, self.direction = parts, w, direction
+        self.measures, self.w, self.direction = measures, w, direction
         self.at, self.by = at, by
-        self.exact = all(counts(part.term) for part in parts)
+        self.exact = all(measure.counted for measure in measures)
 
     def flips(self) -> Array:
-        """Return the t at which decisions about the first part's rows change, sorted."""
-        key = id(self.parts[0].model)
-        t = _flips(self.at[key], self.by[key])
+        """Return the t at which the first measure's decisions change, sorted."""
+        position = self.measures[0].position
+        t = _flips(self.at[position], self.by[position])
         return np.sort(t[np.isfinite(t)])
 
     def values(self, points: Array) -> tuple[Array, Array]:
         """Return, at each of the sorted points, the first output and the largest of the others."""
-        right, *others = (self._outputs(part, points) for part in self.parts)
-        return right[0], np.max(np.vstack(others), axis=0)
+        first, *others = (self._outputs(measure, points) for measure in self.measures)
+        return first[0], np.max(np.vstack(others), axis=0, initial=-np.inf)
 
-    def _outputs(self, part: CompositeFunction, points: Array) -> Array:
-        """Return the part's outputs, (n_outputs, n_points)."""
-        at, by, term = self.at[id(part.model)], self.by[id(part.model)], part.term
-        assert term is not None
-        if isinstance(term, CellMeans) and counts(term):
+    def _outputs(self, measure: Measure, points: Array) -> Array:
+        """Return the measure's outputs, (n_outputs, n_points)."""
+        term = measure.term
+        if isinstance(term, CellMeans) and measure.counted:
+            at, by = self.at[measure.position], self.by[measure.position]
             level = term.head(np.zeros(term.n_statistics))
             return np.asarray(term.combination @ _counted(term, at, by, points) + level[:, None])
-        own, step = self.w[part.auxiliary], self.direction[part.auxiliary]
-        return np.column_stack([term.value(at + t * by, own + t * step) for t in points])
+        return np.column_stack([measure.value(self.scores(t), self.model(t)) for t in points])
 
     def model(self, t: float) -> Array:
         """Return the variables at t."""
         return self.w + t * self.direction
 
-    def scores(self, t: float) -> dict[int, Array]:
+    def scores(self, t: float) -> Scores:
         """Return the scores at t, without another pass over the data."""
-        return {key: at + t * self.by[key] for key, at in self.at.items()}
-
-
-def counts(term: Term | None) -> bool:
-    """Return whether a term is an affine function of the shares of decisions in cells."""
-    return isinstance(term, CellMeans) and isinstance(term.function, Indicator)
+        return tuple(at + t * by for at, by in zip(self.at, self.by, strict=True))
 
 
 def _flips(at: Array, by: Array) -> Array:
@@ -101,7 +132,7 @@ def _counted(term: CellMeans, at: Array, by: Array, points: Array) -> Array:
     if term.signs is not None:
         at, by = term.signs * at, term.signs * by
     n, flips, rises, falls = len(points), _flips(at, by), by > 0, by < 0
-    first = np.full(len(at), n)  # the first point where the decision is another one
+    first = np.full(len(at), n)  # the first point where the decision has changed
     first[rises] = np.searchsorted(points, flips[rises], side="right")
     first[falls] = np.searchsorted(points, flips[falls], side="left")
     before = np.where(by == 0, at > 0, falls)  # the decision at t = -infinity
@@ -116,16 +147,16 @@ def _counted(term: CellMeans, at: Array, by: Array, points: Array) -> Array:
 
 
 def points_between(flips: Array, many: int, center: float | None = None) -> Array:
-    """Return sorted points that lie between flips and beyond them, about `many` at most.
+    """Return sorted points between flips and beyond them, about `many` at most.
 
     Parameters
     ----------
     flips : ndarray of shape (n_flips,)
         Where decisions change, sorted.
     many : int
-        The number of points beyond which not every gap between flips gets one.
+        About the largest number of points; with more gaps between flips not all get one.
     center : float or None, default=None
-        Around it every gap gets a point, ever fewer farther away; None spreads them evenly.
+        The gaps nearest to it get a point each, more distant ones fewer; None spreads them evenly.
 
     Examples
     --------
@@ -137,7 +168,7 @@ def points_between(flips: Array, many: int, center: float | None = None) -> Arra
     if not len(flips):
         return np.zeros(1)
     size = 1.0 + np.abs(flips)
-    wide = np.flatnonzero(np.diff(flips) > _APART * size[:-1])
+    wide = np.flatnonzero(np.diff(flips) > _MIN_GAP * size[:-1])
     inner = 0.5 * (flips[wide] + flips[wide + 1])
     points = np.concatenate([[flips[0] - size[0]], inner, [flips[-1] + size[-1]]])
     n = len(points)
@@ -149,9 +180,3 @@ def points_between(flips: Array, many: int, center: float | None = None) -> Arra
     steps = np.unique(np.geomspace(1, n, many // 2).astype(int)) - 1
     ranks = np.unique(np.concatenate([middle - steps - 1, middle + steps, [0, n - 1]]))
     return points[ranks[(ranks >= 0) & (ranks < n)]]
-
-
-def scores_of(parts: Sequence[CompositeFunction], w: Array) -> dict[int, Any]:
-    """Return the scores of every model of the parts at w."""
-    models = {id(part.model): part.model for part in parts}
-    return {key: model.scores(w[: model.n_parameters]) for key, model in models.items()}

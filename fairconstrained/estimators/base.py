@@ -1,29 +1,23 @@
-"""What all classifiers do, whatever their classes and constraints: minimise, store, warn."""
+"""The base classes of the classifiers: minimise with callbacks, store, warn, predict."""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.callback import CallbackSupportMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.group_interactions import Layout
 from fairconstrained.estimators.callbacks import Progress
-from fairconstrained.exceptions import ConvergenceWarning, InfeasibleConstraintWarning
+from fairconstrained.estimators.fit import Fit, fairest_problem, limited_threads
+from fairconstrained.estimators.solving import Attributes, solver_of, warm_start, warn_of
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import SOLVERS, Result, Solver, automatic
-from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.registry import without_kinks
-from fairconstrained.utils.registry import resolve
+from fairconstrained.solvers import Result
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
 class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """What does not depend on how many classes there are, nor on what the constraints say.
+    """Classifiers trained by minimising a constrained problem.
 
     Subclasses have the parameters `solver`, `max_iter`, `tol`, `warm_start`, `random_state` and
     `verbose`.
@@ -57,100 +51,114 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         self,
         problem: Problem,
         passed: tuple[Any, Any, Any],
-        attributes: Any,
+        attributes: Attributes,
         *,
+        variables: Array | None,
         first: Array | None = None,
-        layout: Layout | None = None,
     ) -> Result:
-        """Return the solution of the problem, told to the callbacks on the way.
+        """Return the solution of the problem; callbacks receive every measured iterate.
 
         Parameters
         ----------
         problem : Problem
             What to minimise.
         passed : tuple
-            X, y and sample_weight as passed to fit.
+            X, y and sample_weight as passed to `fit`.
         attributes : callable
-            From the solver's variables to what `predict` needs.
+            From the solver's variables to the attributes that `predict` uses.
+        variables : ndarray of shape (n_parameters,) or None
+            The variables of the last fit, for a warm start.
         first : ndarray of shape (n_variables,) or None, default=None
-            Where to start from unless a warm start is wanted.
-        layout : Layout or None, default=None
-            What `coef_` is made of, for a warm start.
+            The start without a warm start.
         """
-        solver = self._solver(problem)
+        solver = solver_of(self, problem)
         solver.check(problem)
         progress = Progress(self, *passed, attributes)
         result = solver.minimize(
             problem,
-            warm=self._warm(problem, first, layout),
+            warm=warm_start(self, problem, variables, first),
             callback=progress,
             random_state=self.random_state,
         )
         progress.close(result.w)
         return result
 
-    def _solver(self, problem: Problem) -> Solver:
-        """Return the solver with the estimator's options.
 
-        One that is chosen by its name and needs continuous gradients is given rounded kinks.
+class FairClassifier(ConstrainedClassifier):
+    """Classifiers of two classes under fairness constraints, whatever their model.
+
+    Subclasses have the parameters of :class:`~fairconstrained.estimators.fit.FairOptions` and a
+    `decision_function`.
+
+    Attributes
+    ----------
+    parametrization : type
+        How their scores depend on the solver's variables; see
+        :class:`~fairconstrained.estimators.fit.Parametrization`.
+    """
+
+    parametrization: ClassVar[type[Any]]
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples,)
+            The labels, of two classes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows, in the loss and in the groups' averages.
+        sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
+            The groups; `combine` says how several columns make groups. Not needed with
+            `sensitive_columns` or without a constraint.
+
+        Returns
+        -------
+        self : FairClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not valid, groups are missing, or the solver cannot solve the problem.
         """
-        names = {"auto": lambda: automatic(problem), **SOLVERS}
-        solver = resolve("solver", self.solver, names, Solver)
-        if isinstance(self.solver, str):
-            solver = solver.with_options(tol=self.tol)
-        beta = getattr(self, "beta", None)
-        if beta is not None and "beta" not in solver.get_params(deep=False):
-            raise ValueError(
-                f"beta={beta!r} is given, but solver {solver!r} has no such parameter; "
-                "leave beta at None."
+        fit = Fit.of(self, X, y, sample_weight, sensitive_features)
+        with limited_threads(fit.data.X):
+            wanted, first = fit.problem, None
+            if self.goal == "fairness" and wanted.n_constraints:
+                wanted, first = fairest_problem(fit, self.max_loss_increase)
+            result = self._minimize(
+                wanted,
+                (X, y, sample_weight),
+                fit.fitted_attributes,
+                variables=fit.parametrization.variables(self) if self.warm_start else None,
+                first=first,
             )
-        solver = solver.with_options(max_iter=self.max_iter, beta=beta)
-        return without_kinks(problem, solver) if isinstance(self.solver, str) else solver
+            solution = fit.enforced(result)
+        fit.store(self, solution)
+        promised = solution.certificate or solution.search
+        if promised is None:
+            warn_of(solution.result, stacklevel=4)
+        else:
+            promised.warn(stacklevel=4)
+        return self
 
-    def _warm(self, problem: Problem, first: Array | None, layout: Layout | None) -> Start | None:
-        """Return the last fit as a start if it is wanted and fits the problem.
+    def predict(self, X: Any) -> Array:
+        """Return the class of each row: the second one where the score is positive.
 
-        The coefficients are those in the units of X, since other rows have another spread; what
-        constraints have as variables of their own is taken over from the solver's.
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
         """
-        cold = None if first is None else Start(first)
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return cold
-        coef, intercept = self.coef_, self.intercept_
-        model = problem.models[0]
-        if layout is not None:
-            if coef.shape != (max(1, layout.n_groups), layout.n_features):
-                return cold
-            coef, intercept = layout.unfold(coef, intercept)
-        if coef.size != model.n_coefficients:
-            return cold
-        w = problem.start() if first is None else np.array(first)
-        last = self.result_
-        if last.w.size == problem.n_variables:
-            w[:] = last.w
-        w[: model.n_parameters] = model.variables(coef, intercept)
-        known = len(last.multipliers) == problem.n_constraints
-        return Start(w, last.multipliers if known else None)
-
-    def _store_result(self, result: Result) -> None:
-        self.n_iter_ = result.n_iter
-        self.multipliers_ = result.multipliers
-        self.objective_ = result.objective
-        self.violation_ = result.violation
-        self.kkt_residual_ = result.kkt_residual
-        self.result_ = replace(result, state=None)  # fitted models keep no curvature pairs
-
-    def _warn(self) -> None:
-        result = self.result_
-        promised = getattr(self, "certificate_", None) or getattr(self, "decision_search_", None)
-        if promised is not None:
-            promised.warn(stacklevel=5)
-        elif result.violation > result.solver.tol:
-            warnings.warn(
-                f"No model that meets the constraints was found; the least violation is "
-                f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
-                InfeasibleConstraintWarning,
-                stacklevel=4,
-            )
-        elif not result.converged:
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairconstrained.solvers.base import Measured
@@ -31,7 +31,7 @@ class Progress:
         X: Any,
         y: Any,
         sample_weight: Any,
-        attributes: Callable[[Array], dict[str, Any]],
+        attributes: Callable[[Array], Mapping[str, Any]],
     ):
         self.estimator = estimator
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}

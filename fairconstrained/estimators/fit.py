@@ -1,146 +1,110 @@
-"""From what a user passes to `fit` to the problem that is solved."""
+"""A fit: an estimator's options and checked data as a problem, its solution and its attributes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from fairconstrained.constraints.base import Constraint
-from fairconstrained.data.group_interactions import Layout
-from fairconstrained.data.validation import TrainingData
+from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.data.validation import SensitiveColumns, TrainingData
+from fairconstrained.decisions.population import (
+    Certificate,
+    HeldOut,
+    check_binomial_limits,
+    search_with_confidence,
+    split,
+)
+from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.domains import Domain
-from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.models.linear import LinearModel, spread
-from fairconstrained.objectives.base import Objective
+from fairconstrained.estimators.options import check_options
+from fairconstrained.estimators.solving import SolverOptions, solver_of, without_state
+from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.objectives import resolve_objective
 from fairconstrained.penalties.base import Penalty
-from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result, automatic
+from fairconstrained.solvers import Result, Solver, automatic
+from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_kappa
 
 _SMALL = 1 << 24  # below this many multiplications starting threads costs more than it gains
 
 
-def threads_that_pay(X: Any) -> AbstractContextManager[Any]:
+def limited_threads(X: Any) -> AbstractContextManager[Any]:
     """Return a context with one BLAS thread unless X is dense and large."""
     dense = isinstance(X, np.ndarray)
     return threadpool_limits(limits=None if dense and X.size > _SMALL else 1, user_api="blas")
 
 
-def build_problem(data: TrainingData, constraints: list[Constraint], **options: Any) -> Problem:
-    """Return the problem of a linear classifier, see :func:`assemble`."""
-    return assemble(data, constraints, **options)[0]
+class Parametrization(Protocol):
+    """How the scores of an estimator depend on the solver's variables.
 
+    This is all that distinguishes linear classifiers, networks and trees in a :class:`Fit`.
 
-def assemble(
-    data: TrainingData,
-    constraints: list[Constraint],
-    *,
-    loss: Objective,
-    penalty: Penalty,
-    domain: Domain,
-    fit_intercept: bool,
-) -> tuple[Problem, Unconstrained]:
-    r"""Return the problem of a linear classifier, and its solution without the constraints.
-
-    Where the domain is the whole space the features are put on one scale first (see
-    :func:`~fairconstrained.models.linear.spread`): the penalty counts coefficients per spread, and
-    nothing depends on the units of the features.
-
-    Parameters
+    Attributes
     ----------
-    data : TrainingData
-        The data.
-    constraints : list of Constraint
-        All must hold.
-    loss : Objective
-        A loss, averaged over the rows, or a loss of pairs.
+    model : LinearModel
+        The model on the training rows.
     penalty : Penalty
-        On the coefficients; the intercept is free.
+        The penalty on the variables.
     domain : Domain
-        Of the coefficients; the intercept is free.
-    fit_intercept : bool
-        Whether there is an intercept.
+        The set of the variables.
     """
-    model = linear_model(data.X, data.sample_weight, domain, fit_intercept)
-    n = model.n_coefficients
-    objective = loss.bind(data.y, data.sample_weight)
-    plain = Problem(
-        CompositeFunction(model, objective, LeadingPenalty(penalty, n)),
-        domain=LeadingDomain(domain, n),
-    )
-    unconstrained = Unconstrained(plain)
-    return constrained(plain, constraints, data, unconstrained), unconstrained
+
+    model: LinearModel
+    penalty: Penalty
+    domain: Domain
+
+    @classmethod
+    def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
+        """Return the rows with the features that the model uses."""
+
+    @classmethod
+    def of(cls, estimator: Any, data: TrainingData) -> Self:
+        """Return the parametrization for an estimator's options on rows from `features`."""
+
+    def attributes(self, w: Array) -> Mapping[str, Array]:
+        """Return the fitted attributes that `predict` uses, for the solver's variables."""
+
+    def variables(self, estimator: Any) -> Array | None:
+        """Return the variables of a fitted estimator, None if it was fitted to other features."""
 
 
-def constrained(
-    problem: Problem, constraints: list[Constraint], data: TrainingData, unconstrained: Any
-) -> Problem:
-    """Return the problem with these constraints in place of its own.
+class FairOptions(SolverOptions, Protocol):
+    """The parameters of an estimator that a :class:`Fit` reads."""
 
-    Parameters
-    ----------
-    problem : Problem
-        Its objective is kept, and with it the model.
-    constraints : list of Constraint
-        All must hold.
-    data : TrainingData
-        The rows of the model.
-    unconstrained : Unconstrained
-        The model without constraints, for constraints that are about its scores.
-    """
-    model = problem.objective.model
-    parts = [part for one in constraints for part in one.parts(model, data, unconstrained)]
-    parts = list(_with_variables(parts, model.n_parameters))
-    return replace(problem, constraints=tuple(parts), n_variables=0)
-
-
-def fairest(
-    problem: Problem, unconstrained: Unconstrained, max_loss_increase: float
-) -> tuple[Problem, Array]:
-    r"""Return the problem of the least unfairness for a loss that is nearly the best, and a start.
-
-    .. math::
-        \min_{w, t} t \quad \text{s.t.} \quad g_j(w) \le t, \quad
-        f(w) \le (1 + \delta) \min f.
-
-    The start is the unconstrained model, where everything but the unfairness is as it should be.
-
-    Parameters
-    ----------
-    problem : Problem
-        f and g.
-    unconstrained : Unconstrained
-        The least f.
-    max_loss_increase : float
-        delta > 0: with 0 nothing but the unconstrained model is left.
-
-    References
-    ----------
-    3S-Econ, Problem 1.
-    """
-    best = unconstrained.result
-    w = problem.start()
-    w[: len(best.w)] = best.w
-    level = problem.uncounted().at(w).constraints.max()
-    least = best.objective
-    return problem.epigraph((1.0 + max_loss_increase) * least, least=least), np.append(w, level)
+    parametrization: ClassVar[type[Any]]
+    constraint: Any
+    kappa: float
+    goal: str
+    max_loss_increase: float
+    surrogate: Any
+    loss: Any
+    sensitive_columns: Any
+    use_sensitive: bool
+    combine: str
+    groups_missing: str
+    enforce: str
+    confidence: float | None
+    holdout: float
 
 
 class Unconstrained:
-    """The model without constraints, solved when it is first asked for.
+    """The model without constraints; it is solved on first access.
 
     Parameters
     ----------
     problem : Problem
-        The problem without its constraints.
+        The problem without constraints.
     """
 
     def __init__(self, problem: Problem):
@@ -153,76 +117,410 @@ class Unconstrained:
 
     @cached_property
     def scores(self) -> Array:
-        """Its scores of the training rows."""
+        """The scores of the training rows."""
         scores = self.problem.at(self.result.w).scores_of(self.problem.objective)
         assert scores is not None
         return scores
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
-    """What `fit` makes of its arguments.
+class Solution:
+    """What a fit found.
 
     Attributes
     ----------
-    data : TrainingData
-        The rows, as the model sees them.
-    layout : Layout
-        What the model sees of X.
-    problem : Problem
-        What is to be minimised.
-    unconstrained : Unconstrained
-        The same without constraints.
-    held_out : tuple of CompositeFunction
-        The constraints on the rows held out for `confidence`, if there are any.
-    n_held_out : int
-        How many rows these are.
+    result : Result
+        The model and its certificate.
+    search : DecisionSearch or None
+        With enforce="decision": the search.
+    certificate : Certificate or None
+        With a confidence: the statement about the population.
     """
 
+    result: Result
+    search: DecisionSearch | None = None
+    certificate: Certificate | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    r"""An estimator's options bound to checked data.
+
+    `fit`, :func:`~fairconstrained.fairness_path`, the search on decisions and measurements on
+    validation rows share it:
+
+    .. math::
+        \min_w \mathrm{objective}(\mathrm{model}(w)) + \mathrm{penalty}(w) \quad \text{s.t.} \quad
+        g_j(\mathrm{model}(w)) \le 0, \quad w \in \text{domain}.
+
+    Make it with :meth:`of`, which checks the arguments, or with :meth:`bind` from checked data.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Its parameters are read; only :meth:`store` sets attributes.
+    data : TrainingData
+        The training rows with the features that the model uses.
+    parametrization : Parametrization
+        The model, its penalty and its domain.
+    constraints : tuple of Constraint
+        All must hold; their tolerances are set.
+    unconstrained : Unconstrained
+        The model without constraints; it is solved on first access.
+    problem : Problem
+        The objective, and the constraints bound to the training rows.
+    held_out : HeldOut or None
+        With `confidence`: the rows that are not used for training.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.estimators.fit import Fit
+    >>> X, y, groups = make_biased_classification(500, gap=0.3, random_state=0)
+    >>> fit = Fit.of(FairLogisticClassifier(kappa=0.05), X, y, None, groups)
+    >>> fit.problem.n_constraints, fit.unconstrained.result.converged
+    (2, True)
+    >>> result = fit.solve()
+    >>> bool(result.objective > fit.unconstrained.result.objective)
+    True
+    """
+
+    estimator: FairOptions
     data: TrainingData
-    layout: Layout
-    problem: Problem
+    parametrization: Parametrization
+    constraints: tuple[Constraint, ...]
     unconstrained: Unconstrained
-    held_out: tuple[CompositeFunction, ...] = ()
-    n_held_out: int = 0
+    problem: Problem
+    held_out: HeldOut | None = None
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any, sensitive_features: Any) -> Fit:
+        """Return the fit for what a user passes to `fit`.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Its parameters are checked, and its `n_features_in_` and `feature_names_in_` are set.
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples,)
+            The labels.
+        sample_weight : array-like of shape (n_samples,) or None
+            The weights.
+        sensitive_features : array-like or DataFrame or None
+            The groups.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or an argument is not valid.
+        """
+        check_options(estimator)
+        data = TrainingData.check(
+            estimator,
+            X,
+            y,
+            sensitive_features,
+            sample_weight,
+            SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive),
+            estimator.combine,
+            estimator.groups_missing,
+        )
+        constraints = constraints_of(estimator, data)
+        data = estimator.parametrization.features(estimator, data)
+        if estimator.confidence is None or not constraints:
+            return cls.bind(estimator, data, constraints)
+        check_binomial_limits(constraints)
+        data, held, rows = split(data, estimator.holdout, estimator.random_state)
+        counted = rows if sample_weight is None else np.flatnonzero(sample_weight)[rows]
+        fit = cls.bind(estimator, data, constraints)
+        return replace(fit, held_out=HeldOut(fit.constraints_on(held), counted))
+
+    @classmethod
+    def bind(
+        cls, estimator: FairOptions, data: TrainingData, constraints: Sequence[Constraint]
+    ) -> Fit:
+        """Return the fit for checked data.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Its parameters are valid.
+        data : TrainingData
+            The rows, from `Parametrization.features`.
+        constraints : sequence of Constraint
+            All must hold; their tolerances are set.
+        """
+        with limited_threads(data.X):
+            parametrization = estimator.parametrization.of(estimator, data)
+            loss = resolve_objective("loss", estimator.loss).bind(data.y, data.sample_weight)
+            objective = CompositeFunction(parametrization.model, loss, parametrization.penalty)
+            free = Problem(objective, domain=parametrization.domain)
+            unconstrained = Unconstrained(free)
+            problem = with_constraints(free, constraints, data, unconstrained)
+        return cls(estimator, data, parametrization, tuple(constraints), unconstrained, problem)
 
     @property
     def model(self) -> LinearModel:
-        """From weights to scores."""
-        return self.unconstrained.problem.objective.model
+        """The model on the training rows."""
+        return self.parametrization.model
 
-    def with_held_out(self, held: TrainingData | None, constraints: list[Constraint]) -> Prepared:
-        """Return the same with the constraints on rows held out, if there are any."""
-        if held is None:
-            return self
-        model = self.model.on(held.X)
-        parts = (part for one in constraints for part in one.parts(model, held, self.unconstrained))
-        return replace(self, held_out=tuple(parts), n_held_out=len(held.y))
+    @cached_property
+    def solver(self) -> Solver:
+        """The solver with the estimator's options."""
+        return solver_of(self.estimator, self.problem)
+
+    def start(self) -> Start:
+        """Return the unconstrained model as a start."""
+        result = self.unconstrained.result
+        w = self.problem.start()
+        w[: result.w.size] = result.w
+        return Start(w, None, result.state)
+
+    def with_kappa(self, kappa: float) -> Fit:
+        """Return the fit with another kappa, for the constraints that have none of their own.
+
+        Data, model and unconstrained solution are shared. Warnings of cells without rows were
+        given when the constraints were bound first.
+
+        Raises
+        ------
+        ValueError
+            If kappa is not in [0, 1].
+        """
+        constraints = constraints_of(self.estimator, self.data, kappa=check_kappa(kappa))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VacuousConstraintWarning)
+            problem = with_constraints(self.problem, constraints, self.data, self.unconstrained)
+        return replace(self, constraints=tuple(constraints), problem=problem)
+
+    def constraints_on(self, data: TrainingData) -> tuple[CompositeFunction, ...]:
+        """Return the constraints bound to other rows, which have the training rows' features."""
+        return tuple(
+            bound_parts(self.constraints, self.model.on(data.X), data, self._scores_on(data))
+        )
+
+    def problem_on(self, data: TrainingData) -> Problem:
+        """Return mean loss, without the penalty, and constraints on other rows."""
+        loss = resolve_objective("loss", self.estimator.loss).bind(data.y, data.sample_weight)
+        free = Problem(CompositeFunction(self.model.on(data.X), loss))
+        return with_constraints(free, self.constraints, data, self._scores_on(data))
+
+    def _scores_on(self, data: TrainingData) -> ScoresOnRows:
+        return ScoresOnRows(self, data)
+
+    def solve(
+        self,
+        problem: Problem | None = None,
+        *,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> Result:
+        """Return the solution of this problem, or of another one with the same variables.
+
+        Parameters
+        ----------
+        problem : Problem or None, default=None
+            For instance this one with other tolerances; None takes this one.
+        warm : Start, Result or None, default=None
+            The start; None takes the problem's.
+        callback : callable or None, default=None
+            See :meth:`Solver.minimize`.
+        """
+        problem = self.problem if problem is None else problem
+        return self.solver.minimize(
+            problem, warm=warm, callback=callback, random_state=self.estimator.random_state
+        )
+
+    def enforced(self, result: Result) -> Solution:
+        """Return the solution, with enforce="decision" a model whose decisions meet the bound.
+
+        Parameters
+        ----------
+        result : Result
+            The solution of the problem, which bounds scores.
+        """
+        if self.estimator.enforce == "score" or not self.problem.n_constraints:
+            return Solution(result)
+        task = DecisionTask(
+            self.problem,
+            result,
+            self.solver,
+            self.data.y,
+            self.data.sample_weight,
+            self.unconstrained.result.w,
+            self.estimator.random_state,
+        )
+        if self.held_out is None or self.estimator.confidence is None:
+            search, certificate = search_decisions(task), None
+        else:
+            search, certificate = search_with_confidence(
+                task, self.held_out, self.estimator.confidence
+            )
+        return Solution(search.result(self.problem, result), search, certificate)
+
+    def fitted_attributes(self, w: Array) -> dict[str, Any]:
+        """Return what `predict` uses, for the solver's variables."""
+        groups = np.array([]) if self.data.groups is None else self.data.groups.listed
+        names = {"classes_": self.data.classes, "groups_": groups}
+        return {**names, **self.parametrization.attributes(w[: self.model.n_parameters])}
+
+    def measures(self, result: Result, problem: Problem | None = None) -> dict[str, Any]:
+        """Return the attributes that report a solution.
+
+        Parameters
+        ----------
+        result : Result
+            The solution.
+        problem : Problem or None, default=None
+            The problem whose objective and gaps are reported; None takes this one.
+        """
+        problem = self.problem if problem is None else problem
+        at = problem.uncounted().at(result.w[: problem.n_variables])
+        return {
+            "n_iter_": result.n_iter,
+            "multipliers_": result.multipliers,
+            "objective_": at.objective,
+            "violation_": result.violation,
+            "kkt_residual_": result.kkt_residual,
+            "gap_": at.gap,
+            "decision_gap_": at.decision_gap,
+            "result_": without_state(result),
+        }
+
+    def store(self, estimator: Any, solution: Solution, problem: Problem | None = None) -> None:
+        """Set the fitted attributes of an estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            The one of this fit, or a copy of it.
+        solution : Solution
+            What was found.
+        problem : Problem or None, default=None
+            See `measures`.
+        """
+        attributes = {
+            **self.fitted_attributes(solution.result.w),
+            **self.measures(solution.result, problem),
+            "decision_search_": solution.search,
+            "certificate_": solution.certificate,
+        }
+        if self.held_out is not None:
+            attributes["holdout_indices_"] = self.held_out.rows
+        for name, value in attributes.items():
+            setattr(estimator, name, value)
 
 
-def _with_variables(parts: list[CompositeFunction], start: int) -> Iterator[CompositeFunction]:
-    """Yield the parts, the variables that their terms own laid out one after the other."""
-    for part in parts:
-        end = start + (0 if part.term is None else part.term.n_auxiliary)
-        yield replace(part, auxiliary=slice(start, end)) if end > start else part
-        start = end
+@dataclass(frozen=True, eq=False)
+class ScoresOnRows:
+    """The unconstrained model's scores of rows that are not the training rows."""
+
+    fit: Fit
+    data: TrainingData
+
+    @cached_property
+    def scores(self) -> Array:
+        """The scores, shape (n_rows,)."""
+        model = self.fit.model.on(self.data.X)
+        return model.scores(self.fit.unconstrained.result.w[: model.n_parameters])
 
 
-def linear_model(
-    X: Any, sample_weight: Array, domain: Domain, fit_intercept: bool, *, n_outputs: int = 1
-) -> LinearModel:
-    """Return the model, its features centred and scaled where the domain allows it."""
-    known = spread(X, sample_weight)
-    shift = known.mean if domain.whole_space and fit_intercept else None
-    scale = known.scale if domain.whole_space else None
-    squares = known.variance if shift is not None else known.variance + known.mean**2
-    if scale is not None:
-        squares = squares / scale**2
-    return LinearModel(
-        X,
-        fit_intercept=fit_intercept,
-        n_outputs=n_outputs,
-        shift=shift,
-        scale=scale,
-        mean_squares=squares,
+def constraints_of(
+    estimator: FairOptions, data: TrainingData, *, kappa: float | None = None
+) -> list[Constraint]:
+    """Return an estimator's constraints with its kappa, surrogate and loss where they have none.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Names the constraints.
+    data : TrainingData
+        The rows.
+    kappa : float or None, default=None
+        The tolerance; None takes the estimator's, or 0 with goal="fairness".
+
+    Raises
+    ------
+    ValueError
+        If a constraint needs groups and there are none, or kappa is not valid.
+    """
+    if kappa is None:
+        kappa = estimator.kappa if estimator.goal == "accuracy" else 0.0
+    given = resolve_constraints(estimator.constraint)
+    if any(one.needs_groups for one in given) and data.groups is None:
+        raise ValueError(
+            f"constraint={estimator.constraint!r} needs groups: pass sensitive_features to fit (in "
+            "pipelines and searches by metadata routing), or name columns of X in "
+            "sensitive_columns."
+        )
+    if any(one.kappa is None for one in given):
+        check_kappa(kappa)
+    return resolve_constraints(
+        given, kappa=kappa, surrogate=estimator.surrogate, loss=estimator.loss
     )
+
+
+def with_constraints(
+    problem: Problem,
+    constraints: Sequence[Constraint],
+    data: TrainingData,
+    unconstrained: Unconstrained | ScoresOnRows,
+) -> Problem:
+    """Return the problem with these constraints in place of its own.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its objective and its model are kept.
+    constraints : sequence of Constraint
+        All must hold.
+    data : TrainingData
+        The rows of the model.
+    unconstrained : Unconstrained or ScoresOnRows
+        The model without constraints, for constraints that depend on its scores.
+    """
+    parts = bound_parts(constraints, problem.objective.model, data, unconstrained)
+    return replace(problem, constraints=tuple(parts), n_variables=0)
+
+
+def bound_parts(
+    constraints: Sequence[Constraint],
+    model: LinearModel,
+    data: TrainingData,
+    unconstrained: Unconstrained | ScoresOnRows,
+) -> list[CompositeFunction]:
+    """Return the constraints on rows; variables of their terms follow the model's in order."""
+    start, parts = model.n_parameters, []
+    for constraint in constraints:
+        for part in constraint.parts(model, data, unconstrained):
+            end = start + (0 if part.term is None else part.term.n_auxiliary)
+            parts.append(replace(part, auxiliary=slice(start, end)) if end > start else part)
+            start = end
+    return parts
+
+
+def fairest_problem(fit: Fit, max_loss_increase: float) -> tuple[Problem, Array]:
+    r"""Return the problem of the least unfairness for a loss that is nearly the best, and a start.
+
+    .. math::
+        \min_{w, t} t \quad \text{s.t.} \quad g_j(w) \le t, \quad
+        f(w) \le (1 + \delta) \min f.
+
+    The start is the unconstrained model, which satisfies the bound on the loss.
+
+    Parameters
+    ----------
+    fit : Fit
+        f and g.
+    max_loss_increase : float
+        delta > 0; with 0 only the unconstrained model would be feasible.
+
+    References
+    ----------
+    3S-Econ, Problem 1.
+    """
+    least, w = fit.unconstrained.result.objective, fit.start().w
+    level = fit.problem.uncounted().at(w).constraints.max()
+    epigraph = fit.problem.epigraph((1.0 + max_loss_increase) * least, least=least)
+    return epigraph, np.append(w, level)

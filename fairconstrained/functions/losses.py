@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from fairconstrained.functions.base import ScalarFunction
@@ -9,7 +11,17 @@ from fairconstrained.utils.typing import Array
 
 
 class Loss(ScalarFunction):
-    """A function of the margin t = y * score that is small when the score has the label's sign."""
+    r"""A function of the margin t = y * score that is small when the score has the label's sign.
+
+    Attributes
+    ----------
+    gives_log_odds : bool
+        Whether the scores of least expected loss are the log odds
+        :math:`\log(P(y = 1 \mid x) / P(y = -1 \mid x))`, so that the logistic function of a score
+        is a probability. That is so for the logistic loss alone.
+    """
+
+    gives_log_odds: ClassVar[bool] = False
 
 
 class Logistic(Loss):
@@ -24,6 +36,7 @@ class Logistic(Loss):
     """
 
     convex = True
+    gives_log_odds = True
 
     @property
     def curvature(self) -> tuple[float, float]:

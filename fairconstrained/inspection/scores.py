@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from fairconstrained.constraints import Constraint
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
@@ -16,7 +17,6 @@ from fairconstrained.metrics.inputs import check_scores
 from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_ranks
 
 # From the name of a method to how its answer becomes a score, the threshold, and what it is called.
 _METHODS: dict[str, tuple[Any, float, str]] = {
@@ -175,12 +175,11 @@ def has_scores(estimator: Any) -> bool:
 
 
 def ranks_of(estimator: Any) -> tuple[float, float] | None:
-    """Return the range of ranks that the model's constraint is about, where it names one."""
+    """Return the range of ranks that a constraint of the model restricts, if one names a range."""
     given = getattr(final_estimator(estimator), "constraint", None)
     for one in given if isinstance(given, list | tuple) else [given]:
-        ranks = getattr(one, "ranks", None)
-        if ranks is not None and not isinstance(ranks, str):
-            return check_ranks(ranks)
+        if isinstance(one, Constraint) and one.rank_range is not None:
+            return one.rank_range
     return None
 
 

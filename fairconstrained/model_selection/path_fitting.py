@@ -8,20 +8,19 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.estimators.fit import Prepared, threads_that_pay
+from fairconstrained.estimators.fit import Fit, Solution, limited_threads
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.problem_family import ProblemFamily
-from fairconstrained.model_selection.validation import Rows
-from fairconstrained.model_selection.validation import held_out as held_out_rows
+from fairconstrained.model_selection.validation import Rows, validation_rows
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
@@ -164,18 +163,17 @@ def follow(
         X, y, sample_weight and sensitive_features.
     """
     _check_followed(estimator)
-    base = clone(estimator).set_params(kappa=0.0)
-    prepared = base._prepare(*rows)
-    with threads_that_pay(prepared.data.X):
-        problems = ProblemFamily(prepared, base)
+    fit = Fit.of(clone(estimator).set_params(kappa=0.0), *rows)
+    with limited_threads(fit.data.X):
+        problems = ProblemFamily(fit)
         chosen = _grid(problems, kappas, n_kappas, min_ratio)
-        elsewhere = held_out_rows(prepared, base, *held_out)
-        points = list(_points(problems, chosen, elsewhere))
+        validation = validation_rows(fit, *held_out)
+        points = list(_points(problems, chosen, validation))
     estimators, results, accuracy, measures = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
-    passes[0] += prepared.unconstrained.result.data_passes
-    validation = {name: np.array([one[name] for one in measures]) for name in measures[0]}
-    return FairnessPath(chosen, list(estimators), passes, np.array(accuracy), validation)
+    passes[0] += fit.unconstrained.result.data_passes
+    columns = {name: np.array([one[name] for one in measures]) for name in measures[0]}
+    return FairnessPath(chosen, list(estimators), passes, np.array(accuracy), columns)
 
 
 def _check_followed(estimator: Any) -> None:
@@ -197,10 +195,10 @@ def _check_followed(estimator: Any) -> None:
 
 def _grid(problems: ProblemFamily, kappas: Any, n_kappas: Any, min_ratio: Any) -> Array:
     """Return the tolerances in falling order; at kappa = 0, violations are kappas that bind."""
-    follows, prepared = problems.follows, problems.prepared
+    follows, fit = problems.follows, problems.fit
     if follows.size and not follows.any():  # without groups there is nothing to follow
         raise ValueError(
-            f"constraint={problems.base.constraint!r} does not take its tolerance from the "
+            f"constraint={fit.estimator.constraint!r} does not take its tolerance from the "
             "estimator: leave kappa at None in the constraint whose tolerance is to vary."
         )
     if kappas is not None:
@@ -212,38 +210,29 @@ def _grid(problems: ProblemFamily, kappas: Any, n_kappas: Any, min_ratio: Any) -
         raise ValueError(f"n_kappas must be an integer >= 2; got {n_kappas!r}.")
     if not (is_number(min_ratio, Real) and 0.0 < min_ratio < 1.0):
         raise ValueError(f"min_ratio must be a number between 0 and 1; got {min_ratio!r}.")
-    free = prepared.problem.at(_begin(prepared).w)
+    free = fit.problem.at(fit.start().w)
     most = float(free.constraints[follows].max(initial=0.0))
     return np.geomspace(1.0, min_ratio, n_kappas) * np.clip(most, _LEAST, 1.0)
 
 
-def _begin(prepared: Prepared) -> Start:
-    """Return the unconstrained model as a start."""
-    result = prepared.unconstrained.result
-    w = prepared.problem.start()
-    w[: result.w.size] = result.w
-    return Start(w, None, result.state)
-
-
 def _points(
-    problems: ProblemFamily, kappas: Array, elsewhere: Rows | None
+    problems: ProblemFamily, kappas: Array, validation: Rows | None
 ) -> Iterator[tuple[FairLinearClassifier, Result, float, dict[str, float]]]:
     """Yield the fitted estimator, the result, and what they are worth, for every tolerance."""
-    prepared, base, data = problems.prepared, problems.base, problems.prepared.data
-    start, solver = _begin(prepared), base._solver(prepared.problem)
+    fit = problems.fit
+    start = fit.start()
     solved: deque[tuple[float, Result]] = deque(maxlen=_ORDER + 1)
     for kappa in kappas:
-        fitted = copy(base)
-        fitted.kappa = float(kappa)
-        problem = problems.at(fitted.kappa)
-        warm = _fitting(_predicted(solved, kappa) or start, problem, prepared.model)
-        result = solver.minimize(problem, warm=warm, random_state=base.random_state)
+        problem = problems.at(float(kappa))
+        warm = _fitting(_predicted(solved, kappa) or start, problem, fit.model)
+        result = fit.solve(problem, warm=warm)
         solved.append((kappa, result))
-        fitted._store_result(result)
-        fitted._store(problem, prepared.model, data, prepared.layout)
-        here = Rows(problem.uncounted(), data)
-        measures = {} if elsewhere is None else elsewhere.measured(result.w)
-        yield fitted, result, here.accuracy(result.w), measures
+        fitted = cast(FairLinearClassifier, copy(fit.estimator))
+        fitted.kappa = float(kappa)
+        fit.store(fitted, Solution(result), problem)
+        training = Rows(problem.uncounted(), fit.data)
+        measures = {} if validation is None else validation.measured(result.w)
+        yield fitted, result, training.accuracy(result.w), measures
 
 
 def _fitting(warm: Start | Result, problem: Problem, model: LinearModel) -> Start | Result:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from copy import copy
 from functools import cached_property
 
 import numpy as np
 
-from fairconstrained.estimators.fit import Prepared, constrained
-from fairconstrained.estimators.linear.base import FairLinearClassifier
+from fairconstrained.constraints import resolve_constraints
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array
@@ -25,14 +24,12 @@ class ProblemFamily:
 
     Parameters
     ----------
-    prepared : Prepared
-        The data and the problem for kappa = 0.
-    base : FairLinearClassifier
-        The estimator.
+    fit : Fit
+        The fit with kappa = 0.
     """
 
-    def __init__(self, prepared: Prepared, base: FairLinearClassifier):
-        self.prepared, self.base = prepared, base
+    def __init__(self, fit: Fit):
+        self.fit = fit
 
     def at(self, kappa: float) -> Problem:
         """Return the problem for a kappa.
@@ -44,8 +41,8 @@ class ProblemFamily:
         """
         kappa = check_kappa(kappa)
         if np.all(np.isfinite(self._slopes)):
-            return self.prepared.problem.shifted(kappa * self._slopes)
-        return self._bound(kappa)
+            return self.fit.problem.shifted(kappa * self._slopes)
+        return self.fit.with_kappa(kappa).problem
 
     @property
     def follows(self) -> Array:
@@ -55,27 +52,17 @@ class ProblemFamily:
     @cached_property
     def _slopes(self) -> Array:
         """The tolerance slope of each output, nan where kappa enters in another way."""
-        data, unconstrained = self.prepared.data, self.prepared.unconstrained
-        declared = [one.tolerance_slope for one in self.base._named_constraints()]
-        if len(set(declared)) == 1:  # nothing needs to be counted
-            slope = np.nan if declared[0] is None else declared[0]
-            return np.full(self.prepared.problem.n_constraints, slope)
-        model, slopes = self.prepared.model, [np.zeros(0)]
+        fit = self.fit
+        declared = [
+            np.nan if one.tolerance_slope is None else one.tolerance_slope
+            for one in resolve_constraints(fit.estimator.constraint)
+        ]
+        if len(set(declared)) == 1:  # the number of outputs of each constraint does not matter
+            return np.full(fit.problem.n_constraints, declared[0])
+        slopes = [np.zeros(0)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VacuousConstraintWarning)
-            for declaration, one in zip(declared, self.base._constraints(data), strict=True):
-                parts = one.parts(model, data, unconstrained)
-                n_outputs = sum(part.n_outputs for part in parts)
-                slope = np.nan if declaration is None else declaration
-                slopes.append(np.full(n_outputs, slope))
+            for slope, one in zip(declared, fit.constraints, strict=True):
+                parts = one.parts(fit.model, fit.data, fit.unconstrained)
+                slopes.append(np.full(sum(part.n_outputs for part in parts), slope))
         return np.concatenate(slopes)
-
-    def _bound(self, kappa: float) -> Problem:
-        """Return the problem bound with a kappa; a cell without rows was reported before."""
-        estimator = copy(self.base)
-        estimator.kappa = kappa
-        data, prepared = self.prepared.data, self.prepared
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VacuousConstraintWarning)
-            constraints = estimator._constraints(data)
-            return constrained(prepared.problem, constraints, data, prepared.unconstrained)

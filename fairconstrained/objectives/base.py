@@ -13,7 +13,17 @@ from fairconstrained.utils.typing import Array
 
 
 class Objective(ABC):
-    """What an estimator minimises: hyperparameters, and a way to bind them to data."""
+    """What an estimator minimises: hyperparameters, and a way to bind them to data.
+
+    Attributes
+    ----------
+    gives_log_odds : bool
+        Whether the scores of the least value are log odds; see
+        :class:`~fairconstrained.functions.losses.Loss`. Losses of pairs leave the intercept
+        undetermined, so that their scores are not.
+    """
+
+    gives_log_odds: bool = False
 
     @abstractmethod
     def bind(self, y: Array, sample_weight: Array) -> Term:
@@ -51,6 +61,11 @@ class MeanLoss(BaseEstimator, Objective):
 
     def __init__(self, loss: Loss):
         self.loss = loss
+
+    @property
+    def gives_log_odds(self) -> bool:  # type: ignore[override]
+        """Whether those of the loss are."""
+        return self.loss.gives_log_odds
 
     def bind(self, y: Array, sample_weight: Array) -> Term:
         """Return the term with the mean of the loss."""

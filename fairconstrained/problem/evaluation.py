@@ -12,6 +12,7 @@ import numpy as np
 from fairconstrained.penalties.base import Zero
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Pullback, Term, subgradient_error
+from fairconstrained.utils.rounding import within_rounding, without_rounding
 from fairconstrained.utils.typing import Array
 
 
@@ -128,12 +129,15 @@ class Evaluation:
 
     @property
     def zero_one_violation(self) -> float:
-        """max(0, max_j g_j(w)) with the indicator in place of the surrogate."""
-        return float(max(self.zero_one_constraints.max(initial=0.0), 0.0))
+        """max(0, max_j g_j(w)) with the indicator, 0 if it is within rounding of 0."""
+        return float(without_rounding(max(self.zero_one_constraints.max(initial=0.0), 0.0)))
 
     @cached_property
     def decision_gap(self) -> float:
-        """The largest gap that the decisions 1{score > 0} show; nan without constraints."""
+        """The largest gap that the decisions 1{score > 0} show; nan without constraints.
+
+        A gap that exceeds its bound by rounding only is given as the bound.
+        """
         return self._largest_gap([part.zero_one() for part in self.problem.constraints])
 
     @cached_property
@@ -143,7 +147,7 @@ class Evaluation:
 
     def _largest_gap(self, parts: Sequence[CompositeFunction]) -> float:
         gaps = [
-            part.term.gap(scores, self.w[part.auxiliary])
+            within_rounding(part.term.gap(scores, self.w[part.auxiliary]), part.term.gap_bounds)
             for part in parts
             if part.term is not None and (scores := self.scores_of(part)) is not None
         ]

@@ -13,6 +13,7 @@ import pandas as pd
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups
+from fairconstrained.inspection.assessment import Rows, assess, constraints_of, minimizes_gap
 from fairconstrained.inspection.scores import (
     Scored,
     check_two_classes,
@@ -20,7 +21,6 @@ from fairconstrained.inspection.scores import (
     has_scores,
     ranks_of,
 )
-from fairconstrained.inspection.verdicts import Rows, constraints_of, judge, smallest_gap
 from fairconstrained.metrics.rates import SHOWN, Decisions
 from fairconstrained.reporting.render import as_html, as_text
 from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
@@ -248,9 +248,9 @@ def _constraints(
     counted = np.flatnonzero(weight)
     labels = np.where(np.asarray(y) == estimator.classes_[1], 1.0, -1.0)
     rows = Rows(labels[counted], scores[counted], groups.take(counted), weight[counted])
-    found = [judge(name, one, rows, confidence) for name, one in asked]
-    verdicts = [v.words(confidence) for v in found]
-    if smallest_gap(final_estimator(estimator)):
+    found = [assess(name, one, rows, confidence) for name, one in asked]
+    verdicts = [v.verdict(confidence) for v in found]
+    if minimizes_gap(final_estimator(estimator)):
         verdicts = ["to be as small as the loss allows"] * len(found)
     table = pd.DataFrame(
         [

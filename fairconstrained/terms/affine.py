@@ -78,6 +78,11 @@ class AffineHead(Shiftable):
         """Return R r + d."""
         return self.value(scores, auxiliary) + self.offset
 
+    @property
+    def gap_bounds(self) -> Array:
+        """The largest value allowed for each gap: b."""
+        return self.offset
+
     def shifted(self, shift: Array) -> Self:
         """Return the term with the tolerance b - shift."""
         return self._with(offset=self.offset - shift)

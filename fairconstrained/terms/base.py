@@ -112,6 +112,11 @@ class Term(ABC):
         """Return the gaps that a tolerance bounds: the outputs, for a term without a tolerance."""
         return self.value(scores, auxiliary)
 
+    @property
+    def gap_bounds(self) -> Array:
+        """The largest value allowed for each gap: 0 for a term without a tolerance."""
+        return np.zeros(self.n_outputs)
+
     def value(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return c(scores), shape (n_outputs,)."""
         return self.head(self.forward(scores, auxiliary)[0])

@@ -18,7 +18,7 @@ from fairconstrained import (
     VacuousConstraintWarning,
     make_biased_classification,
 )
-from fairconstrained.data.group_interactions import Layout, codes_of
+from fairconstrained.data.group_interactions import FeatureMap, codes_of
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.losses import Logistic
 
@@ -191,7 +191,7 @@ def test_mistakes_are_told(table, case):
 
 
 def test_fold_undoes_unfold(rng):
-    layout = Layout(np.array([0, 2]), 3, n_groups=3)
+    layout = FeatureMap(np.array([0, 2]), 3, n_groups=3)
     coef, intercept = rng.normal(size=(3, 3)), rng.normal(size=3)
     coef[:, 1] = 0.0
     folded = layout.fold(*layout.unfold(coef, intercept))

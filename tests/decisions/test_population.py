@@ -19,7 +19,8 @@ from fairconstrained import (
 )
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.population import Cells, hold_out
+from fairconstrained.decisions.binomial_limits import Cells
+from fairconstrained.decisions.population import split
 from fairconstrained.problem.composite import CompositeFunction
 
 SHIFT = 0.6  # of the third feature between the groups of `draw`
@@ -109,7 +110,7 @@ class TestHoldOut:
         X, y, groups = draw(500, 0)
         labels = np.where(y == 1, 1.0, -1.0)
         data = TrainingData(X, labels, np.array([0, 1]), Groups.encode(groups), np.ones(500))
-        kept, held, rows = hold_out(data, 0.25, 0)
+        kept, held, rows = split(data, 0.25, 0)
         assert len(kept.y) + len(held.y) == 500
         assert_array_equal(held.X, X[rows])
         for group in (0, 1):
@@ -177,7 +178,7 @@ class TestCertificate:
             needed = fitted(300).certificate_.rows_needed
         assert fitted(int(needed), seed=3).certificate_.n_accepted >= 1
 
-    def test_a_cell_without_rows_to_hold_out(self):
+    def test_a_cell_without_rows_to_split(self):
         X, y, groups = draw(2000, 0)
         groups = groups.astype(object)
         groups[7] = "alone"

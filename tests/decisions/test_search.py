@@ -20,9 +20,10 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.constraints import CONSTRAINTS
-from fairconstrained.decisions.candidates import Search, right_decisions, shortest
-from fairconstrained.decisions.score_line import Line, points_between
-from fairconstrained.decisions.search import enforce_on_decisions
+from fairconstrained.decisions.candidates import CandidateSearch, correct_predictions
+from fairconstrained.decisions.repair import least_norm_step
+from fairconstrained.decisions.score_line import Line, Measure, points_between
+from fairconstrained.decisions.search import DecisionTask, search_decisions
 from fairconstrained.domains import L2Ball
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.losses import Logistic
@@ -209,7 +210,9 @@ class TestMessages:
         x, y = GROUPS[:, None].astype(float), GROUPS.copy()
         y[:5] = 1 - y[:5]
         clf = FairLogisticClassifier(kappa=0.05, enforce="decision")
-        with pytest.warns(ConstantDecisionWarning, match="the same of everybody.*training rows"):
+        with pytest.warns(
+            ConstantDecisionWarning, match="The same class is predicted.*training accuracy"
+        ):
             clf.fit(x, y, sensitive_features=GROUPS)
         assert np.unique(clf.predict(x)).size == 1 and clf.decision_gap_ == 0.0
         assert_array_equal(clf.coef_, [[0.0]])
@@ -220,7 +223,7 @@ class TestMessages:
         x, y = np.zeros((100, 1)), np.arange(100) < 60
         groups = np.where(np.arange(100) < 50, "a", "b")
         clf = FairLogisticClassifier("error_rate_parity", kappa=0.1, enforce="decision")
-        with pytest.warns(InfeasibleConstraintWarning, match="misses them by 0.7"):
+        with pytest.warns(InfeasibleConstraintWarning, match="violation 0.7"):
             clf.fit(x, y, sensitive_features=groups)
         assert not clf.decision_search_.met
 
@@ -246,25 +249,25 @@ class TestLines:
     @given(SEEDS)
     def test_counts_are_those_of_each_model(self, seed):
         problem, y, weight, random = small_problem(seed)
-        search = Search(problem, y, weight)
-        one, other = (search.judge(random.normal(size=4)) for _ in range(2))
-        by = {key: other.scores[key] - scores for key, scores in one.scores.items()}
-        line = Line(search.parts, one.w, other.w - one.w, one.scores, by)
+        search = CandidateSearch(problem, y, weight)
+        one, other = (search.evaluate(random.normal(size=4)) for _ in range(2))
+        by = (other.scores[0] - one.scores[0],)
+        line = Line(search.measures, one.w, other.w - one.w, one.scores, by)
         points = points_between(line.flips(), 40)
-        accuracy, excess = line.values(points)
+        accuracy, violation = line.values(points)
         for k, t in enumerate(points):
-            found = search.judge(line.model(t))
+            found = search.evaluate(line.model(t))
             assert accuracy[k] == pytest.approx(found.accuracy)
-            assert excess[k] == pytest.approx(found.excess)
-            assert_allclose(next(iter(line.scores(t).values())), *found.scores.values(), atol=1e-9)
+            assert violation[k] == pytest.approx(found.violation)
+            assert_allclose(line.scores(t)[0], found.scores[0], atol=1e-9)
 
     @given(SEEDS)
-    def test_right_decisions(self, seed):
+    def test_correct_predictions(self, seed):
         random = np.random.default_rng(seed)
         y, weight = random.choice([-1.0, 1.0], 20), random.uniform(0.1, 1.0, 20)
         scores = random.integers(-2, 3, 20).astype(float)
         right = np.average((scores > 0) == (y > 0), weights=weight)
-        assert right_decisions(y, weight).value(scores)[0] == pytest.approx(right)
+        assert correct_predictions(y, weight).value(scores)[0] == pytest.approx(right)
 
     @given(st.lists(st.floats(-5, 5), min_size=1, max_size=30), st.integers(6, 40))
     def test_points_lie_between_flips(self, flips, many):
@@ -278,14 +281,9 @@ class TestLines:
     def test_a_term_that_is_not_counted_is_evaluated(self):
         term = average(Indicator(), np.ones(4), np.ones(4))
         smooth = average(Logistic(), np.ones(4), np.ones(4))
-        key = {id("rows"): np.arange(4.0)}
-        line = Line(
-            [CompositeFunction("rows", term), CompositeFunction("rows", smooth)],
-            np.zeros(1),
-            np.ones(1),
-            key,
-            key,
-        )
+        scores = (np.arange(4.0),)
+        measures = [Measure(term, 0), Measure(smooth, 0)]
+        line = Line(measures, np.zeros(1), np.ones(1), scores, scores)
         assert not line.exact
         assert_allclose(line.values(np.array([1.0]))[1], smooth.value(2.0 * np.arange(4.0)))
 
@@ -293,33 +291,33 @@ class TestLines:
 class TestSearch:
     def test_the_intercept_alone_finds_the_best_threshold(self):
         problem, y, weight, random = small_problem(3)
-        search = Search(problem, y, weight)
-        one = search.judge(random.normal(size=4))
+        search = CandidateSearch(problem, y, weight)
+        one = search.evaluate(random.normal(size=4))
         search.sweep_intercept(one)
-        scores = next(iter(one.scores.values()))
+        scores = one.scores[0]
         for threshold in np.concatenate([[-99.0], np.unique(scores)]):
             w = one.w.copy()
             w[-1] -= threshold + 1e-6
-            found = search.judge(w)
+            found = search.evaluate(w)
             assert not (found.met and found.accuracy > search.best.accuracy + 1e-12)
 
     @given(SEEDS)
     def test_shortest_step(self, seed):
         random = np.random.default_rng(seed)
         slopes, levels = random.normal(size=(3, 5)), random.normal(size=3)
-        step = shortest(slopes, levels)
+        step = least_norm_step(slopes, levels)
         assert np.all(slopes @ step + levels <= 1e-6 * (1.0 + np.abs(step).max()))
         if levels.max() <= 0.0:
             assert not step.any()
 
     def test_no_step_out_of_a_contradiction(self):
-        assert not shortest(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0])).any()
+        assert not least_norm_step(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0])).any()
 
     @given(SEEDS)
     def test_whatever_the_data(self, seed):
         problem, y, weight, _ = small_problem(seed, kappa=0.05)
         solver = IPC(max_iter=20)
         first = solver.minimize(problem)
-        found = enforce_on_decisions(problem, first, solver, y, weight, first.w)
+        found = search_decisions(DecisionTask(problem, first, solver, y, weight, first.w))
         at = problem.at(found.w)
         assert found.met and at.zero_one_violation == 0.0 and at.decision_gap <= 0.05

@@ -14,6 +14,7 @@ from fairconstrained.constraints import (
     EqualizedOdds,
     PartialDemographicParity,
 )
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.model_selection.problem_family import ProblemFamily
 
 X, Y, GROUPS = make_biased_classification(300, n_features=4, gap=0.3, random_state=1)
@@ -21,7 +22,7 @@ X, Y, GROUPS = make_biased_classification(300, n_features=4, gap=0.3, random_sta
 
 def family(constraint):
     base = FairLogisticClassifier(constraint, kappa=0.0)
-    return ProblemFamily(base._prepare(X, Y, None, GROUPS), base)
+    return ProblemFamily(Fit.of(base, X, Y, None, GROUPS))
 
 
 @pytest.mark.parametrize("name", CONSTRAINTS)
@@ -32,7 +33,7 @@ def test_the_declared_tolerance_slope_is_the_derivative_of_the_outputs(name):
         return
     rng = np.random.default_rng(2)
     terms = {
-        kappa: FairLogisticClassifier(name, kappa=kappa)._prepare(X, Y, None, GROUPS).problem
+        kappa: Fit.of(FairLogisticClassifier(name, kappa=kappa), X, Y, None, GROUPS).problem
         for kappa in (0.0, 0.1, 0.35, 1.0)
     }
     for scale in (0.0, 0.3, 1.0, 5.0):
@@ -80,8 +81,8 @@ def test_a_constraint_that_declares_nothing_is_bound_anew():
 @pytest.mark.parametrize("name", CONSTRAINTS)
 def test_the_problem_is_the_one_bound_with_this_kappa(name, kappa):
     problems = family(name)
-    estimator = clone(problems.base).set_params(kappa=kappa)
-    bound = estimator._prepare(X, Y, None, GROUPS).problem
+    estimator = clone(problems.fit.estimator).set_params(kappa=kappa)
+    bound = Fit.of(estimator, X, Y, None, GROUPS).problem
     w = bound.start()
     w[:5] = np.random.default_rng(1).normal(size=5)
     here, there = problems.at(kappa).at(w), bound.at(w)
@@ -89,7 +90,7 @@ def test_the_problem_is_the_one_bound_with_this_kappa(name, kappa):
     assert_allclose(here.gap, there.gap, atol=1e-12)
     weights = np.arange(1.0, 1.0 + bound.n_constraints)
     assert_allclose(here.gradient(weights), there.gradient(weights), atol=1e-12)
-    assert problems.prepared.problem.at(w).constraints.size == problems.follows.size
+    assert problems.fit.problem.at(w).constraints.size == problems.follows.size
 
 
 def test_constraints_with_a_kappa_of_their_own_do_not_follow():

@@ -1,43 +1,66 @@
-"""Fitted linear classifiers as scikit-learn's own classes, which exporters know."""
+"""Export of fitted linear classifiers to scikit-learn's own classes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.validation import SensitiveColumns
+from fairconstrained.functions.losses import (
+    LOSSES,
+    Hinge,
+    Logistic,
+    Loss,
+    Quadratic,
+    SquaredHinge,
+)
+from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.utils.registry import check_option
 
 _SENSITIVE = {
-    "zero": "a coefficient of zero for columns that the model does not see",
-    "leave_out": "such columns are not columns of the plain model",
+    "zero": "a coefficient of zero for columns that the model does not use",
+    "leave_out": "columns that the model does not use are left out",
 }
 
 
-def filled(plain: ClassifierMixin, model: Any, sensitive: str) -> ClassifierMixin:
-    """Return an unfitted linear classifier with what a fitted one of ours has learned.
+# From a loss to scikit-learn's linear classifier that minimises it.
+_COUNTERPARTS: dict[type[Loss], Callable[..., ClassifierMixin]] = {
+    Logistic: LogisticRegression,
+    Hinge: partial(LinearSVC, loss="hinge"),
+    SquaredHinge: partial(LinearSVC, loss="squared_hinge"),
+    Quadratic: partial(SGDClassifier, loss="squared_error"),
+}
+
+
+def exported(model: Any, sensitive: str) -> ClassifierMixin:
+    """Return scikit-learn's linear classifier with the coefficients of a fitted model.
 
     Parameters
     ----------
-    plain : estimator
-        scikit-learn's classifier; its fitted attributes are set.
     model : FairLinearClassifier
         The fitted model.
     sensitive : {"zero", "leave_out"}
-        What becomes of sensitive columns that the model does not see.
+        Whether sensitive columns that the model does not use have coefficients of zero or are left
+        out.
 
     Raises
     ------
     ValueError
-        If the model has coefficients for every group, or `sensitive` is not known.
+        If scikit-learn has no linear classifier with the model's loss, the model has coefficients
+        for every group, or `sensitive` is not known.
     NotFittedError
         If the model is not fitted.
     """
     check_is_fitted(model)
     check_option("sensitive", sensitive, _SENSITIVE)
+    plain = _counterpart(model)
     if len(model.coef_) > 1:
         raise ValueError(
             f"{type(model).__name__} was fitted with group_interactions=True: it has coefficients "
@@ -52,9 +75,25 @@ def filled(plain: ClassifierMixin, model: Any, sensitive: str) -> ClassifierMixi
     plain.n_features_in_ = len(kept)
     if hasattr(model, "feature_names_in_"):
         plain.feature_names_in_ = model.feature_names_in_[kept]
+    several = isinstance(plain, LogisticRegression)  # it counts the iterations of each class
+    plain.n_iter_ = np.array([model.n_iter_], dtype=np.int32) if several else model.n_iter_
     return plain
 
 
+def _counterpart(model: Any) -> ClassifierMixin:
+    """Return scikit-learn's classifier that minimises the model's loss, not fitted."""
+    objective = resolve_objective("loss", model.loss)
+    loss = objective.loss if isinstance(objective, MeanLoss) else None
+    for kind, counterpart in _COUNTERPARTS.items():
+        if type(loss) is kind:
+            return counterpart(fit_intercept=model.fit_intercept)
+    known = ", ".join(name for name, kind in LOSSES.items() if kind in _COUNTERPARTS)
+    raise ValueError(
+        f"scikit-learn has no linear classifier with loss={model.loss!r} (it has {known}). Deploy "
+        "the model as it is, with pickle or skops."
+    )
+
+
 def visible_columns(model: Any) -> np.ndarray:
-    """Return the positions of the columns of X that a fitted model of ours sees."""
+    """Return the positions of the columns of X that a fitted model uses."""
     return SensitiveColumns(model.sensitive_columns, model.use_sensitive).kept(model)

@@ -6,11 +6,25 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_expit
-from sklearn.linear_model import LogisticRegression
+from sklearn.utils.metaestimators import available_if
 
 from fairconstrained.estimators.linear.base import FairLinearClassifier
-from fairconstrained.estimators.linear.export import filled
+from fairconstrained.objectives import resolve_objective
 from fairconstrained.utils.typing import Array
+
+
+def _gives_log_odds(estimator: FairLogisticClassifier) -> bool:
+    """Return whether an estimator's scores are log odds; `fit` reports a loss that is not valid."""
+    try:
+        objective = resolve_objective("loss", estimator.loss)
+    except (TypeError, ValueError):
+        return False
+    if not objective.gives_log_odds:
+        raise AttributeError(
+            f"loss={estimator.loss!r} gives scores that are not log odds, hence no probabilities; "
+            "use loss='logistic', or CalibratedClassifierCV on the scores."
+        )
+    return True
 
 
 class FairLogisticClassifier(FairLinearClassifier):
@@ -191,8 +205,11 @@ class FairLogisticClassifier(FairLinearClassifier):
     True
     """
 
+    @available_if(_gives_log_odds)
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, the logistic function of the scores.
+
+        It exists where the scores are log odds, that is with ``loss="logistic"``.
 
         Parameters
         ----------
@@ -207,8 +224,11 @@ class FairLogisticClassifier(FairLinearClassifier):
         scores = self.decision_function(X)
         return np.column_stack([expit(-scores), expit(scores)])
 
+    @available_if(_gives_log_odds)
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of the probabilities.
+
+        It exists where the scores are log odds, that is with ``loss="logistic"``.
 
         Parameters
         ----------
@@ -221,43 +241,3 @@ class FairLogisticClassifier(FairLinearClassifier):
         """
         scores = self.decision_function(X)
         return np.column_stack([log_expit(-scores), log_expit(scores)])
-
-    def to_sklearn(self, *, sensitive: str = "zero") -> LogisticRegression:
-        """Return scikit-learn's logistic regression with the same coefficients.
-
-        It decides as this model does, with the same probabilities, and is what exporters to ONNX
-        and PMML know. It remembers nothing of constraints and groups. For pipelines see
-        :func:`fairconstrained.deployment.to_sklearn`.
-
-        Parameters
-        ----------
-        sensitive : {"zero", "leave_out"}, default="zero"
-            Sensitive columns that the model does not see are, with "zero", columns like all others
-            with a coefficient of zero (and must then be numbers); with "leave_out" X is to come
-            without them.
-
-        Returns
-        -------
-        model : LogisticRegression
-            Fitted.
-
-        Raises
-        ------
-        ValueError
-            If this model was fitted with ``group_interactions=True``: no plain model is equivalent.
-        NotFittedError
-            If it is not fitted.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
-        >>> X, y, groups = make_biased_classification(random_state=0)
-        >>> fair = FairLogisticClassifier().fit(X, y, sensitive_features=groups)
-        >>> plain = fair.to_sklearn()
-        >>> np.allclose(plain.predict_proba(X), fair.predict_proba(X))
-        True
-        """
-        plain = filled(LogisticRegression(fit_intercept=self.fit_intercept), self, sensitive)
-        plain.n_iter_ = np.array([self.n_iter_], dtype=np.int32)
-        return plain

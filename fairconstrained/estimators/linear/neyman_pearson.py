@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, Self
@@ -19,18 +20,22 @@ from fairconstrained.data.validation import NUMERIC, numeric
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.base import ConstrainedClassifier
-from fairconstrained.estimators.fit import linear_model, threads_that_pay
+from fairconstrained.estimators.fit import limited_threads
+from fairconstrained.estimators.linear.parametrization import (
+    LinearParametrization,
+    linear_parametrization,
+)
 from fairconstrained.estimators.options import check_solver_options, penalty_of
+from fairconstrained.estimators.solving import warn_of, without_state
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Reflected
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.penalties.base import Penalty
-from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Solver
+from fairconstrained.solvers import Result, Solver
 from fairconstrained.terms.class_margins import class_losses
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
@@ -186,17 +191,18 @@ kkt_residual_, result_
         function = self._function()
         features, labels, weight = self._check(X, y, sample_weight)
         first, bounds = self._priority(), self._bounds(function)
-        with threads_that_pay(features):
-            problem = self._problem(features, labels, weight, function, first, bounds)
+        with limited_threads(features):
+            linear = self._parametrization(features, weight)
+            problem = self._problem(linear, labels, weight, function, first, bounds)
             result = self._minimize(
-                problem, (X, y, sample_weight), lambda w: self._ready_to_predict(problem, w)
+                problem,
+                (X, y, sample_weight),
+                linear.attributes,
+                variables=linear.variables(self) if self.warm_start else None,
             )
-            self._store_result(result)
-            for name, value in self._ready_to_predict(problem, result.w).items():
-                setattr(self, name, value)
-            self._store_classes(problem, labels, weight, function)
+            self._store(result, linear, function, labels, weight)
         self.priority_, self.kappa_ = self.classes_[first], bounds
-        self._warn()
+        warn_of(result, stacklevel=4)
         return self
 
     def _function(self) -> ScalarFunction:
@@ -266,19 +272,29 @@ kkt_residual_, result_
             bounds[priority] = np.inf
         return bounds
 
+    def _parametrization(self, X: Any, weight: Array) -> LinearParametrization:
+        """Return the scores of the classes; each class's coefficients lie in the ball."""
+        n_classes, ball = len(self.classes_), _ball(self.radius)
+        linear = linear_parametrization(
+            X,
+            weight,
+            penalty=penalty_of(self.alpha),
+            domain=ball,
+            fit_intercept=self.fit_intercept,
+            n_outputs=n_classes,
+        )
+        blocks = LeadingDomain(Blocks(ball, n_classes), linear.model.n_coefficients)
+        return replace(linear, domain=blocks)
+
     def _problem(
         self,
-        X: Any,
+        linear: LinearParametrization,
         labels: Array,
         weight: Array,
         function: ScalarFunction,
         first: int,
         bounds: Array,
     ) -> Problem:
-        n_classes = len(self.classes_)
-        ball = _ball(self.radius)
-        model = linear_model(X, weight, ball, self.fit_intercept, n_outputs=n_classes)
-        n = model.n_coefficients
         bounded = np.flatnonzero(np.isfinite(bounds))
         loss = class_losses(function, labels, weight, [first], [0.0], ["loss"])
         names = [f"loss of class {self.classes_[k]}" for k in bounded]
@@ -287,23 +303,30 @@ kkt_residual_, result_
             held = class_losses(
                 function, labels, weight, bounded.tolist(), bounds[bounded].tolist(), names
             )
-            parts.append(CompositeFunction(model, held))
-        penalty = LeadingPenalty(penalty_of(self.alpha), n)
-        domain = LeadingDomain(Blocks(ball, n_classes), n)
-        return Problem(CompositeFunction(model, loss, penalty), tuple(parts), domain)
+            parts.append(CompositeFunction(linear.model, held))
+        objective = CompositeFunction(linear.model, loss, linear.penalty)
+        return Problem(objective, tuple(parts), linear.domain)
 
-    def _ready_to_predict(self, problem: Problem, w: Array) -> dict[str, Array]:
-        """Return what `predict` needs, in the units of X, for the solver's variables."""
-        coef, intercept = problem.objective.model.coefficients(w)
-        return {"coef_": coef, "intercept_": intercept}
-
-    def _store_classes(
-        self, problem: Problem, labels: Array, weight: Array, function: ScalarFunction
+    def _store(
+        self,
+        result: Result,
+        linear: LinearParametrization,
+        function: ScalarFunction,
+        labels: Array,
+        weight: Array,
     ) -> None:
-        """Store each class's loss and error rate on the training rows."""
+        """Set the fitted attributes."""
+        for name, value in linear.attributes(result.w).items():
+            setattr(self, name, value)
+        self.n_iter_ = result.n_iter
+        self.multipliers_ = result.multipliers
+        self.objective_ = result.objective
+        self.violation_ = result.violation
+        self.kkt_residual_ = result.kkt_residual
+        self.result_ = without_state(result)
         every = range(len(self.classes_))
         term = class_losses(function, labels, weight, list(every), [0.0] * len(self.classes_))
-        scores = problem.objective.model.scores(self.result_.w)
+        scores = linear.model.scores(result.w)
         self.class_losses_ = term.value(scores)
         self.class_errors_ = term.zero_one().value(scores)
 

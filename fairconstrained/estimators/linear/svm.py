@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.svm import LinearSVC
-
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.base import FairLinearClassifier
-from fairconstrained.estimators.linear.export import filled
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.solvers import Solver
 
@@ -126,30 +123,3 @@ groups_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual
             random_state=random_state,
             verbose=verbose,
         )
-
-    def to_sklearn(self, *, sensitive: str = "zero") -> LinearSVC:
-        """Return scikit-learn's linear support vector classifier with the same coefficients.
-
-        It has the same scores and decisions; see :meth:`FairLogisticClassifier.to_sklearn`.
-
-        Parameters
-        ----------
-        sensitive : {"zero", "leave_out"}, default="zero"
-            What becomes of sensitive columns that the model does not see.
-
-        Returns
-        -------
-        model : LinearSVC
-            Fitted.
-
-        Raises
-        ------
-        ValueError
-            If this model was fitted with ``group_interactions=True``: no plain model is equivalent.
-        NotFittedError
-            If it is not fitted.
-        """
-        plain = LinearSVC(loss="hinge", fit_intercept=self.fit_intercept)
-        plain = filled(plain, self, sensitive)
-        plain.n_iter_ = self.n_iter_
-        return plain

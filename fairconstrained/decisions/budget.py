@@ -1,0 +1,100 @@
+"""What a search for a model whose decisions meet a bound may cost, and how it proceeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SearchBudget:
+    """Limits and step sizes of the search on decisions.
+
+    Costs are multiples of the data passes of the fit on scores, which the search starts from.
+
+    Attributes
+    ----------
+    max_solves : int, default=6
+        The largest number of problems with other tolerances that are solved.
+    solve_passes : float, default=1.5
+        The cost after which no further problem is solved.
+    cutoff_passes : float, default=2.0
+        The cost at which a solve in progress ends.
+    repair_passes : float, default=2.6
+        The cost, with a line search counted as one data pass, after which no model is repaired.
+    solve_tol_factor : float, default=10.0
+        The tolerance of these solves as a multiple of the solver's.
+    speed_range : tuple of float, default=(0.3, 4.0)
+        Bounds on the estimated ratio between the change of a rate of decisions and the change of
+        its surrogate.
+    steep_speed : float, default=2.0
+        The ratio above which the surrogate is made steeper by the same factor.
+    steepening : float, default=4.0
+        The further factor for all surrogates after a solve without sufficient decrease.
+    sufficient_decrease : float, default=0.5
+        The share of the violation on decisions that a solve may leave.
+    n_repaired : int, default=3
+        The number of models that are repaired.
+    n_repairs : int, default=12
+        The largest number of repair steps for each of them.
+    window : float, default=0.2
+        Scores within this distance of 0 estimate the density of scores at the threshold.
+    active : float, default=0.02
+        Constraints within this distance of their bound are treated as active.
+    accuracy_weight : float, default=0.5
+        The decrease of the violation that is worth one unit of accuracy while it is positive.
+    repair_margins : tuple of float, default=(0.002, 0.006, 0.012)
+        The distances below the bound that repair steps aim at, in this order.
+    repair_windows : tuple of float, default=(0.2, 0.1, 0.4)
+        The bandwidths of the density of scores in repair steps, in this order.
+    repair_range : tuple of float, default=(-1.0, 4.0)
+        The multiples of a repair step that are searched.
+    line_range : tuple of float, default=(-0.5, 1.5)
+        The line through two models that is searched; they are at 0 and 1.
+    n_points : int, default=512
+        The points of a line at which decisions are counted.
+    n_evaluated_points : int, default=24
+        The same where a constraint has to be evaluated at every point.
+    n_losses : int, default=8
+        The points of a line, of equal accuracy, at which the loss is evaluated.
+    margins : tuple of float, default=(2.5, 1.8, 1.3, 0.9, 0.6)
+        With `confidence`: how far below their bound the candidates are fitted, in widths of the
+        test, the largest first.
+    max_margin : float, default=0.9
+        The largest share of the distance between equal rates and the bound that a margin takes.
+    width_share : float, default=0.4
+        The share of this distance that the width of the test takes when the rows suffice.
+    binding_passes : float, default=25.0
+        The least number of data passes that counts as the fit's when tolerances are tightened.
+
+    Examples
+    --------
+    >>> from fairconstrained.decisions.budget import SearchBudget
+    >>> SearchBudget(max_solves=2).max_solves
+    2
+    """
+
+    max_solves: int = 6
+    solve_passes: float = 1.5
+    cutoff_passes: float = 2.0
+    repair_passes: float = 2.6
+    solve_tol_factor: float = 10.0
+    speed_range: tuple[float, float] = (0.3, 4.0)
+    steep_speed: float = 2.0
+    steepening: float = 4.0
+    sufficient_decrease: float = 0.5
+    n_repaired: int = 3
+    n_repairs: int = 12
+    window: float = 0.2
+    active: float = 0.02
+    accuracy_weight: float = 0.5
+    repair_margins: tuple[float, ...] = (0.002, 0.006, 0.012)
+    repair_windows: tuple[float, ...] = (0.2, 0.1, 0.4)
+    repair_range: tuple[float, float] = (-1.0, 4.0)
+    line_range: tuple[float, float] = (-0.5, 1.5)
+    n_points: int = 512
+    n_evaluated_points: int = 24
+    n_losses: int = 8
+    margins: tuple[float, ...] = (2.5, 1.8, 1.3, 0.9, 0.6)
+    max_margin: float = 0.9
+    width_share: float = 0.4
+    binding_passes: float = 25.0

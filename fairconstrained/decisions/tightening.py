@@ -1,0 +1,95 @@
+"""Tightened and steeper constraints on scores, so that the constraints on decisions hold."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+
+from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.candidates import Candidate, CandidateSearch
+from fairconstrained.decisions.score_line import Measure
+from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.typing import Array
+
+
+def tightening(search: CandidateSearch, candidate: Candidate) -> Array:
+    r"""Return the shifts of the constraints on scores at which those on decisions hold.
+
+    With the surrogate's value :math:`g_j` and the value for decisions :math:`G_j` at the model, and
+    decisions that change :math:`\rho_j` times as fast as the surrogate, :math:`G_j \le 0` holds, to
+    first order, where :math:`g_j \le g_j(w) - G_j(w) / \rho_j`. The shift is
+    :math:`G_j(w) / \rho_j - g_j(w)`; it is negative where decisions are fairer than scores.
+    Constraints that are no averages over cells have one shift for all outputs, that of the largest
+    values, since their strict version may have other outputs.
+
+    Returns
+    -------
+    shifts : ndarray of shape (n_constraints,)
+    """
+    problem, shifts = search.problem, []
+    surrogates = Measure.all_of(problem.constraints, problem.models)
+    for smooth, strict in zip(surrogates, search.measures[1:], strict=True):
+        values = smooth.value(candidate.scores, candidate.w)
+        found = strict.value(candidate.scores, candidate.w)
+        if isinstance(smooth.term, CellMeans):
+            scores = candidate.scores[smooth.position]
+            shifts.append(found / speeds(smooth.term, scores, search.budget) - values)
+        else:
+            shift = found.max() - values.max() if found.size and values.size else 0.0
+            shifts.append(np.full(len(values), shift))
+    return np.concatenate(shifts)
+
+
+def speeds(term: Term, scores: Array, budget: SearchBudget) -> Array:
+    """Return how fast decisions change compared with the surrogate, for each output.
+
+    The rate of decisions in a cell changes with the density of its scores at 0, the average of the
+    surrogate with the mean of its derivative. For terms that are no averages over cells the ratio
+    is taken to be one.
+    """
+    if not isinstance(term, CellMeans):
+        return np.ones(term.n_outputs)
+    near = (np.abs(scores) < budget.window) / (2.0 * budget.window)
+    slope = np.abs(term.function.derivative(scores, term.function.value(scores)))
+    averages = term.cells.tocsr() @ np.column_stack([near, slope])
+    dense, steep = (abs(term.combination) @ averages).T
+    ratio = np.divide(dense, steep, out=np.ones_like(dense), where=steep > 0.0)
+    return np.clip(ratio, *budget.speed_range)
+
+
+def steepened(search: CandidateSearch, candidate: Candidate, factor: float) -> Problem:
+    """Return the problem with steeper surrogates where decisions change faster than surrogates do.
+
+    That is so where scores are small, on data with little information about the labels.
+
+    Parameters
+    ----------
+    search : CandidateSearch
+        The problem, and the budget.
+    candidate : Candidate
+        The speeds are those at its scores.
+    factor : float
+        A further factor for all surrogates.
+    """
+    problem, budget = search.problem, search.budget
+
+    def steeper(part: CompositeFunction, strict: Measure) -> CompositeFunction:
+        term = part.term
+        if not (isinstance(term, CellMeans) and isinstance(term.function, Surrogate)):
+            return part
+        scores = candidate.scores[strict.position]
+        active = strict.value(candidate.scores, candidate.w) > -budget.active
+        speed = float(speeds(term, scores, budget)[active].max(initial=1.0))
+        function = copy.copy(term.function)
+        function.scale /= factor * (speed if speed >= budget.steep_speed else 1.0)
+        return replace(part, term=replace(term, function=function))
+
+    measures = search.measures[1:]
+    parts = zip(problem.constraints, measures, strict=True)
+    return problem.with_constraints([steeper(part, strict) for part, strict in parts])

@@ -1,0 +1,220 @@
+"""How the scores of linear classifiers depend on the solver's variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from fairconstrained.constraints import Constraint
+from fairconstrained.data.group_interactions import FeatureMap, codes_of
+from fairconstrained.data.groups import Groups
+from fairconstrained.data.validation import SensitiveColumns, TrainingData
+from fairconstrained.domains import Domain
+from fairconstrained.domains import Leading as LeadingDomain
+from fairconstrained.estimators.fit import Unconstrained, with_constraints
+from fairconstrained.estimators.options import domain_of, penalty_of
+from fairconstrained.models.linear import LinearModel, spread
+from fairconstrained.objectives.base import Objective
+from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties.separable import Leading as LeadingPenalty
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.utils.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class LinearParametrization:
+    """Linear scores; the variables are coefficients per feature scale, then the intercepts.
+
+    Attributes
+    ----------
+    model : LinearModel
+        The model on the training rows.
+    penalty : Penalty
+        The penalty on the variables; intercepts are free.
+    domain : Domain
+        The set of the variables; intercepts are free.
+    """
+
+    model: LinearModel
+    penalty: Penalty
+    domain: Domain
+
+    def attributes(self, w: Array) -> dict[str, Array]:
+        """Return coefficients and intercepts in the units of X."""
+        coef, intercept = self.model.coefficients(w)
+        return {"coef_": coef, "intercept_": intercept}
+
+    def variables(self, estimator: Any) -> Array | None:
+        """Return the variables of a fitted estimator, None if it was fitted to other features."""
+        if not hasattr(estimator, "coef_") or estimator.coef_.size != self.model.n_coefficients:
+            return None
+        return self.model.variables(estimator.coef_, estimator.intercept_)
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryLinearParametrization(LinearParametrization):
+    """Linear scores of two classes, with group interactions if the estimator has them.
+
+    Attributes
+    ----------
+    feature_map : FeatureMap
+        How the model's features come from X and the groups.
+    groups : ndarray or None
+        The groups that have coefficients of their own.
+    """
+
+    feature_map: FeatureMap
+    groups: Array | None = None
+
+    @classmethod
+    def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
+        """Return the rows with the features of the feature map.
+
+        Parameters
+        ----------
+        estimator : FairLinearClassifier
+            Its `n_features_in_` is set.
+        data : TrainingData
+            The rows with the columns of X that the model may use.
+        """
+        feature_map = _feature_map(estimator, data)
+        if not feature_map.n_groups or data.groups is None:
+            return data
+        columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
+        names, missing = data.groups.names, estimator.groups_missing
+
+        def of_other_rows(features: Any, X: Any) -> Any:
+            values = columns.groups(estimator, X)
+            codes = codes_of(names, values, features.shape[0], missing)
+            return feature_map.expand(features, Groups(codes, names))
+
+        return data.with_features(feature_map.expand(data.X, data.groups), of_other_rows)
+
+    @classmethod
+    def of(cls, estimator: Any, data: TrainingData) -> Self:
+        """Return the parametrization for an estimator's alpha, domain and fit_intercept."""
+        linear = linear_parametrization(
+            data.X,
+            data.sample_weight,
+            penalty=penalty_of(estimator.alpha),
+            domain=domain_of(estimator.domain),
+            fit_intercept=estimator.fit_intercept,
+        )
+        feature_map = _feature_map(estimator, data)
+        groups = data.groups.names if feature_map.n_groups and data.groups is not None else None
+        return cls(linear.model, linear.penalty, linear.domain, feature_map, groups)
+
+    def attributes(self, w: Array) -> dict[str, Array]:
+        """Return coefficients, intercepts and feature scales in the units of X."""
+        kept = self.feature_map.kept
+        coef, intercept = self.feature_map.fold(*self.model.coefficients(w))
+        scale = np.ones(self.feature_map.n_features)
+        if self.model.scale is not None:
+            scale[kept] = self.model.scale[: len(kept)]
+        found = {"coef_": coef, "intercept_": intercept, "feature_scale_": scale}
+        return found if self.groups is None else {**found, "groups_": self.groups}
+
+    def variables(self, estimator: Any) -> Array | None:
+        """Return the variables of a fitted estimator, None if it was fitted to other features."""
+        shape = (max(1, self.feature_map.n_groups), self.feature_map.n_features)
+        if getattr(estimator, "coef_", np.empty(0)).shape != shape:
+            return None
+        coef, intercept = self.feature_map.unfold(estimator.coef_, estimator.intercept_)
+        if coef.size != self.model.n_coefficients:
+            return None
+        return self.model.variables(coef, intercept)
+
+
+def _feature_map(estimator: Any, data: TrainingData) -> FeatureMap:
+    """Return how the model's features come from X and the groups."""
+    columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
+    crossed = estimator.group_interactions and data.groups is not None
+    n_groups = len(data.groups.names) if crossed and data.groups is not None else 0
+    return FeatureMap(columns.kept(estimator), estimator.n_features_in_, n_groups)
+
+
+def linear_parametrization(
+    X: Any,
+    sample_weight: Array,
+    *,
+    penalty: Penalty,
+    domain: Domain,
+    fit_intercept: bool,
+    n_outputs: int = 1,
+) -> LinearParametrization:
+    """Return linear scores, with features centred and scaled where the domain allows it.
+
+    Where the domain is the whole space, the penalty is on coefficients per feature scale (see
+    :func:`~fairconstrained.models.linear.spread`), so that nothing depends on the units of X.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+        The features.
+    sample_weight : ndarray of shape (n_rows,)
+        The weights of the rows.
+    penalty : Penalty
+        The penalty on the coefficients.
+    domain : Domain
+        The set of the coefficients.
+    fit_intercept : bool
+        Whether there are intercepts.
+    n_outputs : int, default=1
+        The number of scores per row.
+    """
+    statistics = spread(X, sample_weight)
+    shift = statistics.mean if domain.whole_space and fit_intercept else None
+    scale = statistics.scale if domain.whole_space else None
+    squares = statistics.variance if shift is not None else statistics.variance + statistics.mean**2
+    if scale is not None:
+        squares = squares / scale**2
+    model = LinearModel(
+        X,
+        fit_intercept=fit_intercept,
+        n_outputs=n_outputs,
+        shift=shift,
+        scale=scale,
+        mean_squares=squares,
+    )
+    n = model.n_coefficients
+    return LinearParametrization(model, LeadingPenalty(penalty, n), LeadingDomain(domain, n))
+
+
+def build_problem(
+    data: TrainingData,
+    constraints: Sequence[Constraint],
+    *,
+    loss: Objective,
+    penalty: Penalty,
+    domain: Domain,
+    fit_intercept: bool,
+) -> Problem:
+    """Return the problem of a linear classifier on checked data, without an estimator.
+
+    Parameters
+    ----------
+    data : TrainingData
+        The rows.
+    constraints : sequence of Constraint
+        All must hold.
+    loss : Objective
+        A mean loss or a loss of pairs.
+    penalty : Penalty
+        The penalty on the coefficients; the intercept is free.
+    domain : Domain
+        The set of the coefficients; the intercept is free.
+    fit_intercept : bool
+        Whether there is an intercept.
+    """
+    linear = linear_parametrization(
+        data.X, data.sample_weight, penalty=penalty, domain=domain, fit_intercept=fit_intercept
+    )
+    objective = CompositeFunction(
+        linear.model, loss.bind(data.y, data.sample_weight), linear.penalty
+    )
+    free = Problem(objective, domain=linear.domain)
+    return with_constraints(free, constraints, data, Unconstrained(free))

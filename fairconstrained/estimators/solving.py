@@ -1,0 +1,118 @@
+"""From an estimator's options to a solver, a warm start and a reported run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from fairconstrained.exceptions import ConvergenceWarning, InfeasibleConstraintWarning
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import SOLVERS, Result, Solver, automatic
+from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.registry import without_kinks
+from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.typing import Array
+
+
+class SolverOptions(Protocol):
+    """The parameters of an estimator that choose and configure a solver."""
+
+    solver: str | Solver
+    max_iter: int | None
+    tol: float
+    warm_start: bool
+    random_state: Any
+    verbose: int
+
+
+def solver_of(options: SolverOptions, problem: Problem) -> Solver:
+    """Return the solver with an estimator's options.
+
+    A solver that is chosen by name and needs continuous gradients gets a problem with rounded
+    kinks.
+
+    Parameters
+    ----------
+    options : estimator
+        Its `solver`, `tol`, `max_iter` and, if it has one, `beta`.
+    problem : Problem
+        What "auto" chooses by.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or beta is given for a solver without such a parameter.
+    """
+    names = {"auto": lambda: automatic(problem), **SOLVERS}
+    solver = resolve("solver", options.solver, names, Solver)
+    if isinstance(options.solver, str):
+        solver = solver.with_options(tol=options.tol)
+    beta = getattr(options, "beta", None)
+    if beta is not None and "beta" not in solver.get_params(deep=False):
+        raise ValueError(
+            f"beta={beta!r} is given, but solver {solver!r} has no such parameter; "
+            "leave beta at None."
+        )
+    solver = solver.with_options(max_iter=options.max_iter, beta=beta)
+    return without_kinks(problem, solver) if isinstance(options.solver, str) else solver
+
+
+def warm_start(
+    fitted: Any, problem: Problem, variables: Array | None, first: Array | None
+) -> Start | None:
+    """Return the start of a run, None for the problem's own.
+
+    Parameters
+    ----------
+    fitted : estimator
+        With `warm_start` and an earlier fit, its `result_` gives multipliers and the constraints'
+        own variables.
+    problem : Problem
+        What is to be minimised.
+    variables : ndarray of shape (n_parameters,) or None
+        The model's variables of the earlier fit, None if it cannot be used.
+    first : ndarray of shape (n_variables,) or None
+        The start without a warm start.
+    """
+    if not fitted.warm_start or variables is None:
+        return None if first is None else Start(first)
+    w = problem.start() if first is None else np.array(first)
+    last = fitted.result_
+    if last.w.size == problem.n_variables:
+        w[:] = last.w
+    w[: len(variables)] = variables
+    known = len(last.multipliers) == problem.n_constraints
+    return Start(w, last.multipliers if known else None)
+
+
+def without_state(result: Result) -> Result:
+    """Return the result without the solver's state, which may be large."""
+    return replace(result, state=None)
+
+
+def warn_of(result: Result, stacklevel: int) -> None:
+    """Warn if a run ended short of its tolerance.
+
+    Warns
+    -----
+    InfeasibleConstraintWarning
+        If its violation is above the tolerance.
+    ConvergenceWarning
+        If it did not converge otherwise.
+    """
+    if result.violation > result.solver.tol:
+        warnings.warn(
+            f"No model that meets the constraints was found; the least violation is "
+            f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
+            InfeasibleConstraintWarning,
+            stacklevel=stacklevel,
+        )
+    elif not result.converged:
+        warnings.warn(result.message, ConvergenceWarning, stacklevel=stacklevel)
+
+
+Attributes = Callable[[Array], Mapping[str, Any]]

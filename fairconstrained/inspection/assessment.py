@@ -1,0 +1,165 @@
+"""Whether constraints hold on rows: gaps of scores and of decisions, with intervals."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constraints
+from fairconstrained.data.groups import Groups
+from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
+from fairconstrained.metrics.rates import Decisions
+from fairconstrained.terms.base import Term
+from fairconstrained.utils.rounding import at_most
+from fairconstrained.utils.typing import Array
+
+_UNKNOWN = Interval(np.array(np.nan), np.array(np.nan), np.array(np.nan))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows with scores and groups on which constraints are assessed.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        The labels, -1 or +1.
+    scores : ndarray of shape (n_rows,)
+        The scores, decisions being positive above 0.
+    groups : Groups
+        The groups.
+    weight : ndarray of shape (n_rows,)
+        The weights, > 0.
+    """
+
+    y: Array
+    scores: Array
+    groups: Groups
+    weight: Array
+
+    def decisions(self) -> list[Decisions]:
+        """Return labels and decisions, once for every attribute that is a grouping of its own."""
+        return [
+            Decisions(self.y > 0, self.scores > 0, groups, self.weight)
+            for groups in self.groups.separate
+        ]
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """A constraint's gaps on some rows.
+
+    Attributes
+    ----------
+    name : str
+        The constraint.
+    tolerance : float
+        The largest gap allowed.
+    on_scores, on_decisions : float
+        The gaps, with the surrogate and with the indicator; nan where they cannot be measured.
+    low, high : float
+        The confidence interval of the gap of decisions; nan without one.
+    worst : str
+        The groups with the largest gap.
+    note : str
+        Why a figure is missing.
+    """
+
+    name: str
+    tolerance: float
+    on_scores: float
+    on_decisions: float
+    low: float
+    high: float
+    worst: str
+    note: str = ""
+
+    def verdict(self, confidence: float) -> str:
+        """Return whether the decisions meet the constraint, on these rows and with confidence."""
+        if np.isnan(self.on_decisions):
+            return "not measured"
+        sure = f"{100.0 * confidence:g}% confidence"
+        if at_most(self.high, self.tolerance):
+            return f"holds ({sure})"
+        if not (np.isnan(self.low) or at_most(self.low, self.tolerance)):
+            return f"does not hold ({sure})"
+        met = "met" if at_most(self.on_decisions, self.tolerance) else "not met"
+        return f"{met} on these rows" + ("" if np.isnan(self.low) else ", not certain either way")
+
+
+def constraints_of(model: Any) -> list[tuple[str, Constraint]]:
+    """Return the constraints of a classifier of this library by name, with their tolerances."""
+    parameters = ("kappa", "surrogate", "loss")
+    defaults = {name: getattr(model, name) for name in parameters if hasattr(model, name)}
+    if minimizes_gap(model):
+        defaults["kappa"] = 0.0
+    found = resolve_constraints(getattr(model, "constraint", None), **defaults)
+    return [(_name_of(constraint), constraint) for constraint in found]
+
+
+def minimizes_gap(model: Any) -> bool:
+    """Return whether a classifier was fitted with goal="fairness", which does not use kappa."""
+    return getattr(model, "goal", "accuracy") == "fairness"
+
+
+def _name_of(constraint: Constraint) -> str:
+    names = [name for name, kind in CONSTRAINTS.items() if kind is type(constraint)]
+    return names[0] if names else type(constraint).__name__
+
+
+def assess(name: str, constraint: Constraint, rows: Rows, confidence: float) -> Assessment:
+    """Return the gaps of a constraint on some rows.
+
+    Parameters
+    ----------
+    name : str
+        The constraint's name.
+    constraint : Constraint
+        With its tolerance.
+    rows : Rows
+        The rows.
+    confidence : float
+        The confidence of the interval.
+    """
+    note = constraint.bound_to_training_rows
+    try:
+        terms = [] if note else _terms(constraint, rows)
+    except ValueError as error:  # for instance, a group that it names has no rows here
+        terms, note = [], str(error)
+    if not terms:
+        return Assessment(name, np.nan, np.nan, np.nan, np.nan, np.nan, "", note)
+    on_scores, on_decisions, tolerance, worst = np.nan, np.nan, np.nan, ""
+    for term in terms:
+        strict = term.zero_one()
+        if not strict.n_outputs:
+            continue
+        gaps, bounds = strict.gap(rows.scores), strict.gap_bounds
+        j = int(np.argmax(gaps - bounds))
+        if not gaps[j] <= on_decisions:  # also true for the first term, when on_decisions is nan
+            on_decisions, worst = float(gaps[j]), str(strict.names[j]).split(" <= ")[0]
+            tolerance = float(bounds[j])
+        if not term.n_auxiliary:
+            on_scores = float(np.fmax(on_scores, term.gap(rows.scores).max()))
+    interval = _interval(constraint, rows, confidence)
+    return Assessment(
+        name, tolerance, on_scores, on_decisions, float(interval.low), float(interval.high), worst
+    )
+
+
+def _terms(constraint: Constraint, rows: Rows) -> list[Term]:
+    with warnings.catch_warnings():  # cells without rows have a rate of nan in the tables
+        warnings.simplefilter("ignore", VacuousConstraintWarning)
+        return [constraint.bind(rows.y, one, rows.weight) for one in rows.groups.separate]
+
+
+def _interval(constraint: Constraint, rows: Rows, confidence: float) -> Interval:
+    """Return the interval of the gap of decisions; nan where no interval is known."""
+    if not constraint.rates_compared:
+        return _UNKNOWN
+    cells = [one.cells(rate) for one in rows.decisions() for rate in constraint.rates_compared]
+    largest = largest_shortfall if constraint.compares_ratios else largest_gap
+    return largest(cells, confidence)
