@@ -7,8 +7,9 @@ import numpy as np
 from benchmarks.harness.data import Data
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.groups import Groups
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import WholeSpace
-from fairconstrained.estimators.fit import TrainingData, build_problem
+from fairconstrained.estimators.linear.parametrization import build_problem
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.objectives import MeanLoss
 from fairconstrained.penalties.base import L2
