@@ -20,6 +20,7 @@ from benchmarks.harness.timing import in_turns, ratio
 from benchmarks.registry import _TABLE, BENCHMARKS
 from fairconstrained import DemographicParity, FairLogisticClassifier
 from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import automatic
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,7 +90,7 @@ def test_generated_rows_make_every_constraint_active():
     for name in CONSTRAINTS:
         for variant in all_solvers.variants(name):
             case = all_solvers.Case("generated", 1000, name, all_solvers.KAPPA, variant)
-            problem = case.estimator("auto")._prepare(X, y, None, groups).problem
+            problem = Fit.of(case.estimator("auto"), X, y, None, groups).problem
             free = problem.with_constraints(())
             w = problem.start()
             w[: free.n_variables] = automatic(free).minimize(free).w
