@@ -11,11 +11,14 @@ Results are kept with the version of the library: what is there is not run again
 
 from __future__ import annotations
 
+import io
+import re
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -23,19 +26,21 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.data import DATA, Data, generated, load
-from benchmarks.harness.isolated import limit_cpu, run_isolated
-from benchmarks.harness.options import add_choice
+from benchmarks.harness.isolated import OverLimit, limit_cpu, run_isolated
+from benchmarks.harness.options import add_choice, add_seeds
+from benchmarks.harness.runs import draw_convergence, first_at, is_stochastic
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, as_markdown, environment, write_table
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import CONSTRAINTS, Constraint
 from fairconstrained.exceptions import IncompatibleSolverError
-from fairconstrained.solvers import SOLVERS
+from fairconstrained.solvers import SOLVERS, Trace
 
 KAPPA = 0.05
 PAPERS = {"demographic_parity": 0.02, "equalized_odds": 0.05}
 MAIN = ("ipc", "3s-econ", "plada", "idca")
-FEASIBLE, NEAR, NEAR_MAIN = 1e-3, 0.02, 0.01
+SOLVED, FEASIBLE = 1e-4, 1e-3
+NEAR, NEAR_MAIN = 0.02, 0.01
 SECONDS_MAIN = 30.0  # of the main solvers, where a run may take 60
 FAIRNESS_SOLVER = "level-search"
 FAIRNESS_OTHERS = ("smoothing", "augmented-lagrangian", "3s-econ")  # for a reference
@@ -43,6 +48,8 @@ VARIANTS = {  # of a surrogate or a loss: the one without kinks, and the one wit
     "surrogate": ("sigmoid", "ramp"),
     "loss": ("logistic", "hinge"),
 }
+_MEASURES = ("objective", "violation", "KKT residual")
+_PRINTED = re.compile("objective (.+), violation (.+), KKT residual (.+)")
 LEAST_SCALE = 0.05  # gaps are relative to the best objective, or to this where that is smaller
 
 
@@ -59,14 +66,23 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The constraint, its variant and its tolerance, for tables."""
-        goal = " (goal: fairness)" if self.goal == "fairness" else ""
-        return f"{self.constraint}:{self.variant}{goal}"
+        """What tables call it."""
+        return self.variant_name + (" (goal: fairness)" if self.goal == "fairness" else "")
 
-    def estimator(self, solver: str) -> FairLogisticClassifier:
-        """Return the estimator, everything else at its default."""
+    @property
+    def variant_name(self) -> str:
+        """The constraint and its surrogate or loss."""
+        return f"{self.constraint}:{self.variant}"
+
+    def estimator(self, solver: str, seed: int = 0) -> FairLogisticClassifier:
+        """Return the estimator, which prints measured iterates; all else is at its default."""
         return FairLogisticClassifier(
-            self._constraint(), self.kappa, solver=solver, goal=self.goal, random_state=0
+            self._constraint(),
+            self.kappa,
+            solver=solver,
+            goal=self.goal,
+            random_state=seed,
+            verbose=1,
         )
 
     def _constraint(self) -> Constraint:
@@ -75,6 +91,20 @@ class Case:
         if self.constraint == "bounded_group_loss" and self.goal == "accuracy":
             constraint.set_params(bound=loss_bound(self.data, self.rows, self.variant))
         return constraint
+
+
+@dataclass(frozen=True)
+class Run:
+    """A solver on a problem."""
+
+    case: Case
+    solver: str
+    seed: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What its result is stored under."""
+        return (repr(self.case), self.solver, *([str(self.seed)] if self.seed else []))
 
 
 def _parameter(constraint: str) -> str:
@@ -118,15 +148,23 @@ def loss_bound(data: str, n_rows: int, loss: str) -> float:
     return round(0.5 * (mean_loss(joint, rows) + mean_loss(own, rows)), 4)
 
 
-def fit(case: Case, solver: str, seconds: float) -> dict[str, Any]:
-    """Return the figures of a fit; the CPU time of the process is limited from here on."""
+def fit(case: Case, solver: str, seed: int, seconds: float) -> dict[str, Any]:
+    """Return the figures of a fit; the CPU time of the process is limited from here on.
+
+    Of a run that reaches the limit they are those of the last measured iterate.
+    """
     warnings.simplefilter("ignore")  # what the run ended with is in the table
     X, y, groups = rows_of(case.data, case.rows)
-    estimator = case.estimator(solver)
+    estimator = case.estimator(solver, seed)
     limit_cpu(seconds)
-    clock = time.process_time()
+    clock, printed = time.process_time(), io.StringIO()
     try:
-        result = estimator.fit(X, y, sensitive_features=groups).result_
+        with redirect_stdout(printed):
+            result = estimator.fit(X, y, sensitive_features=groups).result_
+    except OverLimit:
+        last = _PRINTED.findall(printed.getvalue())[-1:] or [()]
+        figures = dict(zip(_MEASURES, map(float, last[0]), strict=False))
+        return {"status": f"over {seconds:g} s", "CPU seconds": seconds, **figures}
     except IncompatibleSolverError as error:
         return {"status": "refused", "message": str(error)}
     except Exception as error:
@@ -169,54 +207,78 @@ def solvers_of(case: Case) -> list[str]:
     return [name for name in SOLVERS if name != FAIRNESS_SOLVER]
 
 
-def is_chosen(case: Case, solver: str, options: Namespace) -> bool:
+def is_chosen(one: Run, options: Namespace) -> bool:
     """Return whether the options ask for this run."""
-    chosen = options.constraint
-    named = chosen is None or {case.constraint, f"{case.constraint}:{case.variant}"} & set(chosen)
-    return bool(named) and solver in options.solver
+    chosen, names = options.constraint, {one.case.constraint, one.case.variant_name}
+    return (chosen is None or bool(names & set(chosen))) and one.solver in options.solver
 
 
-def measure(case: Case, solver: str, store: Store, options: Namespace) -> None:
+def runs_of(case: Case, options: Namespace) -> Iterator[Run]:
+    """Yield the runs on a problem: a stochastic solver with every seed."""
+    for name in solvers_of(case):
+        for seed in options.seeds if is_stochastic(name) else options.seeds[:1]:
+            yield Run(case, name, seed)
+
+
+def measure(one: Run, store: Store, options: Namespace) -> None:
     """Run a solver on a problem unless its result is known."""
-    key = (repr(case), solver)
-    known = store.get(key, any_version=options.any_version)
+    known = store.get(one.key, any_version=options.any_version)
     if known is not None and not options.fresh:
         return
-    seconds = limit(case)
-    found = run_isolated(fit, case, solver, seconds)
-    found = store.put(key, found or {"status": f"over {seconds:g} s", "CPU seconds": seconds})
+    seconds = limit(one.case)
+    found = run_isolated(fit, one.case, one.solver, one.seed, seconds)
+    found = store.put(one.key, found or {"status": "killed", "CPU seconds": seconds})
     figures = [found.get(k, float("nan")) for k in ("objective", "violation", "CPU seconds")]
     text = "objective {:.5f}, violation {:.1e}, {:.1f} s".format(*figures)
-    print(f"{case.data} {case.name} {solver}: {found['status']}, {text}", flush=True)
+    print(f"{one.case.data} {one.case.name} {one.solver}: {found['status']}, {text}", flush=True)
 
 
-def table(case: Case, store: Store) -> list[Row]:
-    """Return what is known about a problem, a row for every solver."""
-    found = {name: store.get((repr(case), name), any_version=True) for name in solvers_of(case)}
-    known = {name: result for name, result in found.items() if result is not None}
-    feasible = [r["objective"] for r in known.values() if r.get("violation", 1.0) <= FEASIBLE]
-    best = min(feasible, default=float("nan"))
-    return [_row(case, name, result, best) for name, result in known.items()]
+def table(case: Case, store: Store, options: Namespace) -> list[Row]:
+    """Return what is known about a problem, a row for every run; draw the paper's figures."""
+    found = {one: store.get(one.key, any_version=True) for one in runs_of(case, options)}
+    known = {one: result for one, result in found.items() if result is not None}
+    best = best_objective([result for result in known.values() if "trace" in result])
+    if options.constraints == "papers":
+        traces = {one.solver: Trace(**r["trace"]) for one, r in known.items() if "trace" in r}
+        stem = f"all_solvers-{case.data}-{case.constraint}"
+        if traces:
+            draw_convergence(traces, stem, options.out, reference=best)
+    return [_row(one, result, best) for one, result in known.items()]
 
 
-def _row(case: Case, solver: str, result: dict[str, Any], best: float) -> Row:
+def best_objective(results: list[dict[str, Any]]) -> float:
+    """Return the least objective of points that meet the tightest bound that some point meets."""
+    for bound in (SOLVED, FEASIBLE):
+        objectives = [one["objective"] for one in results if one["violation"] <= bound]
+        if objectives:
+            return min(objectives)
+    return float("nan")
+
+
+def _row(one: Run, result: dict[str, Any], best: float) -> Row:
     gap = (result.get("objective", float("nan")) - best) / max(abs(best), LEAST_SCALE)
-    row = {"data": case.data, "constraint": case.name, "solver": solver, "status": result["status"]}
+    near = best + NEAR_MAIN * max(abs(best), LEAST_SCALE)
+    passes = first_at(Trace(**result["trace"]), near)[0] if "trace" in result else ""
+    row = {"data": one.case.data, "constraint": one.case.name, "solver": one.solver}
+    row |= {"seed": one.seed if is_stochastic(one.solver) else "", "status": result["status"]}
     row |= {"objective": result.get("objective", ""), "relative gap": gap}
-    for name in ("violation", "KKT residual", "passes", "CPU seconds", "answered by", "version"):
+    for name in ("violation", "KKT residual", "passes"):
         row[name] = result.get(name, "")
-    return {**row, "verdict": verdict(case, solver, result, gap)}
+    row["passes to 1%"] = passes
+    for name in ("CPU seconds", "answered by", "version"):
+        row[name] = result.get(name, "")
+    return {**row, "verdict": verdict(one, result, gap)}
 
 
-def verdict(case: Case, solver: str, result: dict[str, Any], gap: float) -> str:
+def verdict(one: Run, result: dict[str, Any], gap: float) -> str:
     """Return "met", or what is not."""
-    if "objective" not in result:
+    if "trace" not in result:
         return result["status"]
     if not result["violation"] <= FEASIBLE:
         return f"violation {result['violation']:.1e}"
-    if not gap <= (NEAR_MAIN if solver in MAIN else NEAR):
+    if not gap <= (NEAR_MAIN if one.solver in MAIN else NEAR):
         return f"gap {gap:.1%}"
-    seconds = min(limit(case), SECONDS_MAIN) if solver in MAIN else limit(case)
+    seconds = min(limit(one.case), SECONDS_MAIN) if one.solver in MAIN else limit(one.case)
     return "met" if result["CPU seconds"] <= seconds else f"{result['CPU seconds']:.0f} s"
 
 
@@ -224,7 +286,9 @@ def overview(rows: list[Row]) -> list[Row]:
     """Return the verdicts, a row for every problem and a column for every solver."""
     problems = {(row["data"], row["constraint"]): {} for row in rows}
     for row in rows:
-        problems[row["data"], row["constraint"]][row["solver"]] = row["verdict"]
+        verdicts = problems[row["data"], row["constraint"]]
+        if verdicts.get(row["solver"], "met") == "met":  # of several seeds the first failure
+            verdicts[row["solver"]] = row["verdict"]
     names = [name for name in SOLVERS if any(name in found for found in problems.values())]
     return [
         {"data": data, "constraint": constraint, **{name: found.get(name, "") for name in names}}
@@ -246,6 +310,7 @@ def add_options(parser: ArgumentParser) -> None:
         help="run these only: partial_dp, roc_parity:ramp",
     )
     add_choice(parser, "--solver", SOLVERS, quick=MAIN, help="run these only")
+    add_seeds(parser, (0,))
     parser.add_argument("--fresh", action="store_true", help="run also what is known")
     parser.add_argument(
         "--any-version", action="store_true", help="accept results of other versions of the library"
@@ -261,14 +326,14 @@ def run(options: Namespace) -> None:
         rows_of(data, options.rows if data == "generated" else 0)  # once, before the forks
     with ThreadPoolExecutor(options.jobs) as pool:
         jobs = [
-            pool.submit(measure, case, solver, store, options)
+            pool.submit(measure, one, store, options)
             for case in problems
-            for solver in solvers_of(case)
-            if is_chosen(case, solver, options)
+            for one in runs_of(case, options)
+            if is_chosen(one, options)
         ]
         for job in jobs:
             job.result()
-    rows = [row for case in problems for row in table(case, store)]
+    rows = [row for case in problems for row in table(case, store, options)]
     name = f"all_solvers-{options.constraints}-{'-'.join(options.data)}"
     write_table(rows, name, "Every solver with its defaults", options.out)
     met = sum(row["verdict"] == "met" for row in rows)
