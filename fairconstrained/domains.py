@@ -95,9 +95,9 @@ class Box(Domain):
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return the gradient without what pushes against a bound that is met."""
         finite = [abs(bound) for bound in (self.lower, self.upper) if np.isfinite(bound)]
-        slack = _ON_THE_BOUNDARY * max([1.0, *finite])
+        rounding = _ON_THE_BOUNDARY * max([1.0, *finite])
         residual = np.array(gradient, dtype=float)
-        low, high = w <= self.lower + slack, w >= self.upper - slack
+        low, high = w <= self.lower + rounding, w >= self.upper - rounding
         residual[low] = np.minimum(residual[low], 0.0)
         residual[high] = np.maximum(residual[high], 0.0)
         return residual

@@ -104,7 +104,7 @@ class Constraint(BaseEstimator, ABC):
         """
 
     def build(self, model: Any, data: Any, unconstrained: Any) -> CompositeFunction:
-        """Return the constraint as a part of a problem: its term on the rows it is about.
+        """Return the constraint as a part of a problem: its term and the model of its rows.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Parity of losses over many groups that may overlap."""
+"""Parity of losses over many groups, which may overlap."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between, check_kappa
 
-Members = Iterator[tuple[str, Array]]
+NamedGroups = Iterator[tuple[str, Array]]
 
 
-def _crossed(groups: Groups, thresholds: Any) -> Members:
+def _crossed(groups: Groups, thresholds: Any) -> NamedGroups:
     """Yield the library's groups: intersections, or every attribute's with combine="marginal"."""
     for one in groups.separate:
         for k, name in enumerate(one.names):
             yield str(name), one.codes == k
 
 
-def _by_column(groups: Groups, thresholds: Any) -> Members:
+def _by_column(groups: Groups, thresholds: Any) -> NamedGroups:
     """Yield a group for every column: the rows where it is true."""
     for column in groups.columns:
         strange = [name for name in column.names.tolist() if name not in (0, 1)]
@@ -43,7 +43,7 @@ def _by_column(groups: Groups, thresholds: Any) -> Members:
         yield column.title, column.names.astype(bool)[column.codes]
 
 
-def _above_thresholds(groups: Groups, thresholds: Any) -> Members:
+def _above_thresholds(groups: Groups, thresholds: Any) -> NamedGroups:
     """Yield the rows above one threshold in every column, for all combinations of thresholds."""
     above = [_columns_above(column, thresholds) for column in groups.columns]
     for chosen in product(*above):
@@ -79,7 +79,7 @@ def _cuts(values: Array, thresholds: Any) -> Array:
     return np.asarray(given, dtype=float)
 
 
-_MEMBERSHIP: dict[str, Callable[[Groups, Any], Members]] = {
+_MEMBERSHIP: dict[str, Callable[[Groups, Any], NamedGroups]] = {
     "crossed": _crossed,
     "columns": _by_column,
     "thresholds": _above_thresholds,
@@ -106,7 +106,7 @@ class IntersectionalLossParity(Constraint):
     loss : {"hinge", "logistic", "truncated_logistic", "quadratic"} or Loss, default="hinge"
         The loss; the paper's is the hinge loss. With a smooth one ("logistic") more solvers apply.
     membership : {"crossed", "columns", "thresholds"}, default="crossed"
-        What the groups are. "crossed": those of every other constraint, rows that agree in all
+        How groups are defined. "crossed": those of every other constraint, rows that agree in all
         sensitive columns (with ``combine="marginal"``: the groups of all columns). "columns": every
         sensitive column is a group, true for its members. "thresholds": the columns are numbers,
         and a group is the rows that are above one threshold in each, for all combinations.
@@ -168,7 +168,7 @@ class IntersectionalLossParity(Constraint):
         y : ndarray of shape (n_rows,)
             The labels, -1 or +1.
         groups : Groups or array-like of shape (n_rows,) or (n_rows, n_columns)
-            The sensitive columns; what they mean is up to `membership`.
+            The sensitive columns; their meaning depends on `membership`.
         sample_weight : ndarray of shape (n_rows,)
             The weights of the rows, > 0.
 
@@ -190,7 +190,7 @@ class IntersectionalLossParity(Constraint):
         if not isinstance(self.average, bool | np.bool_):
             raise ValueError(f"average must be True or False; got {self.average!r}.")
         weight = np.asarray(sample_weight, dtype=float)
-        names, members = self._members(membership(groups, self.thresholds), weight, least)
+        names, members = self._large_groups(membership(groups, self.thresholds), weight, least)
         atoms, rows = _atoms(members, weight)
         if self.average and names:
             rows, names = sp.csr_array(rows.mean(axis=0)[None, :]), ["every group, on average"]
@@ -206,7 +206,9 @@ class IntersectionalLossParity(Constraint):
             names=tuple(f"loss({name}) - loss(all) <= {kappa:g}" for name in names),
         )
 
-    def _members(self, found: Members, weight: Array, least: float) -> tuple[list[str], Any]:
+    def _large_groups(
+        self, found: NamedGroups, weight: Array, least: float
+    ) -> tuple[list[str], Any]:
         """Return the names and the members, (n_groups, n_rows), of the groups that are large."""
         kind, names, rows = type(self).__name__, [], []
         for name, inside in found:
@@ -227,7 +229,7 @@ class IntersectionalLossParity(Constraint):
 
 
 def _atoms(members: Any, weight: Array) -> tuple[Any, Any]:
-    """Return cells of rows that are in the same groups, and how groups are made of them.
+    """Return cells of rows that are in the same groups, and their weights in each group.
 
     Parameters
     ----------

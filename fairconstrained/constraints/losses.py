@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.measures import ALL_ROWS, alone, at_most, compared, means
+from fairconstrained.constraints.measures import ALL_ROWS, at_most, compared, each_group, means
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
@@ -56,7 +56,7 @@ class BoundedGroupLoss(Constraint):
         \frac{\sum_{i \in k} w_i\, \ell(y_i s_i)}{\sum_{i \in k} w_i} \le \text{bound}
         \quad \text{for every group } k.
 
-    Convex where the loss is: whatever is found is the best there is. What decisions show is the
+    The constraint is convex if the loss is. What decisions show is the
     largest error rate of a group. The hinge loss is at least the error, so that its bound holds for
     error rates as well; so is the logistic loss divided by log 2.
 
@@ -130,4 +130,4 @@ class BoundedGroupLoss(Constraint):
         weight = np.asarray(sample_weight, dtype=float)
         losses = means(groups.codes, weight, groups, "loss", ALL_ROWS, type(self).__name__)
         labels = np.asarray(y, dtype=float)
-        return LossMeans.of(compared([losses], alone, at_most(bound), loss, signs=labels))
+        return LossMeans.of(compared([losses], each_group, at_most(bound), loss, signs=labels))

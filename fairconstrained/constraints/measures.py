@@ -1,10 +1,10 @@
-"""What constraints compare: a number for each group, made of averages over cells of rows."""
+"""The numbers that constraints compare: one per group, affine in averages over cells of rows."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from typing import Any
@@ -18,7 +18,7 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.base import NO_AUXILIARY
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ class Event:
         return np.logical_or.reduce([y == label for label in self.labels])
 
 
+Combined = tuple[Matrix, Array]
 ALL_ROWS = Event("", (-1, 1))
 POSITIVES = Event(" | label +1", (1,))
 NEGATIVES = Event(" | label -1", (-1,))
@@ -47,25 +48,25 @@ class Measures:
     cells : CSC of shape (n_cells, n_rows)
         A, as in :class:`~fairconstrained.terms.cell_means.CellMeans`.
     shares : ndarray of shape (n_groups,)
-        The groups' shares of the weight; they average the groups' numbers to that of all rows.
+        The groups' shares of the weight: the weighted mean of the numbers is that of all rows.
     what : str
-        What the numbers are, for messages: "rate", "error".
+        The kind of the numbers, for messages: "rate", "error".
     groups : list of str
         The groups' names.
     event : Event
-        The rows they are about.
+        The condition under which the numbers are computed.
     combination : CSR of shape (n_groups, n_cells) or None, default=None
         M; None is the identity: a cell for each group.
     constant : ndarray of shape (n_groups,) or float, default=0.0
         d.
     """
 
-    cells: Any
+    cells: SparseMatrix
     shares: Array
     what: str
     groups: list[str]
     event: Event = ALL_ROWS
-    combination: Any = None
+    combination: SparseMatrix | None = None
     constant: Array | float = 0.0
 
     def __len__(self) -> int:
@@ -74,16 +75,16 @@ class Measures:
 
     @property
     def names(self) -> list[str]:
-        """What each number is, for instance "rate(a | label +1)"."""
+        """The name of each number, for instance "rate(a | label +1)"."""
         return [f"{self.what}({group}{self.event.name})" for group in self.groups]
 
     @property
     def overall(self) -> str:
-        """What the number of all rows is."""
+        """The name of the number of all rows."""
         return f"{self.what}(all{self.event.name})"
 
-    def combined(self, rows: Any) -> tuple[Any, Array]:
-        """Return how rows over the groups are made of the cells, and their constants."""
+    def combined(self, rows: Matrix) -> Combined:
+        """Return rows over the groups as rows over the cells, and their constants."""
         constant = rows @ np.broadcast_to(self.constant, len(self))
         return (rows if self.combination is None else rows @ self.combination), constant
 
@@ -102,9 +103,9 @@ def means(
     groups : Groups
         The groups' names.
     what : str
-        What is averaged, for messages.
+        The kind of the mean, for messages.
     event : Event
-        Called so in messages.
+        The condition, which messages name.
     kind : str
         The constraint, for messages.
 
@@ -138,7 +139,7 @@ def warn_vacuous(message: str) -> None:
     warnings.warn(message, VacuousConstraintWarning, stacklevel=2)
 
 
-def warn_if_alone(measures: Measures, kind: str) -> None:
+def warn_if_single(measures: Measures, kind: str) -> None:
     """Warn if fewer than two groups have rows in an event."""
     if len(measures) < 2:
         warn_vacuous(
@@ -148,11 +149,11 @@ def warn_if_alone(measures: Measures, kind: str) -> None:
         )
 
 
-Sides = tuple[Any, Any, list[tuple[str, str]]]
-Comparison = Callable[[Measures], Sides]
+ComparedPairs = tuple[sp.csr_array, sp.csr_array, list[tuple[str, str]]]
+Comparison = Callable[[Measures], ComparedPairs]
 
 
-def _with_each_other(measures: Measures) -> Sides:
+def _with_each_other(measures: Measures) -> ComparedPairs:
     """Return the groups a and b of every ordered pair, as unit rows, and their names."""
     n, names = len(measures), measures.names
     first, second = np.nonzero(~np.eye(n, dtype=bool))
@@ -160,17 +161,17 @@ def _with_each_other(measures: Measures) -> Sides:
     return _unit_rows(first, n), _unit_rows(second, n), pairs
 
 
-def _with_the_overall(measures: Measures) -> Sides:
+def _with_the_overall(measures: Measures) -> ComparedPairs:
     """Return every group and all rows, then all rows and every group."""
     n, names, overall = len(measures), measures.names, measures.overall
     if n < 2:
         return sp.csr_array((0, n)), sp.csr_array((0, n)), []
     one, every = _unit_rows(np.arange(n), n), sp.csr_array(np.tile(measures.shares, (n, 1)))
     pairs = [(name, overall) for name in names] + [(overall, name) for name in names]
-    return sp.vstack([one, every]), sp.vstack([every, one]), pairs
+    return sp.csr_array(sp.vstack([one, every])), sp.csr_array(sp.vstack([every, one])), pairs
 
 
-def alone(measures: Measures) -> Sides:
+def each_group(measures: Measures) -> ComparedPairs:
     """Return every group, compared with nothing."""
     n = len(measures)
     return _unit_rows(np.arange(n), n), sp.csr_array((n, n)), [(a, "") for a in measures.names]
@@ -179,15 +180,15 @@ def alone(measures: Measures) -> Sides:
 COMPARISONS: dict[str, Comparison] = {"pairs": _with_each_other, "overall": _with_the_overall}
 
 
-def _unit_rows(columns: Array, n_columns: int) -> Any:
+def _unit_rows(columns: Array, n_columns: int) -> sp.csr_array:
     """Return the CSR matrix with a one in each row."""
     ends = np.arange(len(columns) + 1)
     return sp.csr_array((np.ones(len(columns)), columns, ends), shape=(len(columns), n_columns))
 
 
 @dataclass(frozen=True)
-class Form:
-    r"""What is asked of two compared numbers: :math:`\alpha m_a + \beta m_b + d \le` bound.
+class Requirement:
+    r"""A bound on two compared numbers: :math:`\alpha m_a + \beta m_b + d \le` bound.
 
     Parameters
     ----------
@@ -196,7 +197,7 @@ class Form:
     bound : float
         The tolerance.
     text : str
-        What it says, with {first} and {second} for the two numbers.
+        The inequality, with {first} and {second} for the two numbers.
     constant : float, default=0.0
         d.
     """
@@ -207,44 +208,44 @@ class Form:
     text: str
     constant: float = 0.0
 
-    def term(self, made_of: dict[str, Any], first: Any, second: Any) -> CellMeans:
-        """Return the term; `first` and `second` are pairs of rows over the cells and constants."""
+    def term(self, fields: dict[str, Any], first: Combined, second: Combined) -> CellMeans:
+        """Return the term; `first` and `second` are rows over the cells, and constants."""
         return CellMeans(
-            **made_of,
+            **fields,
             combination=sp.csr_array(self.first * first[0] + self.second * second[0]),
             constant=self.first * first[1] + self.second * second[1] + self.constant,
         )
 
 
-def difference(kappa: float) -> Form:
+def difference(kappa: float) -> Requirement:
     """Return m_a - m_b <= kappa."""
-    return Form(1.0, -1.0, kappa, f"{{first}} - {{second}} <= {kappa:g}")
+    return Requirement(1.0, -1.0, kappa, f"{{first}} - {{second}} <= {kappa:g}")
 
 
-def balanced(beta: float, bound: float) -> Form:
+def balanced(beta: float, bound: float) -> Requirement:
     """Return m_a + beta (1 - m_b) <= bound."""
     text = f"{{first}} + {beta:g} * (1 - {{second}}) <= {bound:g}"
-    return Form(1.0, -beta, bound, text, constant=beta)
+    return Requirement(1.0, -beta, bound, text, constant=beta)
 
 
-def at_most(bound: float) -> Form:
+def at_most(bound: float) -> Requirement:
     """Return m_a <= bound."""
-    return Form(1.0, 0.0, bound, f"{{first}} <= {bound:g}")
+    return Requirement(1.0, 0.0, bound, f"{{first}} <= {bound:g}")
 
 
-class RatioForm(Form):
-    r"""What is asked of a ratio, :math:`m_a / m_b \ge` ratio, without the division."""
+class RatioRequirement(Requirement):
+    r"""A bound on a ratio, :math:`m_a / m_b \ge` ratio, without the division."""
 
-    def term(self, made_of: dict[str, Any], first: Any, second: Any) -> CellMeans:
+    def term(self, fields: dict[str, Any], first: Combined, second: Combined) -> CellMeans:
         """Return a term whose gap is that of the ratio."""
-        plain = super().term(made_of, first, second)
-        fields = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
-        return Ratios(**fields, ratio=self.second, whole=second[0], whole_constant=second[1])
+        plain = super().term(fields, first, second)
+        values = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
+        return Ratios(**values, ratio=self.second, whole=second[0], whole_constant=second[1])
 
 
-def at_least(ratio: float) -> Form:
+def at_least(ratio: float) -> Requirement:
     """Return ratio m_b - m_a <= 0."""
-    return RatioForm(-1.0, ratio, 0.0, f"{ratio:g} * {{second}} - {{first}} <= 0")
+    return RatioRequirement(-1.0, ratio, 0.0, f"{ratio:g} * {{second}} - {{first}} <= 0")
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,13 +260,13 @@ class Ratios(CellMeans):
     ratio : float
         The least ratio allowed.
     whole : CSR of shape (n_outputs, n_cells)
-        How :math:`m_b` is made of the averages.
+        The weights of the averages in :math:`m_b`.
     whole_constant : ndarray of shape (n_outputs,) or float
-        What is added to it.
+        The constant part of :math:`m_b`.
     """
 
     ratio: float = 1.0
-    whole: Any = None
+    whole: Matrix = field(kw_only=True)
     whole_constant: Array | float = 0.0
 
     @property
@@ -287,59 +288,59 @@ class Ratios(CellMeans):
 def compared(
     measures: Sequence[Measures],
     comparison: Comparison,
-    form: Form,
+    requirement: Requirement,
     function: ScalarFunction,
     *,
     signs: Array | None = None,
 ) -> CellMeans:
-    """Return the term that asks `form` of all pairs of numbers that are compared.
+    """Return the term that imposes a requirement on all pairs of numbers that are compared.
 
     Parameters
     ----------
     measures : sequence of Measures
         Numbers of groups, compared within each entry.
     comparison : callable
-        Which numbers are compared, of `COMPARISONS`.
-    form : Form
-        What is asked of the two.
+        The choice of the pairs, one of `COMPARISONS`.
+    requirement : Requirement
+        The bound on the two.
     function : ScalarFunction
         phi.
     signs : ndarray of shape (n_rows,) or None, default=None
         y where phi is a function of the margin.
     """
-    sides = [comparison(one) for one in measures]
-    made_of = {
+    chosen = [comparison(one) for one in measures]
+    fields = {
         "cells": _stacked([one.cells for one in measures]),
         "function": function,
-        "offset": np.full(sum(len(pairs) for _, _, pairs in sides), form.bound),
+        "offset": np.full(sum(len(pairs) for _, _, pairs in chosen), requirement.bound),
         "signs": signs,
         "names": tuple(
-            form.text.format(first=a, second=b) for _, _, pairs in sides for a, b in pairs
+            requirement.text.format(first=a, second=b) for _, _, pairs in chosen for a, b in pairs
         ),
     }
     both = []
-    for k in (0, 1):
+    for sides in ([first for first, _, _ in chosen], [second for _, second, _ in chosen]):
         rows, constants = zip(
-            *(m.combined(side[k]) for m, side in zip(measures, sides, strict=True)), strict=True
+            *(m.combined(rows) for m, rows in zip(measures, sides, strict=True)), strict=True
         )
         side_by_side = rows[0] if len(rows) == 1 else sp.block_diag(rows, format="csr")
         both.append((side_by_side, np.concatenate(constants)))
-    return form.term(made_of, *both)
+    return requirement.term(fields, *both)
 
 
-def _stacked(cells: Sequence[Any]) -> Any:
+def _stacked(cells: Sequence[SparseMatrix]) -> SparseMatrix:
     """Return CSC matrices one below the other; faster than scipy's way over triples."""
     n_cells, n_rows = sum(one.shape[0] for one in cells), cells[0].shape[1]
     below, lifted = 0, []
     for one in cells:
-        made_of = (one.data, one.indices + below, one.indptr)
-        lifted.append(sp.csc_array(made_of, shape=(n_cells, n_rows)))
+        entries = (one.data, one.indices + below, one.indptr)
+        lifted.append(sp.csc_array(entries, shape=(n_cells, n_rows)))
         below += one.shape[0]
     return reduce(add, lifted)
 
 
 def group_rates(groups: Groups, weight: Array, kind: str) -> Measures:
-    """Return the rates of all groups that have rows; warn of others, and if one is alone.
+    """Return the rates of all groups that have rows; warn of others, and of fewer than two groups.
 
     Parameters
     ----------
@@ -351,7 +352,7 @@ def group_rates(groups: Groups, weight: Array, kind: str) -> Measures:
         The constraint, for messages.
     """
     measures = means(groups.codes, weight, groups, "rate", ALL_ROWS, kind)
-    warn_if_alone(measures, kind)
+    warn_if_single(measures, kind)
     return measures
 
 

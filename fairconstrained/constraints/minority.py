@@ -19,7 +19,7 @@ from fairconstrained.utils.validation import check_between
 
 
 class MinorityRate(Constraint):
-    r"""At least a share c of the positive decisions is about the minority.
+    r"""At least a share c of the positive decisions goes to the minority.
 
     .. math::
         \frac{c \sum_{i \in S} \sigma(s_i) - \sum_{i \in S_{\min}} \sigma(s_i)}{|S|} \le 0,
@@ -70,7 +70,7 @@ class MinorityRate(Constraint):
     0.400
     """
 
-    kappa = 0.0  # it has none: an estimator's is not for it
+    kappa = 0.0  # no tolerance: that of an estimator does not apply
 
     def __init__(
         self,

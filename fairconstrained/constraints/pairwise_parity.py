@@ -1,4 +1,4 @@
-"""Parity of pairwise probabilities: whom the scores rank above whom."""
+"""Parity of pairwise probabilities: which rows the scores rank above which."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Pairs = dict[tuple[int, int], float]
 
 
 @dataclass(frozen=True, eq=False)
-class Members:
-    """The groups that a constraint is about, and the weights of their negatives and positives.
+class ComparedGroups:
+    """The groups that are compared, and the weights of their negatives and positives.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ _COMPARISONS: dict[str, Comparison] = {
 
 
 class PairwiseParity(Constraint):
-    r"""Probabilities that one row's score is above another's, to be alike for all groups.
+    r"""Probabilities that one row's score is above another's, equal for all groups.
 
     Every output is :math:`\sum_{AB} r_{AB}\, p_{AB} - d \le \kappa` with averages
     :math:`p_{AB} = E[\sigma(s_i - s_j) \mid i \in A, j \in B]` over pairs of rows of two cells.
@@ -115,7 +115,7 @@ class PairwiseParity(Constraint):
 
     @staticmethod
     @abstractmethod
-    def _output(members: Members, first: Array, second: Array) -> tuple[Pairs, float, str]:
+    def _output(compared: ComparedGroups, first: Array, second: Array) -> tuple[Pairs, float, str]:
         """Return the weights of pairs of cells, the constant d, and what the gap is called."""
 
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> PairTerm:
@@ -147,10 +147,10 @@ class PairwiseParity(Constraint):
         )
         surrogate = resolve("surrogate", self.surrogate, _SURROGATES, ScalarFunction)
         compare = check_option("against", self.against, _COMPARISONS)
-        members, codes = self._members(np.asarray(y) > 0, groups, np.asarray(sample_weight))
-        outputs = [self._output(members, *sides) for sides in compare(len(members.names))]
+        compared, codes = self._comparable(np.asarray(y) > 0, groups, np.asarray(sample_weight))
+        outputs = [self._output(compared, *sides) for sides in compare(len(compared.names))]
         pairs, combination = _matrix([pairs for pairs, _, _ in outputs])
-        made_of = {
+        fields = {
             "cells": cell_matrix(codes, sample_weight, int(codes.max(initial=-1)) + 1),
             "pairs": pairs,
             "combination": combination,
@@ -159,10 +159,12 @@ class PairwiseParity(Constraint):
             "names": tuple(f"{gap} <= {kappa:g}" for _, _, gap in outputs),
         }
         if isinstance(surrogate, ShiftedSquare):
-            return QuadraticPairs(**made_of)
-        return PairMeans(**made_of, function=surrogate)
+            return QuadraticPairs(**fields)
+        return PairMeans(**fields, function=surrogate)
 
-    def _members(self, positive: Array, groups: Groups, weight: Array) -> tuple[Members, Array]:
+    def _comparable(
+        self, positive: Array, groups: Groups, weight: Array
+    ) -> tuple[ComparedGroups, Array]:
         """Return the groups that can be compared, and the cell of every row (-1 for none)."""
         kind, n = type(self).__name__, len(groups)
         cell = 2 * groups.codes + positive
@@ -187,7 +189,7 @@ class PairwiseParity(Constraint):
         codes = position[groups.codes]
         inside = codes >= 0
         codes = np.where(inside, 2 * codes + positive if self.by_label else codes, -1)
-        return Members([str(groups.names[k]) for k in present], masses[present]), codes
+        return ComparedGroups([str(groups.names[k]) for k in present], masses[present]), codes
 
 
 def _matrix(outputs: list[Pairs]) -> tuple[Array, Any]:
@@ -237,9 +239,9 @@ class GroupAUCParity(PairwiseParity):
     by_label = False
 
     @staticmethod
-    def _output(members: Members, first: Array, second: Array) -> tuple[Pairs, float, str]:
-        pairs = {(a, b): u * v for a, u in members.mix(first) for b, v in members.mix(second)}
-        return pairs, 0.5, f"Pr({members.title(first)} > {members.title(second)}) - 1/2"
+    def _output(compared: ComparedGroups, first: Array, second: Array) -> tuple[Pairs, float, str]:
+        pairs = {(a, b): u * v for a, u in compared.mix(first) for b, v in compared.mix(second)}
+        return pairs, 0.5, f"Pr({compared.title(first)} > {compared.title(second)}) - 1/2"
 
 
 class InterGroupAUCParity(PairwiseParity):
@@ -280,19 +282,19 @@ class InterGroupAUCParity(PairwiseParity):
     """
 
     @staticmethod
-    def _output(members: Members, first: Array, second: Array) -> tuple[Pairs, float, str]:
+    def _output(compared: ComparedGroups, first: Array, second: Array) -> tuple[Pairs, float, str]:
         pairs = {
             (2 * a + label, 2 * b + 1 - label): u * v
             for label in (0, 1)
-            for a, u in members.mix(first, label)
-            for b, v in members.mix(second, 1 - label)
+            for a, u in compared.mix(first, label)
+            for b, v in compared.mix(second, 1 - label)
         }
-        a, b = members.title(first), members.title(second)
+        a, b = compared.title(first), compared.title(second)
         return pairs, 1.0, f"Pr({a}+ > {b}-) - Pr({b}+ > {a}-)"
 
 
 class IntraGroupAUCParity(PairwiseParity):
-    r"""Intra-group pairwise fairness: the AUC is alike within all groups.
+    r"""Intra-group pairwise fairness: the AUC is equal within all groups.
 
     :math:`\mathrm{AUC}_a = \Pr(s_i > s_j \mid i \in a+, j \in a-)`. With a surrogate, for all
     :math:`a \ne b`,
@@ -330,7 +332,7 @@ class IntraGroupAUCParity(PairwiseParity):
     """
 
     @staticmethod
-    def _output(members: Members, first: Array, second: Array) -> tuple[Pairs, float, str]:
-        pairs = {(2 * a + 1, 2 * a): share for a, share in members.mix(first)}
-        pairs |= {(2 * b, 2 * b + 1): share for b, share in members.mix(second)}
-        return pairs, 1.0, f"AUC({members.title(first)}) - AUC({members.title(second)})"
+    def _output(compared: ComparedGroups, first: Array, second: Array) -> tuple[Pairs, float, str]:
+        pairs = {(2 * a + 1, 2 * a): share for a, share in compared.mix(first)}
+        pairs |= {(2 * b, 2 * b + 1): share for b, share in compared.mix(second)}
+        return pairs, 1.0, f"AUC({compared.title(first)}) - AUC({compared.title(second)})"

@@ -1,4 +1,4 @@
-"""Parity of rates: demographic parity and its conditional forms differ in their cells only."""
+"""Parity of rates: demographic parity and its conditional forms differ only in their cells."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fairconstrained.constraints.measures import (
     NEGATIVES,
     POSITIVES,
     Event,
-    Form,
     Measures,
+    Requirement,
     at_least,
     compared,
     difference,
     means,
-    warn_if_alone,
+    warn_if_single,
 )
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
@@ -30,7 +30,7 @@ from fairconstrained.utils.validation import check_between, check_kappa
 
 
 class RateParity(Constraint):
-    r"""Rates of positive decisions that are to be alike in all groups, given an event.
+    r"""Parity of the selection rates of all groups, given an event.
 
     .. math::
         \mathrm{rate}_k = \frac{\sum_{i \in k \cap E} w_i\, \sigma(s_i)}{\sum_{i \in k \cap E} w_i},
@@ -121,16 +121,16 @@ class RateParity(Constraint):
             If a group has no rows in an event, or an event has fewer than two groups.
         """
         groups = check_groups(groups, len(y))
-        form = self._form()
+        requirement = self._requirement()
         surrogate = resolve("surrogate", self.surrogate or "sigmoid", SURROGATES, Surrogate)
         against = check_option("against", self.against, COMPARISONS)
         measures = self._measures(np.asarray(y), groups, np.asarray(sample_weight))
         for one in measures:
-            warn_if_alone(one, type(self).__name__)
-        return compared(measures, against, form, surrogate)
+            warn_if_single(one, type(self).__name__)
+        return compared(measures, against, requirement, surrogate)
 
-    def _form(self) -> Form:
-        """Return what is asked of two rates."""
+    def _requirement(self) -> Requirement:
+        """Return the bound on two rates."""
         if self.ratio is None:
             return difference(check_kappa(0.05 if self.kappa is None else self.kappa))
         if self.kappa is not None:
@@ -152,7 +152,7 @@ class RateParity(Constraint):
 
 
 class DemographicParity(RateParity):
-    r"""Demographic parity: the rate of positive decisions is alike in all groups.
+    r"""Demographic parity: the selection rate is equal in all groups.
 
     :math:`|E[\sigma(s) \mid a] - E[\sigma(s) \mid b]| \le \kappa` for all groups a, b.
 
@@ -161,7 +161,7 @@ class DemographicParity(RateParity):
     kappa : float or None, default=None
         The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
     ratio : float or None, default=None
@@ -189,7 +189,7 @@ class DemographicParity(RateParity):
 
 
 class EqualOpportunity(RateParity):
-    r"""Equal opportunity: the true positive rate is alike in all groups.
+    r"""Equal opportunity: the true positive rate is equal in all groups.
 
     :math:`|E[\sigma(s) \mid a, y = 1] - E[\sigma(s) \mid b, y = 1]| \le \kappa` for all a, b.
 
@@ -198,7 +198,7 @@ class EqualOpportunity(RateParity):
     kappa : float or None, default=None
         The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
     ratio : float or None, default=None
@@ -224,7 +224,7 @@ class EqualOpportunity(RateParity):
 
 
 class PredictiveEquality(RateParity):
-    r"""Predictive equality: the false positive rate is alike in all groups.
+    r"""Predictive equality: the false positive rate is equal in all groups.
 
     :math:`|E[\sigma(s) \mid a, y = -1] - E[\sigma(s) \mid b, y = -1]| \le \kappa` for all a, b.
 
@@ -233,7 +233,7 @@ class PredictiveEquality(RateParity):
     kappa : float or None, default=None
         The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
     ratio : float or None, default=None
@@ -259,7 +259,7 @@ class PredictiveEquality(RateParity):
 
 
 class EqualizedOdds(RateParity):
-    r"""Equalized odds: true and false positive rates are alike in all groups.
+    r"""Equalized odds: true and false positive rates are equal in all groups.
 
     Equal opportunity and predictive equality together, with one tolerance.
 
@@ -268,7 +268,7 @@ class EqualizedOdds(RateParity):
     kappa : float or None, default=None
         The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
     ratio : float or None, default=None

@@ -1,4 +1,4 @@
-"""Partial demographic parity: fairness among those whose rank is in a range."""
+"""Partial demographic parity: fairness among the rows whose rank is in a range."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHARP: Mapping[str, Callable[[], Surrogate]] = {"sigmoid": partial(Sigmoid, 0.25
 
 
 class _RankConstraint(Constraint):
-    """What the two constraints on ranks share: the choice of the range, the surrogate."""
+    """A constraint on a range of ranks, which it may choose."""
 
     ranks: Any
 
@@ -126,10 +126,10 @@ def _rank_gaps(
 
 
 class PartialDemographicParity(_RankConstraint):
-    r"""Partial demographic parity: in a range of ranks the groups' scores are distributed alike.
+    r"""Partial demographic parity: equal score distributions in a range of ranks.
 
     Among those whose scores are between the top alpha and the top beta of their group, decisions
-    at any threshold are to differ by kappa at the most. That is so if for every p of a grid of
+    at any threshold are to differ by at most kappa. That is so if for every p of a grid of
     `n_ranks` in [alpha, beta - kappa (beta - alpha)) there is a threshold :math:`\theta_p` with
 
     .. math::
@@ -296,7 +296,7 @@ class _PartialRates(ThresholdRates):
 
 
 class WeakPartialDemographicParity(_RankConstraint):
-    r"""Weak partial demographic parity: decisions are alike among those with ranks in a range.
+    r"""Weak partial demographic parity: equal selection rates in a range of ranks.
 
     .. math::
         \big| \mathrm{clip}(\mathrm{rate}_k, \alpha, \beta)

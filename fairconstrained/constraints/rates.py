@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.constraints.measures import ALL_ROWS, Form, Measures, at_least, balanced, means
+from fairconstrained.constraints.measures import (
+    ALL_ROWS,
+    Measures,
+    Requirement,
+    at_least,
+    balanced,
+    means,
+)
 from fairconstrained.constraints.parity import RateParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.terms.cell_means import cell_matrix
@@ -16,7 +23,7 @@ from fairconstrained.utils.validation import check_between, check_kappa
 
 
 class ErrorRateParity(RateParity):
-    r"""Error rate parity: the rate of wrong decisions is alike in all groups.
+    r"""Error rate parity: the rate of wrong predictions is equal in all groups.
 
     With the groups' shares :math:`p_k^\pm` of positive and negative labels,
 
@@ -30,7 +37,7 @@ class ErrorRateParity(RateParity):
     kappa : float or None, default=None
         The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall error rate.
     ratio : float or None, default=None
@@ -55,10 +62,10 @@ class ErrorRateParity(RateParity):
     """
 
     rates = ("error_rate",)
-    has_binomial_limits = False  # errors mix two rates in proportions that only the data tell
+    has_binomial_limits = False  # errors mix two rates in proportions estimated from the data
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[Measures]:
-        """Return the groups' error rates, made of the rates of their positives and negatives."""
+        """Return the groups' error rates, from the rates of their positives and negatives."""
         known = means(groups.codes, weight, groups, "error", ALL_ROWS, type(self).__name__)
         cells = np.ravel(known.cells.indices)  # every row is in the cell of its group
         present, codes = np.unique(2 * cells + (y > 0), return_inverse=True)
@@ -94,7 +101,7 @@ class DisparateImpact(RateParity):
     ratio : float, default=0.8
         The least ratio allowed of two rates, in [0, 1].
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
 
@@ -117,15 +124,15 @@ class DisparateImpact(RateParity):
 
     events = (ALL_ROWS,)
     rates = ("selection_rate",)
-    kappa = 0.0  # it has none: an estimator's is not for it
+    kappa = 0.0  # no tolerance: that of an estimator does not apply
 
     def __init__(self, ratio: float = 0.8, *, surrogate: Any = None, against: str = "pairs"):
         self.ratio = ratio
         self.surrogate = surrogate
         self.against = against
 
-    def _form(self) -> Form:
-        """Return what is asked of two rates."""
+    def _requirement(self) -> Requirement:
+        """Return the bound on two rates."""
         return at_least(check_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed"))
 
 
@@ -150,7 +157,7 @@ class BalancedRate(RateParity):
     kappa : float or None, default=None
         What is added to beta where `r` is None. None takes the estimator's, or 0.05 outside of one.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
 
@@ -172,7 +179,7 @@ class BalancedRate(RateParity):
     """
 
     events = (ALL_ROWS,)
-    ratio = None  # it has none: the bound is r
+    ratio = None  # no ratio: the bound is r
 
     def __init__(
         self,
@@ -194,8 +201,8 @@ class BalancedRate(RateParity):
         """As for every constraint; 0 with `r`, which takes the place of kappa."""
         return super().tolerance_slope if self.r is None else 0.0
 
-    def _form(self) -> Form:
-        """Return what is asked of two rates."""
+    def _requirement(self) -> Requirement:
+        """Return the bound on two rates."""
         beta = check_between("beta", self.beta, np.finfo(float).tiny, 1e6, "what balances rates")
         if self.r is None:
             return balanced(beta, beta + check_kappa(0.05 if self.kappa is None else self.kappa))

@@ -1,4 +1,4 @@
-"""ROC parity: rates alike at every threshold, not only at the one that decides."""
+"""ROC parity: equal rates at every threshold, not only at the decision threshold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fairconstrained.utils.validation import check_count, check_kappa
 
 
 class ROCParity(Constraint):
-    r"""ROC (strong demographic) parity: rates above every threshold of a grid are alike.
+    r"""ROC (strong demographic) parity: the rates above every threshold of a grid are equal.
 
     .. math::
         \Big| \frac{\sum_{i \in a} w_i\, \sigma(s_i - \theta)}{\sum_{i \in a} w_i}

@@ -1,4 +1,4 @@
-"""Scalar functions of a score: what surrogates and losses have in common."""
+"""Scalar functions of a score: the base class of surrogates and losses."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ class ScalarFunction(BaseEstimator, ABC):
         return SumFunction(self, parabola), parabola
 
     def zero_one(self) -> ScalarFunction:
-        """Return what the function stands for: the indicator for a surrogate, itself otherwise."""
+        """Return the zero-one version: the indicator for a surrogate, otherwise the function."""
         return self
 
     @property
     def smoothable(self) -> bool:
-        """Whether the function is smooth or says where its kinks are."""
+        """Whether the function is smooth or declares its kinks."""
         return self.smooth or bool(self.kinks)
 
     def smoothed(self, width: float) -> ScalarFunction:
@@ -98,7 +98,7 @@ class ScalarFunction(BaseEstimator, ABC):
         return self if self.smooth else Rounded(self, width)
 
     def subgradient_error(self, t: Array) -> Array:
-        """Return how far phi'(t) is from a derivative: zeros but for :class:`Rounded`."""
+        """Return the subgradient error at t: zero except for :class:`Rounded`."""
         return np.zeros_like(t)
 
 
@@ -152,7 +152,7 @@ class SumFunction(ScalarFunction):
 
     @property
     def curvature(self) -> tuple[float, float]:
-        """The sums of the summands' bounds, 0 at the least since the sum is convex."""
+        """The sums of the summands' bounds, at least 0 since the sum is convex."""
         (a, b), (c, d) = self.first.curvature, self.second.curvature
         return max(a + c, 0.0), b + d
 
@@ -230,7 +230,7 @@ class Rounded(ScalarFunction):
         return float(bounds[0] / self.width), float(bounds[1] / self.width)
 
     def value(self, t: Array) -> Array:
-        """Return phi(t) plus what rounding adds near the kinks."""
+        """Return phi(t) plus the effect of rounding near the kinks."""
         out = self.function.value(t)
         for position, jump in self.function.kinks:
             out = out + jump * corner(t - position, self.width)

@@ -9,7 +9,7 @@ from fairconstrained.utils.typing import Array
 
 
 class Identity(ScalarFunction):
-    """phi(t) = t: the terms that linearisation makes."""
+    """phi(t) = t, the function of tangents."""
 
     convex = True
 
@@ -28,9 +28,9 @@ class Identity(ScalarFunction):
 
 
 class Indicator(ScalarFunction):
-    """phi(t) = 1{t > 0}: the decision that surrogates stand for.
+    """phi(t) = 1{t > 0}: the zero-one function that surrogates approximate.
 
-    It measures, it cannot be optimised: its derivative is zero almost everywhere.
+    It is evaluated, not optimised: its derivative is zero almost everywhere.
     """
 
     smooth = False
@@ -92,7 +92,7 @@ class Reflected(ScalarFunction):
     Parameters
     ----------
     function : ScalarFunction
-        What is reflected.
+        The function to reflect.
     """
 
     def __init__(self, function: ScalarFunction):
@@ -110,7 +110,7 @@ class Reflected(ScalarFunction):
 
     @property
     def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
-        """The mirror images: the slope jumps by as much."""
+        """The reflected positions, with the same jumps."""
         return tuple((-position, jump) for position, jump in self.function.kinks)
 
     @property
@@ -132,12 +132,12 @@ class Reflected(ScalarFunction):
         return self.function.difference_of_convex
 
     def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
-        """Return the mirror images of the function's parts."""
+        """Return the reflections of the function's parts."""
         plus, minus = self.function.convex_parts()
         return Reflected(plus), Reflected(minus)
 
     def smoothed(self, width: float) -> ScalarFunction:
-        """Return the mirror image of the rounded function."""
+        """Return the reflection of the rounded function."""
         return Reflected(self.function.smoothed(width))
 
     def subgradient_error(self, t: Array) -> Array:
@@ -145,5 +145,5 @@ class Reflected(ScalarFunction):
         return self.function.subgradient_error(-t)
 
     def zero_one(self) -> ScalarFunction:
-        """Return the mirror image of what the function stands for."""
+        """Return the reflection of the zero-one version of the function."""
         return Reflected(self.function.zero_one())

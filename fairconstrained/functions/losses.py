@@ -59,7 +59,7 @@ class TruncatedLogistic(Loss):
     r"""The truncated logistic loss :math:`\alpha \log(1 + \ell(t) / \alpha)`.
 
     It grows like a logarithm, so that outliers weigh less; it is weakly convex with constant
-    :math:`1 / \alpha` at the most.
+    at most :math:`1 / \alpha`.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from fairconstrained.utils.typing import Array
 
 
 class Surrogate(ScalarFunction):
-    """A function of the score that stands for the indicator 1{t > 0} in a constraint.
+    """A function of the score that replaces the indicator 1{t > 0} in a constraint.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ class Penalty(BaseEstimator, ABC):
 
     @property
     def modulus(self) -> float:
-        """No curvature unless a subclass says otherwise."""
+        """Zero unless a subclass overrides it."""
         return 0.0
 
     @abstractmethod
@@ -191,7 +191,7 @@ class Sum(Penalty):
         return type(self)([term.smoothed(width) for term in self.terms])
 
     def subgradient_error(self, w: Array) -> float:
-        """Return the sum of the subgradient error."""
+        """Return the sum of the subgradient errors."""
         return sum(term.subgradient_error(w) for term in self.terms)
 
 

@@ -60,7 +60,7 @@ class Ranked:
         return weight[-1] - weight[self.below(points, "right")]
 
     def top(self, level: float) -> Array:
-        """Return the part of every weight that belongs to the highest `level` of all weight.
+        """Return the part of every weight that is within the highest `level` of all weight.
 
         The score on the boundary counts in part, so that the parts sum to `level` times the total.
         """
@@ -91,7 +91,7 @@ def pair_sum(
     first, second : Ranked
         The scores x and y, with weights a and b.
     max_pairs : int
-        The most pairs that are formed.
+        The largest number of pairs that are formed.
 
     Returns
     -------
@@ -208,8 +208,8 @@ def _squared(first: Ranked, second: Ranked, margin: float) -> tuple[float, Slope
     return 0.5 * float(first.weights @ (room * room * w + 2.0 * room * wy + wyy)), slopes
 
 
-class _Slack(ScalarFunction):
-    """How far a function's slope is from a derivative, as a function."""
+class _SubgradientError(ScalarFunction):
+    """The subgradient error of a rounded function, as a function of its argument."""
 
     smooth = False
 
@@ -218,7 +218,7 @@ class _Slack(ScalarFunction):
 
     @property
     def curvature(self) -> tuple[float, float]:
-        """Not known."""
+        """No bounds are known."""
         return -np.inf, np.inf
 
     def value(self, t: Array) -> Array:
@@ -226,7 +226,7 @@ class _Slack(ScalarFunction):
         return self.function.subgradient_error(t)
 
     def derivative(self, t: Array, value: Array) -> Array:
-        """Return zeros: nothing descends along it."""
+        """Return zeros: the error is evaluated, not minimised."""
         return np.zeros_like(t)
 
 
@@ -239,7 +239,7 @@ def pair_subgradient_error(
     hinges and two squared ones add up to it.
     """
     if not (isinstance(function, Rounded) and isinstance(function.function, Hinge)):
-        return pair_sum(_Slack(function), first, second, max_pairs)[0]
+        return pair_sum(_SubgradientError(function), first, second, max_pairs)[0]
     low, high = 1.0 - 0.5 * function.width, 1.0 + 0.5 * function.width
     hinges = sum(
         size * _linear(first, second, at)[0] for size, at in ((0.5, low), (1.0, 1.0), (0.5, high))

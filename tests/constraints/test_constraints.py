@@ -93,7 +93,7 @@ def test_values_and_names_are_the_definition(kind, against, seed, n_groups, kapp
 
 @PARITIES
 @AGAINST
-def test_strict_values_are_those_of_the_decisions(kind, against):
+def test_zero_one_values_are_those_of_the_decisions(kind, against):
     y, groups, weight, scores = data(0, 3)
     scores[0] = 0.0  # which is no positive decision
     term = kind(0.1, against=against).bind(y, groups, weight).zero_one()

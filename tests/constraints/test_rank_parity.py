@@ -127,10 +127,10 @@ def test_gaps_of_decisions_are_the_definition(seed, low, width, ties):
     y, groups, weight, scores = data(seed)
     scores = np.round(scores, 1) if ties else scores
     ranks = (low, low + width)
-    strict = PartialDemographicParity(0.1, ranks=ranks).bind(y, groups, weight).zero_one()
+    zero_one = PartialDemographicParity(0.1, ranks=ranks).bind(y, groups, weight).zero_one()
     expected = gap_by_definition(scores, groups, weight, ranks)
-    assert strict.gap(scores).max() == pytest.approx(expected, abs=1e-9)
-    assert_allclose(strict.value(scores), strict.gap(scores) - 0.1)
+    assert zero_one.gap(scores).max() == pytest.approx(expected, abs=1e-9)
+    assert_allclose(zero_one.value(scores), zero_one.gap(scores) - 0.1)
     metric = partial_demographic_parity_difference(
         y, scores, sensitive_features=groups, sample_weight=weight, ranks=ranks
     )

@@ -104,9 +104,9 @@ class TestRatios:
     @given(seed=SEEDS, ratio=st.floats(0.05, 1.0))
     def test_it_holds_exactly_where_no_gap_is_above_one_less_the_ratio(self, seed, ratio):
         y, groups, weight, scores = data(seed)
-        strict = DisparateImpact(ratio).bind(y, groups, weight).zero_one()
-        holds = strict.value(scores) <= 1e-12
-        assert_array_equal(holds, strict.gap(scores) <= 1.0 - ratio + 1e-9)
+        zero_one = DisparateImpact(ratio).bind(y, groups, weight).zero_one()
+        holds = zero_one.value(scores) <= 1e-12
+        assert_array_equal(holds, zero_one.gap(scores) <= 1.0 - ratio + 1e-9)
 
     def test_nothing_falls_short_of_a_rate_of_zero(self):
         y, groups, weight, scores = data(2)

@@ -133,11 +133,11 @@ def test_values_and_names_are_the_definition(kind, against, surrogate, seed, n_g
 @PARITIES
 @pytest.mark.parametrize("against", ["pairs", "overall"])
 @given(seed=st.integers(0, 2**32 - 1))
-def test_strict_values_are_the_probabilities_with_ties_counted_half(kind, against, seed):
+def test_zero_one_values_are_the_probabilities_with_ties_counted_half(kind, against, seed):
     y, groups, weight, scores = data(seed)
-    strict = kind(0.1, against=against).bind(y, groups, weight).zero_one()
+    zero_one = kind(0.1, against=against).bind(y, groups, weight).zero_one()
     expected = by_definition(kind, against, ties_half, y, groups, weight, scores)
-    gaps = dict(zip(strict.names, strict.gap(scores), strict=True))
+    gaps = dict(zip(zero_one.names, zero_one.gap(scores), strict=True))
     assert gaps == pytest.approx({f"{k} <= 0.1": v for k, v in expected.items()}, abs=1e-10)
     if against == "pairs":
         metric = METRICS[kind](y, scores, sensitive_features=groups, sample_weight=weight)
@@ -300,10 +300,10 @@ def test_auc_loss_is_the_mean_over_pairs(loss, seed):
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_strict_auc_loss_of_the_quadratic_is_one_minus_the_auc(seed):
+def test_zero_one_auc_loss_of_the_quadratic_is_one_minus_the_auc(seed):
     y, _, weight, scores = data(seed)
-    strict = PairwiseLoss().bind(y, weight).zero_one().value(scores)[0]
-    assert strict == pytest.approx(1.0 - roc_auc_score(y, scores, sample_weight=weight))
+    zero_one = PairwiseLoss().bind(y, weight).zero_one().value(scores)[0]
+    assert zero_one == pytest.approx(1.0 - roc_auc_score(y, scores, sample_weight=weight))
 
 
 @pytest.mark.parametrize("loss", [Hinge(), SquaredHinge()], ids=repr)

@@ -136,7 +136,7 @@ class KernelSums(ABC):
         return self.push(np.ones(self.cells.n_rows))
 
     def subgradient_error(self) -> Array:
-        """Return sum_i A_ki slack(s_i - theta_j), see :meth:`ScalarFunction.subgradient_error`."""
+        """Return sum_i A_ki e(s_i - theta_j) with e the subgradient error of phi."""
         return np.zeros((self.cells.n_cells, len(self.thresholds)))
 
 

@@ -131,8 +131,8 @@ class RoundedSums(KernelSums):
 
     def subgradient_error(self) -> Array:
         """Return the subgradient error of the pairs."""
-        slack = corner_subgradient_error(self.distance, self.function.width)
-        return self._scatter(np.abs(self.weight) * slack)
+        error = corner_subgradient_error(self.distance, self.function.width)
+        return self._scatter(np.abs(self.weight) * error)
 
 
 class StepSums(KernelSums):

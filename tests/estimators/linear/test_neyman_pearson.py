@@ -264,13 +264,13 @@ def test_weak_curvature_bounds_the_bend(rng):
         assert np.all(second >= -np.sum(bend[:, None] * along**2) - 1e-6)
 
 
-def test_strict_counts_errors(scores):
-    strict = term(Hinge()).zero_one()
+def test_zero_one_counts_errors(scores):
+    zero_one = term(Hinge()).zero_one()
     wrong = scores.argmax(axis=1) != labels_of_rows
     expected = [
         np.average(wrong[labels_of_rows == k], weights=WEIGHT[labels_of_rows == k]) for k in (2, 0)
     ]
-    assert_allclose(strict.gap(scores), expected)
+    assert_allclose(zero_one.gap(scores), expected)
 
 
 def test_rounded_terms(scores):
