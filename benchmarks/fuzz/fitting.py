@@ -174,7 +174,7 @@ def run(case: Case, data: Data | None = None, *, times: int = 1) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with limited(CPU_SECONDS + 30.0):
+            with limited(CPU_SECONDS):
                 if case.chosen.estimator == "fairness_path":
                     estimator = fit_path(data, **settings)
                 else:
