@@ -266,6 +266,8 @@ def _with_sensitive(rng: Rng, chosen: Chosen) -> Chosen:
         kind = one_of(rng, ["strings", "floats", "integers"])
         data = replace(data, n_groups=(2, int(rng.integers(2, 4))), group_kind=kind)
         settings["combine"] = one_of(rng, ["intersection", "marginal", "marginal"])
+        if any(type(one).__name__ == "MinorityRate" for one in as_objects(settings["constraint"])):
+            settings["combine"] = "intersection"  # with "marginal" the minority has to be named
     if maybe(rng, 0.1):
         frame = data.container in ("frame", "shuffled")
         kind = data.group_kind if frame else one_of(rng, ["integers", "floats"])
