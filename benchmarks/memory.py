@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.fits import add_grid, fit, grid, rows_of
+from benchmarks.harness.fits import add_grid, fit, grid, rows_of, where
 from benchmarks.harness.options import Default
 from benchmarks.harness.tables import Row, at_most, write_table
 
@@ -85,4 +85,6 @@ def run(options: Namespace) -> None:
             row[f"{how} / X"] = used / size
             row[f"{how} <= 2 X"] = at_most(used / size, 2.0)
         rows.append(row)
-    write_table(rows, "memory", "Peak memory of a fit on a9a beyond the data", options.out)
+    write_table(
+        rows, "memory", f"{where(options)}: peak memory of a fit beyond the data", options.out
+    )

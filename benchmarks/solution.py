@@ -10,7 +10,7 @@ from argparse import Namespace
 
 import numpy as np
 
-from benchmarks.harness.fits import ALPHA, add_grid, fit, grid, rows_of
+from benchmarks.harness.fits import ALPHA, add_grid, fit, grid, rows_of, where
 from benchmarks.harness.slsqp import PlainProblem
 from benchmarks.harness.tables import Row, at_most, write_table
 
@@ -47,4 +47,4 @@ def run(options: Namespace) -> None:
                 "all <= 1e-4": at_most(worst if clf.result_.converged else np.inf, 1e-4),
             }
         )
-    write_table(rows, "solution", "Solutions on a9a against SLSQP", options.out)
+    write_table(rows, "solution", f"{where(options)}: solutions against SLSQP", options.out)

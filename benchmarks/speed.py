@@ -12,7 +12,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from benchmarks.harness.fits import add_grid, fit, grid, logistic_regression, rows_of
+from benchmarks.harness.fits import add_grid, fit, grid, logistic_regression, rows_of, where
 from benchmarks.harness.options import Default
 from benchmarks.harness.tables import Row, at_most, write_table
 from benchmarks.harness.timing import in_turns, ratio
@@ -57,4 +57,4 @@ def run(options: Namespace) -> None:
                 "both ratios <= 3": at_most(worst, 3.0),
             }
         )
-    write_table(rows, "speed", "Seconds on a9a against LogisticRegression", options.out)
+    write_table(rows, "speed", f"{where(options)}: seconds against LogisticRegression", options.out)

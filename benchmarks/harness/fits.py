@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -17,9 +18,9 @@ KAPPAS = (0.1, 0.05, 0.02, 0.01)
 CONSTRAINTS = ("demographic_parity", "equalized_odds")
 
 
-def add_grid(parser: ArgumentParser) -> None:
+def add_grid(parser: ArgumentParser, quick: Sequence[str] = CONSTRAINTS) -> None:
     """Add the options for which fits are measured, and on how many rows."""
-    add_choice(parser, "--constraints", CONSTRAINTS, quick=CONSTRAINTS, help="constraints")
+    add_choice(parser, "--constraints", CONSTRAINTS, quick=quick, help="constraints")
     parser.add_argument(
         "--kappas", type=float, nargs="+", default=Default(list(KAPPAS), [0.05]), help="tolerances"
     )
@@ -37,6 +38,11 @@ def rows_of(options: Namespace) -> Data:
     """Return the rows of a9a that the options ask for."""
     X, y, groups = load("a9a")
     return X[: options.rows], y[: options.rows], groups[: options.rows]
+
+
+def where(options: Namespace) -> str:
+    """Return what the rows are, for titles."""
+    return "a9a" if options.rows is None else f"The first {options.rows:,} rows of a9a"
 
 
 def fit(X: Any, y: Any, groups: Any, constraint: Any, kappa: float) -> FairLogisticClassifier:
