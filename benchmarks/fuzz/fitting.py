@@ -50,12 +50,11 @@ class Case:
     seed: int
     index: int
     chosen: Chosen
-    cpu_seconds: float = CPU_SECONDS
 
     @classmethod
-    def of(cls, seed: int, index: int, cpu_seconds: float = CPU_SECONDS) -> Case:
-        """Return the case with a seed and an index; a fit may take so many CPU seconds."""
-        return cls(seed, index, draw(np.random.default_rng([seed, index])), cpu_seconds)
+    def of(cls, seed: int, index: int) -> Case:
+        """Return the case with a seed and an index."""
+        return cls(seed, index, draw(np.random.default_rng([seed, index])))
 
     @property
     def rng(self) -> np.random.Generator:
@@ -175,7 +174,7 @@ def run(case: Case, data: Data | None = None, *, times: int = 1) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with limited(case.cpu_seconds):
+            with limited(CPU_SECONDS + 30.0):
                 if case.chosen.estimator == "fairness_path":
                     estimator = fit_path(data, **settings)
                 else:

@@ -94,8 +94,8 @@ def cell_rates(parts: Sequence[CompositeFunction], w: Array) -> Array:
     """Return the rates of positive decisions in the cells of the parts."""
     return np.concatenate(
         [
-            part.term.zero_one().forward(part.model.scores(w[: part.model.n_parameters]))[0]
+            part.term.zero_one().forward(part.model.forward(w[: part.model.n_parameters])[0])[0]
             for part in parts
-            if part.term is not None
+            if part.term is not None and part.model is not None
         ]
     )

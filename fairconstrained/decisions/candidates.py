@@ -93,7 +93,9 @@ class CandidateSearch:
         self, problem: Problem, y: Array, sample_weight: Array, budget: SearchBudget | None = None
     ):
         self.problem = problem
+        assert problem.objective.model is not None, "the search is for models with scores"
         self.model = problem.objective.model
+        self.offset = self.model.offset()
         self.budget = SearchBudget() if budget is None else budget
         correct = CompositeFunction(self.model, correct_predictions(y, sample_weight))
         parts = [correct, *(part.zero_one() for part in problem.constraints)]
@@ -114,19 +116,17 @@ class CandidateSearch:
         w = self.problem.start()
         w[: self.model.n_parameters] = 0.0
         signs = (1.0, -1.0) if share > 0.5 else (-1.0, 1.0)
-        for sign in signs if self.model.fit_intercept else (0.0,):
+        for sign in (0.0,) if self.offset is None else signs:
             constant = w.copy()
-            constant[self._intercept] = sign * max(abs(float(logit(share))), 1.0)
+            if self.offset is not None:
+                level = sign * max(abs(float(logit(share))), 1.0)
+                constant[: self.model.n_parameters] = level * self.offset
             yield self.problem.domain.project(constant)
-
-    @property
-    def _intercept(self) -> slice:
-        return slice(self.model.n_coefficients, self.model.n_parameters)
 
     def scores_at(self, w: Array) -> Scores:
         """Return the scores of every model: a pass over the data."""
         models = self.problem.models
-        scores = tuple(model.scores(w[: model.n_parameters]) for model in models)
+        scores = tuple(model.forward(w[: model.n_parameters])[0] for model in models)
         self.problem.counter.rows += sum(len(one) for one in scores)
         return scores
 
@@ -205,10 +205,10 @@ class CandidateSearch:
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate among all intercepts; the outermost ones are constant."""
-        if not self.model.fit_intercept:
+        if self.offset is None:
             return one
         direction = np.zeros_like(one.w)
-        direction[self._intercept] = 1.0
+        direction[: len(self.offset)] = self.offset
         by = tuple(np.ones_like(scores) for scores in one.scores)
         line = Line(self.measures, one.w, direction, one.scores, by)
         return self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))

@@ -64,7 +64,7 @@ def repair_step(search: CandidateSearch, one: Candidate, margin: float, window: 
         if not isinstance(part.term, CellMeans):
             return one
         level = measure.value(one.scores, one.w)
-        rates = np.array([*_rate_slopes(part, one.scores[measure.position], window)])
+        rates = np.array([*_rate_slopes(part, one.w, one.scores[measure.position], window)])
         active = np.flatnonzero(level > -search.budget.active)
         slopes.append((part.term.combination[active] @ rates) * units[: rates.shape[1]])
         levels.append(level[active] + margin)
@@ -81,21 +81,24 @@ def repair_step(search: CandidateSearch, one: Candidate, margin: float, window: 
     return found
 
 
-def _rate_slopes(part: CompositeFunction, scores: Array, window: float) -> Iterator[Array]:
+def _rate_slopes(
+    part: CompositeFunction, w: Array, scores: Array, window: float
+) -> Iterator[Array]:
     """Yield the gradient of the rate of decisions in each cell, (n_parameters,)."""
     term = part.term
-    assert isinstance(term, CellMeans)
+    assert isinstance(term, CellMeans) and part.model is not None
     rows = np.flatnonzero(np.abs(scores) < 3.0 * window)
     density = np.exp(-0.5 * (scores[rows] / window) ** 2) / (window * np.sqrt(2.0 * np.pi))
     near = sp.csr_array(term.cells[:, rows])
-    zeros = np.zeros(part.model.n_parameters)
+    parameters = w[: part.model.n_parameters]
     for start, end in zip(near.indptr[:-1], near.indptr[1:], strict=True):
         members = near.indices[start:end]
         if not len(members):  # no row of the cell is near the threshold
-            yield zeros
+            yield np.zeros_like(parameters)
             continue
         weights = near.data[start:end] * density[members]
-        yield part.model.batch(rows[members]).vjp(zeros, weights)
+        _, pullback = part.model.batch(rows[members]).forward(parameters)
+        yield pullback(weights)
 
 
 def least_norm_step(slopes: Array, levels: Array) -> Array:

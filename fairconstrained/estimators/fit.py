@@ -26,10 +26,11 @@ from fairconstrained.domains import Domain
 from fairconstrained.estimators.options import check_options
 from fairconstrained.estimators.solving import SolverOptions, solver_of, without_state
 from fairconstrained.exceptions import VacuousConstraintWarning
-from fairconstrained.models.linear import LinearModel
+from fairconstrained.models import Model
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver, automatic
 from fairconstrained.solvers.base import Callback, Start
@@ -52,7 +53,7 @@ class Parametrization(Protocol):
 
     Attributes
     ----------
-    model : LinearModel
+    model : Model
         The model on the training rows.
     penalty : Penalty
         The penalty on the variables.
@@ -60,7 +61,7 @@ class Parametrization(Protocol):
         The set of the variables.
     """
 
-    model: LinearModel
+    model: Model
     penalty: Penalty
     domain: Domain
 
@@ -261,7 +262,7 @@ class Fit:
         return cls(estimator, data, parametrization, tuple(constraints), unconstrained, problem)
 
     @property
-    def model(self) -> LinearModel:
+    def model(self) -> Model:
         """The model on the training rows."""
         return self.parametrization.model
 
@@ -327,9 +328,23 @@ class Fit:
         callback : callable or None, default=None
             See :meth:`Solver.minimize`.
         """
-        problem = self.problem if problem is None else problem
-        return self.solver.minimize(
-            problem, warm=warm, callback=callback, random_state=self.estimator.random_state
+        return self.solve_at(problem, warm=warm, callback=callback)[0]
+
+    def solve_at(
+        self,
+        problem: Problem | None = None,
+        *,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+        like: Evaluation | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return the solution and the evaluation at it, see :meth:`Solver.solve`."""
+        return self.solver.solve(
+            self.problem if problem is None else problem,
+            like=like,
+            warm=warm,
+            callback=callback,
+            random_state=self.estimator.random_state,
         )
 
     def enforced(self, result: Result) -> Solution:
@@ -365,7 +380,9 @@ class Fit:
         names = {"classes_": self.data.classes, "groups_": groups}
         return {**names, **self.parametrization.attributes(w[: self.model.n_parameters])}
 
-    def measures(self, result: Result, problem: Problem | None = None) -> dict[str, Any]:
+    def measures(
+        self, result: Result, problem: Problem | None = None, *, like: Evaluation | None = None
+    ) -> dict[str, Any]:
         """Return the attributes that report a solution.
 
         Parameters
@@ -374,9 +391,11 @@ class Fit:
             The solution.
         problem : Problem or None, default=None
             The problem whose objective and gaps are reported; None takes this one.
+        like : Evaluation or None, default=None
+            An evaluation at the solution, see :meth:`Problem.at`.
         """
         problem = self.problem if problem is None else problem
-        at = problem.uncounted().at(result.w[: problem.n_variables])
+        at = problem.uncounted().at(result.w[: problem.n_variables], like=like)
         return {
             "n_iter_": result.n_iter,
             "multipliers_": result.multipliers,
@@ -388,7 +407,14 @@ class Fit:
             "result_": without_state(result),
         }
 
-    def store(self, estimator: Any, solution: Solution, problem: Problem | None = None) -> None:
+    def store(
+        self,
+        estimator: Any,
+        solution: Solution,
+        problem: Problem | None = None,
+        *,
+        like: Evaluation | None = None,
+    ) -> None:
         """Set the fitted attributes of an estimator.
 
         Parameters
@@ -399,10 +425,12 @@ class Fit:
             What was found.
         problem : Problem or None, default=None
             See `measures`.
+        like : Evaluation or None, default=None
+            See `measures`.
         """
         attributes = {
             **self.fitted_attributes(solution.result.w),
-            **self.measures(solution.result, problem),
+            **self.measures(solution.result, problem, like=like),
             "decision_search_": solution.search,
             "certificate_": solution.certificate,
         }
@@ -423,7 +451,7 @@ class ScoresOnRows:
     def scores(self) -> Array:
         """The scores, shape (n_rows,)."""
         model = self.fit.model.on(self.data.X)
-        return model.scores(self.fit.unconstrained.result.w[: model.n_parameters])
+        return model.forward(self.fit.unconstrained.result.w[: model.n_parameters])[0]
 
 
 def constraints_of(
@@ -480,13 +508,15 @@ def with_constraints(
     unconstrained : Unconstrained or ScoresOnRows
         The model without constraints, for constraints that depend on its scores.
     """
-    parts = bound_parts(constraints, problem.objective.model, data, unconstrained)
+    model = problem.objective.model
+    assert model is not None, "constraints are on the scores of a model"
+    parts = bound_parts(constraints, model, data, unconstrained)
     return replace(problem, constraints=tuple(parts), n_variables=0)
 
 
 def bound_parts(
     constraints: Sequence[Constraint],
-    model: LinearModel,
+    model: Model,
     data: TrainingData,
     unconstrained: Unconstrained | ScoresOnRows,
 ) -> list[CompositeFunction]:

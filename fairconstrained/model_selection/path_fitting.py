@@ -21,7 +21,8 @@ from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.problem_family import ProblemFamily
 from fairconstrained.model_selection.validation import Rows, validation_rows
-from fairconstrained.models.linear import LinearModel
+from fairconstrained.models import Model
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
@@ -222,20 +223,21 @@ def _points(
     fit = problems.fit
     start = fit.start()
     solved: deque[tuple[float, Result]] = deque(maxlen=_ORDER + 1)
+    at: Evaluation | None = None
     for kappa in kappas:
         problem = problems.at(float(kappa))
         warm = _fitting(_predicted(solved, kappa) or start, problem, fit.model)
-        result = fit.solve(problem, warm=warm)
+        result, at = fit.solve_at(problem, warm=warm, like=at)
         solved.append((kappa, result))
         fitted = cast(FairLinearClassifier, copy(fit.estimator))
         fitted.kappa = float(kappa)
-        fit.store(fitted, Solution(result), problem)
+        fit.store(fitted, Solution(result), problem, like=at)
         training = Rows(problem.uncounted(), fit.data)
         measures = {} if validation is None else validation.measured(result.w)
-        yield fitted, result, training.accuracy(result.w), measures
+        yield fitted, result, training.accuracy(result.w, like=at), measures
 
 
-def _fitting(warm: Start | Result, problem: Problem, model: LinearModel) -> Start | Result:
+def _fitting(warm: Start | Result, problem: Problem, model: Model) -> Start | Result:
     """Return the warm start; its coefficients alone if the terms' own variables are others."""
     if warm.w.size == problem.n_variables:
         return warm

@@ -11,6 +11,7 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array
 
@@ -30,9 +31,9 @@ class Rows:
     problem: Problem
     data: TrainingData
 
-    def accuracy(self, w: Array) -> float:
+    def accuracy(self, w: Array, *, like: Evaluation | None = None) -> float:
         """Return the weighted share of correct predictions."""
-        scores = self.problem.at(w).scores_of(self.problem.objective)
+        scores = self.problem.at(w, like=like).scores_of(self.problem.objective)
         assert scores is not None
         correct = (scores > 0) == (self.data.y > 0)
         return float(np.average(correct, weights=self.data.sample_weight))
@@ -41,7 +42,7 @@ class Rows:
         """Return accuracy, loss and gaps of a model."""
         at = self.problem.at(w[: self.problem.n_variables])
         return {
-            "val_accuracy": self.accuracy(w),
+            "val_accuracy": self.accuracy(w, like=at),
             "val_loss": at.objective,
             "val_gap": at.gap,
             "val_decision_gap": at.decision_gap,

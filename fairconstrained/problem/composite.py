@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
+from fairconstrained.models.base import Model, curvature
 from fairconstrained.penalties.base import Penalty, Zero
 from fairconstrained.terms.base import Batchable, Shiftable, Smoothable, Term, smoothed
 from fairconstrained.terms.convex_parts import DifferenceOfConvex
@@ -22,7 +22,7 @@ class CompositeFunction:
 
     Parameters
     ----------
-    model : LinearModel or None
+    model : Model or None
         Turns weights into scores; None for a part that is a penalty alone.
     term : Term or None
         Turns scores into outputs; None for a part that is a penalty alone (one output).
@@ -32,7 +32,7 @@ class CompositeFunction:
         Where the term's own variables are among all.
     """
 
-    model: Any
+    model: Model | None
     term: Term | None
     penalty: Penalty = field(default_factory=Zero)
     auxiliary: slice = field(default_factory=lambda: slice(0, 0))
@@ -49,8 +49,17 @@ class CompositeFunction:
 
     @property
     def convex(self) -> bool:
-        """Whether term and penalty are (sufficient, not necessary)."""
-        return self.penalty.convex and (self.term is None or self.term.convex)
+        """Whether it is convex: term and penalty are, and the model is linear (sufficient)."""
+        return self.penalty.convex and (self.term is None or (self._linear and self.term.convex))
+
+    @property
+    def weakly_convex(self) -> bool:
+        """Whether a quadratic is known to make it convex: not known for a nonlinear model."""
+        return self.term is None or (self._linear and self.term.weakly_convex)
+
+    @property
+    def _linear(self) -> bool:
+        return self.model is not None and self.model.linear
 
     @property
     def batchable(self) -> bool:
@@ -60,10 +69,10 @@ class CompositeFunction:
 
     @property
     def difference_of_convex(self) -> bool:
-        """Whether `convexify` can be called: the convex parts are known and scores are linear."""
+        """Whether `convexify` can be called: the convex parts are known and the model is linear."""
         if self.term is None:
             return True
-        if not self.model.linear:
+        if not self._linear:
             return False
         return self.term.convex or (
             isinstance(self.term, DifferenceOfConvex) and self.term.difference_of_convex
@@ -88,7 +97,7 @@ class CompositeFunction:
         penalty = self.penalty.convexify(w)
         if self.term is None or scores is None:
             return replace(self, penalty=penalty)
-        if not self.model.linear:
+        if not self._linear:
             raise ValueError("convexify needs a model whose scores are linear in the weights.")
         if self.term.convex:
             return replace(self, penalty=penalty)
@@ -111,10 +120,12 @@ class CompositeFunction:
         return replace(self, term=term, penalty=self.penalty.smoothed(width))
 
     def modulus(self) -> float:
-        """Return a lower bound on the curvature: negative if weakly convex, -inf if not even so."""
+        """Return a lower bound on the curvature: negative if weakly convex, -inf if not known."""
         if self.term is None:
             return self.penalty.modulus
+        if self.model is None or not self.model.linear:
+            return -np.inf
         bend = self.term.weak_curvature()
         if not np.all(np.isfinite(bend)):
             return -np.inf
-        return self.penalty.modulus - self.model.curvature(bend)
+        return self.penalty.modulus - curvature(self.model, bend)

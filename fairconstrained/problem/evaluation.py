@@ -1,62 +1,58 @@
-"""Parts: the functions a problem is made of. Evaluation: one forward pass through them."""
+"""Evaluation: a problem at a point, with one forward pass per model. The counter of rows read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fairconstrained.models.base import Model, Pullback, Scores
 from fairconstrained.penalties.base import Zero
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.terms.base import Pullback, Term, subgradient_error
+from fairconstrained.terms.base import Pullback as TermPullback
+from fairconstrained.terms.base import Term, subgradient_error
 from fairconstrained.utils.rounding import within_rounding, without_rounding
 from fairconstrained.utils.typing import Array
 
-
-@dataclass(frozen=True, eq=False)
-class Latest:
-    """The forward pass that was made last: a model's scores, and what terms made of them."""
-
-    model: Any
-    w: Array
-    scores: Array
-    passes: dict[int, tuple[Term, tuple[Array, Pullback]]] = field(default_factory=dict)
+if TYPE_CHECKING:
+    from fairconstrained.problem.problem import Problem
 
 
 @dataclass
 class EvaluationCounter:
-    """Counts the rows that forward passes have read, and remembers the latest one.
-
-    Problems that transforms have made of one another share it: an outer loop that looks at its
-    oracle's answer in its own problem does not read the rows again.
-    """
+    """Counts the rows that forward passes have read."""
 
     rows: float = 0.0
-    latest: Latest | None = field(default=None, repr=False)
 
-    def scores(self, model: Any, w: Array) -> Array:
-        """Return the model's scores."""
-        known = self.latest
-        if known is None or known.model is not model or not np.array_equal(known.w, w):
-            known = self.latest = Latest(model, w.copy(), model.scores(w))
-            self.rows += model.n_rows
-        return known.scores
 
-    def forward(self, term: Term, scores: Array, auxiliary: Array) -> tuple[Array, Pullback]:
-        """Return the term's forward pass."""
-        if auxiliary.size or self.latest is None or self.latest.scores is not scores:
-            return term.forward(scores, auxiliary)
-        passes = self.latest.passes
-        if id(term) not in passes:
-            passes[id(term)] = term, term.forward(scores)
-        return passes[id(term)][1]
+@dataclass(frozen=True, eq=False)
+class _ModelPass:
+    """A model's forward pass."""
+
+    model: Model
+    scores: Scores
+    pullback: Pullback
+
+
+@dataclass(frozen=True, eq=False)
+class _TermPass:
+    """A term's forward pass on the scores of a model."""
+
+    term: Term
+    scores: Scores
+    auxiliary: Array
+    statistics: Array
+    pullback: TermPullback
 
 
 class Evaluation:
     """A problem at a point: one forward pass per model, made when first needed and kept.
+
+    An evaluation owns everything that has the length of the rows: scores and forward passes. They
+    are freed with it. Evaluations that are made from it (see `like`) share them.
 
     Parameters
     ----------
@@ -64,44 +60,58 @@ class Evaluation:
         The problem.
     w : ndarray of shape (n_variables,)
         The point.
+    like : Evaluation or None, default=None
+        An evaluation, perhaps of another problem, see :meth:`Problem.at`.
     """
 
-    def __init__(self, problem: Any, w: Array):
+    def __init__(self, problem: Problem, w: Array, *, like: Evaluation | None = None):
         self.problem = problem
         self.w = w
-        self._scores: dict[int, Array] = {}
-        self._passes: dict[int, tuple[Array, Pullback]] = {}
+        shared = like is not None and like._has_parameters_of(self)
+        self._models: list[_ModelPass] = like._models if like is not None and shared else []
+        self._terms: list[_TermPass] = [*like._terms] if like is not None and shared else []
         self._gradient: tuple[Array, Array] | None = None
 
-    def release(self) -> None:
-        """Forget what has the length of the rows; values known already stay known."""
-        self._scores.clear()
-        self._passes.clear()
+    def _has_parameters_of(self, other: Evaluation) -> bool:
+        """Return whether the models of another evaluation have the same parameters here."""
+        n = max((model.n_parameters for model in other.problem.models), default=0)
+        return self.w.size >= n and np.array_equal(self.w[:n], other.w[:n])
 
-    def scores_of(self, part: CompositeFunction) -> Array | None:
+    def without_rows(self) -> Evaluation:
+        """Return the evaluation with the values known so far and without its forward passes."""
+        light = Evaluation(self.problem, self.w)
+        own = ("_models", "_terms")
+        vars(light).update((key, value) for key, value in vars(self).items() if key not in own)
+        return light
+
+    def _model_pass(self, model: Model) -> _ModelPass:
+        for known in self._models:
+            if known.model is model:
+                return known
+        self.problem.counter.rows += model.n_rows
+        self._models.append(_ModelPass(model, *model.forward(self.w[: model.n_parameters])))
+        return self._models[-1]
+
+    def scores_of(self, part: CompositeFunction) -> Scores | None:
         """Return the scores of a part's rows, None for a part without a model."""
-        model = part.model
-        if model is None:
-            return None
-        if id(model) not in self._scores:
-            w = self.w[: model.n_parameters]
-            self._scores[id(model)] = self.problem.counter.scores(model, w)
-        return self._scores[id(model)]
+        return None if part.model is None else self._model_pass(part.model).scores
 
-    def _forward(self, part: CompositeFunction) -> tuple[Array, Pullback]:
-        if id(part) not in self._passes:
-            assert part.term is not None
-            scores = self.scores_of(part)
-            assert scores is not None
-            auxiliary = self.w[part.auxiliary]
-            self._passes[id(part)] = self.problem.counter.forward(part.term, scores, auxiliary)
-        return self._passes[id(part)]
+    def _forward(self, part: CompositeFunction) -> _TermPass:
+        assert part.term is not None and part.model is not None
+        scores, auxiliary = self._model_pass(part.model).scores, self.w[part.auxiliary]
+        for known in self._terms:
+            same = known.term is part.term and known.scores is scores
+            if same and np.array_equal(known.auxiliary, auxiliary):
+                return known
+        found = part.term.forward(scores, auxiliary)
+        self._terms.append(_TermPass(part.term, scores, auxiliary, *found))
+        return self._terms[-1]
 
     def _outputs(self, part: CompositeFunction) -> Array:
         penalty = part.penalty.value(self.w)
         if part.term is None:
             return np.array([penalty])
-        return part.term.head(self._forward(part)[0]) + penalty
+        return part.term.head(self._forward(part).statistics) + penalty
 
     @cached_property
     def objective(self) -> float:
@@ -123,9 +133,7 @@ class Evaluation:
     def zero_one_constraints(self) -> Array:
         """g(w) with the indicator in place of the surrogate, shape (n_constraints,)."""
         parts = [part.zero_one() for part in self.problem.constraints]
-        strict = Evaluation(self.problem.with_constraints(parts), self.w)
-        strict._scores = self._scores
-        return strict.constraints
+        return self.problem.with_constraints(parts).at(self.w, like=self).constraints
 
     @property
     def zero_one_violation(self) -> float:
@@ -160,14 +168,14 @@ class Evaluation:
         It is 0 but for problems that :meth:`Problem.smoothed` made: there the gradient is one of
         the problem that was rounded, to within this.
         """
-        slacks = [np.zeros(0)]
+        errors = [np.zeros(0)]
         for part in self.problem.parts:
-            slack = np.full(part.n_outputs, part.penalty.subgradient_error(self.w))
+            error = np.full(part.n_outputs, part.penalty.subgradient_error(self.w))
             scores = self.scores_of(part)
             if part.term is not None and scores is not None:
-                slack += subgradient_error(part.term, scores, self.w[part.auxiliary])
-            slacks.append(slack)
-        return float(np.append(1.0, multipliers) @ np.concatenate(slacks))
+                error += subgradient_error(part.term, scores, self.w[part.auxiliary])
+            errors.append(error)
+        return float(np.append(1.0, multipliers) @ np.concatenate(errors))
 
     def gradient(self, multipliers: Array | None = None, *, objective: float = 1.0) -> Array:
         r"""Return the gradient of :math:`f + \sum_j \lambda_j g_j`: one backward pass per model.
@@ -187,7 +195,7 @@ class Evaluation:
     def _backward(self, weights: Array) -> Array:
         """Return the gradient of the functions' weighted sum; the last ones may be left out."""
         total = np.zeros(self.problem.n_variables)
-        cotangents: dict[int, Array] = {}
+        on_scores: list[Array | None] = [None] * len(self.problem.models)
         ends = np.cumsum([part.n_outputs for part in self.problem.parts])
         for part, weight in zip(self.problem.parts, np.split(weights, ends[:-1]), strict=True):
             if not np.any(weight):
@@ -195,15 +203,13 @@ class Evaluation:
             if not isinstance(part.penalty, Zero):
                 total += weight.sum() * part.penalty.gradient(self.w)
             if part.term is not None:
-                statistics, pullback = self._forward(part)
-                on_scores, own = pullback(part.term.head_vjp(statistics, weight))
+                known, index = self._forward(part), self.problem.model_index(part)
+                back, own = known.pullback(part.term.head_vjp(known.statistics, weight))
                 total[part.auxiliary] += own
-                if id(part.model) in cotangents:
-                    cotangents[id(part.model)] += on_scores
-                else:
-                    cotangents[id(part.model)] = on_scores
-        for model in self.problem.models:
-            if id(model) in cotangents:
-                back = model.vjp(self.w[: model.n_parameters], cotangents[id(model)])
-                total[: model.n_parameters] += back
+                before = on_scores[index]
+                on_scores[index] = back if before is None else before + back
+        for model, weights_on_scores in zip(self.problem.models, on_scores, strict=True):
+            if weights_on_scores is not None:
+                gradient = self._model_pass(model).pullback(weights_on_scores)
+                total[: model.n_parameters] += gradient
         return total

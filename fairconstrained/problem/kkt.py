@@ -111,8 +111,8 @@ def certify(
     return best
 
 
-def _roundings(at: Evaluation, multipliers: Array | None, slack: float) -> Iterator[Evaluation]:
-    """Yield the problem rounded so that its gradients are `slack`-subgradients, none if smooth."""
+def _roundings(at: Evaluation, multipliers: Array | None, allowed: float) -> Iterator[Evaluation]:
+    """Yield rounded problems whose gradients are `allowed`-subgradients, none if smooth."""
     problem = at.problem
     if problem.smooth or not problem.smoothable:
         return
@@ -120,8 +120,8 @@ def _roundings(at: Evaluation, multipliers: Array | None, slack: float) -> Itera
     weights = np.ones(problem.n_constraints) if multipliers is None else multipliers
     narrow_enough = 0
     for width in _WIDTHS:
-        found = problem.smoothed(width).at(at.w)
-        if narrow_enough or found.subgradient_error(weights) <= slack:
+        found = problem.smoothed(width).at(at.w, like=at)
+        if narrow_enough or found.subgradient_error(weights) <= allowed:
             narrow_enough += 1
             yield found
         if narrow_enough == _TRIED:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
+from fairconstrained.models.base import Model
 from fairconstrained.penalties.base import Linear, Penalty
 from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.penalties.separable import Proximity
@@ -18,7 +19,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.epigraph import EpigraphOrigin
 from fairconstrained.problem.evaluation import Evaluation, EvaluationCounter
 from fairconstrained.terms.base import Batchable, joint_codes
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, RandomState
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,10 @@ class Problem:
         W.
     n_variables : int or None
         The number of variables; by default the model's parameters and what the terms own.
+    counter : EvaluationCounter
+        Counts the rows that evaluations read; problems made from this one share it.
+    full_rows : int, default=0
+        The rows of the problem that this one is a batch of; 0 if it is not a batch.
     epigraph_of : EpigraphOrigin or None
         For a problem that :meth:`epigraph` made with a bound: what it was made of.
 
@@ -64,6 +69,7 @@ class Problem:
     domain: Domain = field(default_factory=WholeSpace)
     n_variables: int = 0
     counter: EvaluationCounter = field(default_factory=EvaluationCounter, repr=False)
+    full_rows: int = 0
     epigraph_of: EpigraphOrigin | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -79,15 +85,31 @@ class Problem:
         return (self.objective, *self.constraints)
 
     @cached_property
-    def models(self) -> tuple[Any, ...]:
+    def models(self) -> tuple[Model, ...]:
         """The distinct models of the parts: each makes one pass per evaluation."""
-        models = {id(part.model): part.model for part in self.parts if part.model is not None}
-        return tuple(models.values())
+        found: list[Model] = []
+        for part in self.parts:
+            if part.model is not None and not any(part.model is one for one in found):
+                found.append(part.model)
+        return tuple(found)
+
+    def model_index(self, part: CompositeFunction) -> int:
+        """Return the position of a part's model in `models`.
+
+        Raises
+        ------
+        ValueError
+            If the part has no model, or one of another problem.
+        """
+        for index, model in enumerate(self.models):
+            if model is part.model:
+                return index
+        raise ValueError("model_index: the part's model is not one of this problem's models.")
 
     @property
     def n_rows(self) -> int:
         """The rows that one pass over all the data reads."""
-        return sum(model.full_rows or model.n_rows for model in self.models)
+        return self.full_rows or sum(model.n_rows for model in self.models)
 
     @property
     def n_constraints(self) -> int:
@@ -145,37 +167,51 @@ class Problem:
 
     @property
     def preconditioner(self) -> Array:
-        r"""The units in which the variables are of one size, shape (n_variables,).
-
-        The fourth root of one over the mean square of the feature: between the units of the
-        variables, in which penalties are round, and those in which losses are. On one-hot data
-        quasi-Newton methods need a third fewer evaluations in them.
-        """
-        squares = np.ones(self.n_variables)
+        """The typical sizes of the variables, shape (n_variables,): the models' own, else ones."""
+        sizes = np.ones(self.n_variables)
         for model in self.models:
-            squares[: model.n_parameters] = model.sizes
-        return (squares + 1e-3) ** -0.25
+            sizes[: model.n_parameters] = model.preconditioner()
+        return sizes
 
     @property
     def weakly_convex(self) -> bool:
         """Whether a quadratic can make all functions convex."""
-        return all(part.term is None or part.term.weakly_convex for part in self.parts)
+        return all(part.weakly_convex for part in self.parts)
 
-    def start(self) -> Array:
-        """Return the point 0 of the domain, with the terms' own starts."""
+    def start(self, random_state: RandomState = 0) -> Array:
+        """Return the point of the domain from which solvers start: the models' and the terms' own.
+
+        Parameters
+        ----------
+        random_state : int, RandomState or None, default=0
+            The source of randomness, for models whose start is drawn.
+        """
         w = np.zeros(self.n_variables)
+        source: np.random.RandomState = check_random_state(random_state)
+        for model in self.models:
+            w[: model.n_parameters] = model.start(source)
         for part in self.parts:
             if part.term is not None and part.term.n_auxiliary:
                 w[part.auxiliary] = part.term.auxiliary_start
         return self.domain.project(w)
 
-    def at(self, w: Array) -> Evaluation:
-        """Return the evaluation at `w`."""
-        return Evaluation(self, np.asarray(w, dtype=float))
+    def at(self, w: Array, *, like: Evaluation | None = None) -> Evaluation:
+        """Return the evaluation at `w`.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_variables,)
+            The point.
+        like : Evaluation or None, default=None
+            An evaluation, perhaps of another problem made from the same models. If it is at the
+            same parameters, what it knows of models and terms that both problems have is used
+            again, and the rows are not read again.
+        """
+        return Evaluation(self, np.asarray(w, dtype=float), like=like)
 
     def uncounted(self) -> Problem:
         """Return the same problem with a counter of its own, for measurements that do not count."""
-        return replace(self, counter=EvaluationCounter(latest=self.counter.latest))
+        return replace(self, counter=EvaluationCounter())
 
     def with_constraints(self, constraints: Sequence[CompositeFunction]) -> Problem:
         """Return the problem with other constraints."""
@@ -211,20 +247,20 @@ class Problem:
         if len(rows) != len(self.models):
             raise ValueError(f"batch: {len(self.models)} models need as many, got {len(rows)}.")
         draws: Sequence[Array | None] = weights or [None] * len(rows)
-        drawn = {
-            id(model): (model.batch(chosen), chosen, weight)
+        drawn = [
+            (model.batch(chosen), chosen, weight)
             for model, chosen, weight in zip(self.models, rows, draws, strict=True)
-        }
+        ]
 
         def take(part: CompositeFunction) -> CompositeFunction:
             if part.term is None:
                 return part
             if not isinstance(part.term, Batchable):
                 raise TypeError(f"batch needs Batchable terms; got {part.term!r}.")
-            model, chosen, weight = drawn[id(part.model)]
+            model, chosen, weight = drawn[self.model_index(part)]
             return replace(part, model=model, term=part.term.batch(chosen, weight))
 
-        return self._map(take)
+        return replace(self._map(take), full_rows=self.n_rows)
 
     def strata(self) -> list[Array]:
         """Return, for every model, codes of the cells that each of its rows belongs to."""
@@ -259,14 +295,21 @@ class Problem:
             problem.__dict__["modulus"] = self.modulus + rho
         return problem
 
-    def convexify(self, w: Array) -> Problem:
+    def convexify(self, w: Array, *, like: Evaluation | None = None) -> Problem:
         """Return IDCA's convex problem at `w`, which majorises this one and touches it there.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_variables,)
+            The point.
+        like : Evaluation or None, default=None
+            An evaluation at `w`, see :meth:`at`.
 
         References
         ----------
         IDCA, equation (21) and algorithm 1.
         """
-        at = self.uncounted().at(w)
+        at = self.uncounted().at(w, like=like)
         return self._map(lambda part: part.convexify(at.w, at.scores_of(part)))
 
     def smoothed(self, width: float) -> Problem:
@@ -320,6 +363,6 @@ class Problem:
             epigraph_of=None if bound is None else EpigraphOrigin(self, bound, least),
         )
 
-    def _map(self, change: Any) -> Problem:
+    def _map(self, change: Callable[[CompositeFunction], CompositeFunction]) -> Problem:
         objective, *constraints = (change(part) for part in self.parts)
         return replace(self, objective=objective, constraints=tuple(constraints), epigraph_of=None)

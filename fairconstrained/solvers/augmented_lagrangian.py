@@ -87,22 +87,22 @@ class AugmentedLagrangian(Solver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the outcome of every round."""
-        w, multipliers = start.w, start.first_multipliers(problem.n_constraints)
+        at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
         last = AugmentedLagrangianState.of(start.state) or AugmentedLagrangianState(
             self.sigma, max(1e-2, 0.9 * start.tol)
         )
         sigma, inner_tol = last.sigma, last.inner_tol
-        hessian = InverseHessian.for_variables(w.size, last.curvature)
+        hessian = InverseHessian.for_variables(at.w.size, last.curvature)
         secant = MultiplierExtrapolation.for_constraints(
             problem.n_constraints, last.secant, reliable=last.extrapolates
         )
         before = np.inf
         for k in range(1, self.max_iter + 1):
             inner_tol = max(inner_tol, 0.9 * start.tol)
-            at = self._minimize_round(problem, start, w, multipliers, sigma, inner_tol, hessian)
+            at = self._minimize_round(at, start, multipliers, sigma, inner_tol, hessian)
             shift = np.maximum(at.constraints, -multipliers / sigma)
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
-            w, error = at.w, float(np.abs(shift).max(initial=0.0))
+            error = float(np.abs(shift).max(initial=0.0))
             inner_tol *= 0.1
             accurate = inner_tol <= start.tol  # secants of rounds solved less closely are noisy
             ahead = secant.extrapolate(multipliers, at.constraints) if accurate else multipliers
@@ -123,16 +123,15 @@ class AugmentedLagrangian(Solver):
 
     def _minimize_round(
         self,
-        problem: Problem,
+        first: Evaluation,
         start: Start,
-        w: Array,
         multipliers: Array,
         sigma: float,
         tol: float,
         hessian: InverseHessian,
     ) -> Evaluation:
         """Return the evaluation at the minimiser of the augmented Lagrangian."""
-        latest = LatestEvaluation(problem)
+        problem, latest = first.problem, LatestEvaluation(first)
 
         def function(x: Array) -> tuple[float, Array]:
             at = latest.at(x)
@@ -140,12 +139,12 @@ class AugmentedLagrangian(Solver):
             penalty = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
             return at.objective + penalty, at.gradient(updated)
 
-        first = problem.domain.normal_cone_residual(w, function(w)[1])
+        residual = problem.domain.normal_cone_residual(first.w, function(first.w)[1])
         found = minimize_smooth(
             function,
-            w,
+            first.w,
             problem.domain,
-            tol=max(tol, _MIN_REDUCTION * float(np.linalg.norm(first))),
+            tol=max(tol, _MIN_REDUCTION * float(np.linalg.norm(residual))),
             max_iter=self.max_inner,
             preconditioner=problem.preconditioner,
             inverse_hessian=hessian,

@@ -39,6 +39,8 @@ class Start:
         The tolerance of this run.
     random_state : numpy.random.RandomState
         The source of randomness.
+    like : Evaluation or None
+        An evaluation whose forward passes are used again if it is at `w`.
     last_pass : float
         The value of :attr:`Problem.passes` at which the run ends.
     """
@@ -48,6 +50,7 @@ class Start:
     state: SolverState | None = None
     tol: float = 1e-4
     random_state: np.random.RandomState = field(default_factory=np.random.RandomState)
+    like: Evaluation | None = None
     last_pass: float = np.inf
 
     def first_multipliers(self, n_constraints: int) -> Array:
@@ -58,6 +61,10 @@ class Start:
     def feasible(self) -> float:
         """The largest violation of an optimal point, see :meth:`KKT.holds`."""
         return self.tol / 3.0
+
+    def at(self, problem: Problem) -> Evaluation:
+        """Return the evaluation of a problem at the first point."""
+        return problem.at(self.w, like=self.like)
 
     def passes_left(self, problem: Problem) -> float:
         """Return the data passes that the run may still make, for a solver that it calls."""
@@ -112,6 +119,12 @@ class Measured:
         at = iterate.at
         multipliers, kkt = certify(at, iterate.multipliers, tol, rounded=iterate.rounded)
         return cls(iterate, multipliers, at.objective, kkt)
+
+    def without_rows(self) -> Measured:
+        """Return the same without the forward passes of its evaluation."""
+        return replace(
+            self, iterate=replace(self.iterate, at=self.iterate.at.without_rows(), rounded=None)
+        )
 
     @property
     def violation(self) -> float:
@@ -252,26 +265,65 @@ class Solver(BaseEstimator, ABC):
         ValueError
             If `max_data_passes` is negative or not a number.
         """
+        return self.solve(
+            problem,
+            w0,
+            warm=warm,
+            tol=tol,
+            callback=callback,
+            random_state=random_state,
+            max_data_passes=max_data_passes,
+        )[0]
+
+    def solve(
+        self,
+        problem: Problem,
+        w0: Array | None = None,
+        *,
+        like: Evaluation | None = None,
+        warm: Result | Start | None = None,
+        tol: float | None = None,
+        callback: Callback | None = None,
+        random_state: RandomState = None,
+        max_data_passes: float | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Minimise the problem, and return the evaluation at the result as well.
+
+        Callers that go on from the result use this. The forward passes of the evaluation serve
+        other problems made from the same models, see :meth:`Problem.at`. All other parameters are
+        those of :meth:`minimize`.
+
+        Parameters
+        ----------
+        like : Evaluation or None, default=None
+            An evaluation whose forward passes are used again if the first point is the same.
+        """
         self.check(problem)
         if max_data_passes is not None and not max_data_passes >= 0.0:
             raise ValueError(
                 f"max_data_passes={max_data_passes!r}: give a number >= 0, or None for no limit."
             )
-        first = w0 if w0 is not None else (problem.start() if warm is None else warm.w)
+        source: np.random.RandomState = check_random_state(random_state)
+        first = w0 if w0 is not None else (problem.start(source) if warm is None else warm.w)
         start = Start(
             w=problem.domain.project(np.asarray(first, dtype=float)),
             multipliers=None if warm is None else warm.multipliers,
             state=None if warm is None else warm.state,
             tol=self.tol if tol is None else tol,
-            random_state=check_random_state(random_state),
+            random_state=source,
+            like=like,
             last_pass=problem.passes + (np.inf if max_data_passes is None else max_data_passes),
         )
         with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges says so
             return self._run(problem, start, callback)
 
-    def _run(self, problem: Problem, start: Start, callback: Callback | None) -> Result:
+    def _run(
+        self, problem: Problem, start: Start, callback: Callback | None
+    ) -> tuple[Result, Evaluation]:
         """Drive the iterates: measure with the clock stopped, keep the best, decide to stop."""
-        trace, kept, last, status = Trace(), None, None, Status.ITERATION_LIMIT
+        trace, status = Trace(), Status.ITERATION_LIMIT
+        kept: Measured | None = None
+        last: Measured | None = None
         passes, seconds, clock = problem.passes, 0.0, time.perf_counter()
         for iterate in self.iterate(problem, start):
             seconds += time.perf_counter() - clock
@@ -292,16 +344,17 @@ class Solver(BaseEstimator, ABC):
             if ended is not None:
                 status = ended
                 break
-            iterate.at.release()
+            kept = None if kept is None else kept.without_rows()
             clock = time.perf_counter()
         assert last is not None
         if status in (Status.DIVERGED, Status.PASS_LIMIT):
-            first = Measured.of(Iterate(problem.uncounted().at(start.w), None, 0), start.tol)
+            first = Measured.of(Iterate(start.at(problem.uncounted()), None, 0), start.tol)
             kept = kept if kept is not None and kept.better_than(first, start.tol) else first
-        kept = last if kept is None or status is Status.CONVERGED else kept
+        if kept is None or status is Status.CONVERGED or kept.iterate.at.w is last.iterate.at.w:
+            kept = last
         if status is Status.ITERATION_LIMIT and is_stuck(kept.iterate.at, start.tol):
             status = Status.INFEASIBLE
-        return self._result(kept, last, status, trace)
+        return self._result(kept, last, status, trace), kept.iterate.at
 
     @staticmethod
     def _status(last: Measured, tol: float, callback: Callback | None) -> Status | None:
@@ -319,7 +372,7 @@ class Solver(BaseEstimator, ABC):
             multipliers=kept.multipliers,
             objective=kept.objective,
             violation=kept.violation,
-            zero_one_violation=at.problem.uncounted().at(at.w).zero_one_violation,
+            zero_one_violation=at.problem.uncounted().at(at.w, like=at).zero_one_violation,
             kkt_residual=kept.kkt_residual,
             status=status,
             message=describe(status, kept.objective, kept.violation, kept.kkt_residual, n_iter),

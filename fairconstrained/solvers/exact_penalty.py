@@ -114,7 +114,7 @@ class ExactPenalty(Solver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the points that are moved to."""
-        at, radius = problem.at(start.w), self.radius
+        at, radius = start.at(problem), self.radius
         last = ExactPenaltyState.of(start.state)
         merit = _Merit(self.rho if last is None else last.rho)
         curvature = Curvature(problem, self.memory)

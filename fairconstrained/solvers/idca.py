@@ -117,7 +117,7 @@ class IDCA(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the accepted answers of the oracle."""
         oracle = self._oracle_for(problem)
-        at = problem.at(start.w)
+        at = start.at(problem)
         if at.violation > start.tol:
             at = phase_one(self, problem, at, start)
             if at.violation > start.tol:
@@ -127,15 +127,16 @@ class IDCA(Solver):
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
         tol, doublings = _FIRST_TOL * start.tol, 0
         for t in range(1, self.max_iter + 1):
-            answer = oracle.minimize(
-                problem.convexify(at.w),
+            answer, end = oracle.solve(
+                problem.convexify(at.w, like=at),
                 at.w,
+                like=at,
                 warm=warm,
                 tol=tol,
                 random_state=start.random_state,
                 max_data_passes=start.passes_left(problem),
             )
-            found = problem.at(answer.w)
+            found = problem.at(answer.w, like=end)
             tol = max(0.5 * start.tol, _TIGHTEN * tol)
             warm = answer
             if acceptable(answer, at, found, start.tol):

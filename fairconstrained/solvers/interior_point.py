@@ -98,7 +98,7 @@ class InteriorPoint(Solver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the outcome of every round."""
-        at = problem.at(start.w)
+        at = start.at(problem)
         if at.constraints.max(initial=-1.0) >= 0.0:
             yield Iterate(at, None, 1, status=Status.STALLED)
             return
@@ -106,20 +106,22 @@ class InteriorPoint(Solver):
         mu, min_mu = last.mu, start.tol / (10.0 * max(problem.n_constraints, 1))
         hessian = InverseHessian.for_variables(start.w.size, last.curvature, size=self.memory)
         for k in range(1, self.max_iter + 1):
-            smooth, width = _rounded(problem, at.w, mu / self.mu)
-            inside, gradient_norm = self._minimize_round(smooth, start, at.w, mu, hessian)
+            smooth, width = _rounded(at, mu / self.mu)
+            inside, gradient_norm = self._minimize_round(
+                smooth.at(at.w, like=at), start, mu, hessian
+            )
             multipliers = mu / np.maximum(-inside.constraints, 1e-300)
-            at = problem.at(inside.w)
+            at = problem.at(inside.w, like=inside)
             centered = gradient_norm <= _CENTERED * mu * problem.n_constraints
             mu = max(mu * self.shrink ** (_CENTERED_POWER if centered else 1.0), min_mu)
             state = InteriorPointState(width, mu, hessian.pairs)
             yield Iterate(at, multipliers, k, state, rounded=inside)
 
     def _minimize_round(
-        self, problem: Problem, start: Start, w: Array, mu: float, hessian: InverseHessian
+        self, first: Evaluation, start: Start, mu: float, hessian: InverseHessian
     ) -> tuple[Evaluation, float]:
         """Return the last point, which is strictly feasible, and the gradient's norm there."""
-        latest = LatestEvaluation(problem)
+        problem, latest = first.problem, LatestEvaluation(first)
 
         def gradient(at: Evaluation) -> Array:
             return at.gradient(mu / -at.constraints)
@@ -133,7 +135,7 @@ class InteriorPoint(Solver):
 
         scale = problem.preconditioner
         found = minimize_lbfgs(
-            barrier, w, tol=0.0, max_iter=self.max_inner, preconditioner=scale,
+            barrier, first.w, tol=0.0, max_iter=self.max_inner, preconditioner=scale,
             inverse_hessian=hessian, stop=lambda: start.passes_used_up(problem),
         )  # fmt: skip
         at = latest.at(found)
@@ -158,15 +160,17 @@ class InteriorPointState(RoundingState):
     curvature: CurvaturePairs | None = None
 
 
-def _rounded(problem: Problem, w: Array, share: float) -> tuple[Problem, float | None]:
-    """Return a smooth problem with `w` strictly inside its constraints, and the width."""
+def _rounded(at: Evaluation, share: float) -> tuple[Problem, float | None]:
+    """Return a smooth problem with the point strictly inside its constraints, and the width."""
+    problem = at.problem
     if problem.smooth:
         return problem, None
     width = max(_MAX_WIDTH * min(1.0, float(np.sqrt(share))), _MIN_WIDTH)
-    level = problem.uncounted().at(w).constraints.max(initial=-1.0)
+    level = at.constraints.max(initial=-1.0)
     while width > _MIN_WIDTH:
         smooth = problem.smoothed(width)
-        if smooth.uncounted().at(w).constraints.max(initial=-1.0) < _MIN_MARGIN * level:
+        rounded = smooth.uncounted().at(at.w, like=at)
+        if rounded.constraints.max(initial=-1.0) < _MIN_MARGIN * level:
             return smooth, width
         width *= 0.5
     return problem.smoothed(width), width

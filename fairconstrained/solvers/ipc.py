@@ -98,7 +98,7 @@ class IPC(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the accepted answers of the oracle."""
         oracle = self._oracle
-        at = problem.at(start.w)
+        at = start.at(problem)
         last = IPCState.of(start.state)
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
         rho = (self.rho if last is None else last.rho) or oracle.proximity(problem)
@@ -111,15 +111,16 @@ class IPC(Solver):
                     yield Iterate(at, None, t)
                     return
             tol = max(0.5 * start.tol, _TIGHTEN * tol)
-            answer = oracle.minimize(
+            answer, end = oracle.solve(
                 problem.proximal(at.w, rho),
                 at.w,
+                like=at,
                 warm=warm,
                 tol=tol,
                 random_state=start.random_state,
                 max_data_passes=start.passes_left(problem),
             )
-            found = problem.at(answer.w)
+            found = problem.at(answer.w, like=end)
             if acceptable(answer, at, found, start.tol):
                 at, warm, refusals = found, answer, 0
                 yield Iterate(at, answer.multipliers, t, IPCState(rho, answer.state))

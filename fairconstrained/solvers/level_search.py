@@ -10,13 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from fairconstrained.penalties.base import Linear
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.state import RoundingState
-from fairconstrained.utils.typing import Array
 
 _FIRST = 0.7  # of the level of the best model: where the search begins
 _SHARE = 0.8  # of the tolerance: what the answer to a level may use up
@@ -70,7 +71,9 @@ class LevelSearch(Solver):
     def _solver_for(self, problem: Problem) -> Solver:
         if self.solver is not None:
             return self.solver
-        return IPC() if problem.smooth else Smoothing()
+        if not problem.smooth:
+            return Smoothing()
+        return IPC() if problem.weakly_convex else AugmentedLagrangian()
 
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method, or those of a level for the solver."""
@@ -84,29 +87,30 @@ class LevelSearch(Solver):
         made_of = problem.epigraph_of
         assert made_of is not None
         plain = replace(made_of.problem, counter=problem.counter)
-        solver, w = self._solver_for(plain), start.w[:-1]
+        solver, at = self._solver_for(plain), plain.at(start.w[:-1], like=start.like)
         least = made_of.least
         if least is None:
-            free = solver.minimize(
+            free, end = solver.solve(
                 plain.with_constraints(()),
-                w,
+                at.w,
+                like=at,
                 tol=start.tol,
                 max_data_passes=start.passes_left(problem),
             )
-            w, least = free.w, free.objective
+            at, least = plain.at(free.w, like=end), free.objective
         if least >= made_of.bound:
-            at = problem.at(np.append(w, plain.at(w).constraints.max()))
-            yield Iterate(at, None, 0, status=Status.INFEASIBLE)
+            yield Iterate(_lifted(problem, at), None, 0, status=Status.INFEASIBLE)
             return
         warm: Start | Result | None
-        search, warm = self._begin(plain, start, w, sqrt(made_of.bound - least))
+        search, warm = self._begin(at, start, sqrt(made_of.bound - least))
         tol = start.tol
         for k in range(1, self.max_iter + 1):
             lowered = Linear(np.zeros(plain.n_variables), -search.level)
             at_level = plain.with_constraints([part.add(lowered) for part in plain.constraints])
-            answer = solver.minimize(
+            answer, end = solver.solve(
                 at_level,
-                w,
+                at.w,
+                like=at,
                 warm=warm,
                 tol=tol,
                 random_state=start.random_state,
@@ -116,18 +120,16 @@ class LevelSearch(Solver):
             search.learn(answer, least, price, start.tol)
             tol = _SHARE * start.tol * min(1.0, max(price, 1e-3))
             status = Status.STALLED if search.ended else None
-            yield _offer(problem, plain, answer, k, start.tol, status)
-            warm, w = answer, answer.w
+            warm, at = answer, plain.at(answer.w, like=end)
+            yield _offer(_lifted(problem, at), answer, k, start.tol, status)
 
     @staticmethod
-    def _begin(
-        plain: Problem, start: Start, w: Array, target: float
-    ) -> tuple[_Search, Start | None]:
+    def _begin(at: Evaluation, start: Start, target: float) -> tuple[_Search, Start | None]:
         """Return the search and what its first problem starts from."""
         if start.multipliers is None or start.multipliers[-1] <= 0.0:
-            top = plain.at(w).constraints.max()
+            top = at.constraints.max()
             return _Search(target, _FIRST * top, top), None
-        warm = replace(start, w=w, multipliers=start.multipliers[:-1] / start.multipliers[-1])
+        warm = replace(start, w=at.w, multipliers=start.multipliers[:-1] / start.multipliers[-1])
         return _Search(target, start.w[-1], np.inf), warm
 
 
@@ -162,18 +164,20 @@ class _Search:
         return self.high - self.low <= 1e-14 * max(1.0, abs(self.high))
 
 
-def _offer(
-    problem: Problem, plain: Problem, answer: Result, k: int, tol: float, status: Status | None
-) -> Iterate:
+def _lifted(problem: Problem, at: Evaluation) -> Evaluation:
+    """Return the epigraph problem at the point of the other one and its least level."""
+    return problem.at(np.append(at.w, at.constraints.max()), like=at)
+
+
+def _offer(at: Evaluation, answer: Result, k: int, tol: float, status: Status | None) -> Iterate:
     """Return an answer as a point of the epigraph problem, with its multipliers.
 
     Where the objective is below its bound they are left to be estimated: if no level is lower, they
     are not those of the problem of this level.
     """
-    at = problem.at(np.append(answer.w, plain.at(answer.w).constraints.max()))
     price = float(answer.multipliers.sum())
     if price == 0.0 or at.constraints[-1] < -tol:
         return Iterate(at, None, k, status=status)
-    rounded = RoundingState.rounded(answer.state, problem, at)
+    rounded = RoundingState.rounded(answer.state, at.problem, at)
     multipliers = np.append(answer.multipliers, 1.0) / price
     return Iterate(at, multipliers, k, status=status, rounded=rounded)

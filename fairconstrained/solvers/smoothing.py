@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.restoration import restore
+from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.result import Result, Status
@@ -32,7 +33,8 @@ class Smoothing(Solver):
     Parameters
     ----------
     solver : Solver or None, default=None
-        Solves the smooth problems; None takes :class:`IPC`.
+        Solves the smooth problems; None takes :class:`IPC` where these are known to be weakly
+        convex, else :class:`AugmentedLagrangian` (a nonlinear model).
     width : float, default=0.05
         The first width, > 0.
     shrink : float, default=0.3
@@ -74,29 +76,44 @@ class Smoothing(Solver):
         self.max_iter = max_iter
         self.tol = tol
 
+    def _solver_for(self, smooth: Problem) -> Solver:
+        """Return the solver of the smooth problems."""
+        if self.solver is not None:
+            return self.solver
+        return IPC() if smooth.weakly_convex else AugmentedLagrangian()
+
+    def missing(self, problem: Problem) -> list[str]:
+        """Return what the problem lacks for this method, or the smooth problems for the solver."""
+        lacking = super().missing(problem)
+        if lacking:
+            return lacking
+        smooth = problem.smoothed(self.width)
+        return self._solver_for(smooth).missing(smooth)
+
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers to the smooth problems, as points of the problem itself."""
-        solver = IPC() if self.solver is None else self.solver
+        solver, like = self._solver_for(problem.smoothed(self.width)), start.like
         last = SmoothingState.of(start.state)
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
         width = self.width if last is None or last.width is None else last.width
         for k in range(1, self.max_iter + 1):
             smooth = problem.smoothed(width)
-            answer = solver.minimize(
+            answer, end = solver.solve(
                 smooth,
+                like=like,
                 warm=warm,
                 tol=_SHARE * start.tol,
                 random_state=start.random_state,
                 max_data_passes=start.passes_left(problem),
             )
-            at = problem.at(answer.w)
+            at = problem.at(answer.w, like=end)
             state = SmoothingState(width, answer.state)
             if answer.converged:
-                yield Iterate(at, answer.multipliers, k, state, rounded=smooth.at(answer.w))
+                yield Iterate(at, answer.multipliers, k, state, rounded=end)
             else:
                 at = restore(at, start.feasible)
                 yield Iterate(at, None, k, state, self._verdict(answer, width))
-            warm, width = answer, self.shrink * width
+            warm, like, width = answer, end, self.shrink * width
 
     def _verdict(self, answer: Result, width: float) -> Status | None:
         """Return why to end after a smooth problem that was not solved, None to go on."""

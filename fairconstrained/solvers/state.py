@@ -54,4 +54,8 @@ class RoundingState(SolverState):
             The problem at the subproblem solver's answer.
         """
         last = RoundingState.of(state)
-        return None if last is None or last.width is None else problem.smoothed(last.width).at(at.w)
+        return (
+            None
+            if last is None or last.width is None
+            else problem.smoothed(last.width).at(at.w, like=at)
+        )

@@ -16,7 +16,7 @@ from fairconstrained.domains import Domain
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.fit import Unconstrained, with_constraints
 from fairconstrained.estimators.options import domain_of, penalty_of
-from fairconstrained.models.linear import LinearModel, spread
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives.base import Objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.penalties.separable import Leading as LeadingPenalty
@@ -166,19 +166,12 @@ def linear_parametrization(
     n_outputs : int, default=1
         The number of scores per row.
     """
-    statistics = spread(X, sample_weight)
-    shift = statistics.mean if domain.whole_space and fit_intercept else None
-    scale = statistics.scale if domain.whole_space else None
-    squares = statistics.variance if shift is not None else statistics.variance + statistics.mean**2
-    if scale is not None:
-        squares = squares / scale**2
-    model = LinearModel(
+    model = LinearModel.standardized(
         X,
+        sample_weight,
         fit_intercept=fit_intercept,
         n_outputs=n_outputs,
-        shift=shift,
-        scale=scale,
-        mean_squares=squares,
+        rescale=domain.whole_space,
     )
     n = model.n_coefficients
     return LinearParametrization(model, LeadingPenalty(penalty, n), LeadingDomain(domain, n))

@@ -9,7 +9,6 @@ from scipy.optimize import OptimizeResult, minimize
 
 from fairconstrained.domains import Domain
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.lbfgs import (
     Function,
     InverseHessian,
@@ -77,18 +76,17 @@ class LatestEvaluation:
 
     Parameters
     ----------
-    problem : Problem
-        The problem.
+    first : Evaluation
+        The problem at the first point.
     """
 
-    def __init__(self, problem: Problem):
-        self._problem = problem
-        self._latest: Evaluation | None = None
+    def __init__(self, first: Evaluation):
+        self._latest = first
 
     def at(self, w: Array) -> Evaluation:
         """Return the evaluation at `w`."""
-        if self._latest is None or not np.array_equal(self._latest.w, w):
-            self._latest = self._problem.at(w.copy())
+        if not np.array_equal(self._latest.w, w):
+            self._latest = self._latest.problem.at(w.copy())
         return self._latest
 
 

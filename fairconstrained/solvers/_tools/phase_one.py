@@ -36,7 +36,8 @@ def phase_one(solver: Solver, problem: Problem, at: Evaluation, start: Start) ->
     least = [at]
 
     def feasible(measured: Measured) -> bool:
-        here = problem.uncounted().at(measured.iterate.at.w[:-1])
+        above = measured.iterate.at
+        here = problem.uncounted().at(above.w[:-1], like=above)
         if here.violation <= least[0].violation:
             least[0] = here
         return here.violation <= start.feasible
@@ -45,7 +46,7 @@ def phase_one(solver: Solver, problem: Problem, at: Evaluation, start: Start) ->
         problem.epigraph(), first, tol=0.5 * start.tol, callback=feasible,
         random_state=start.random_state, max_data_passes=start.passes_left(problem),
     )  # fmt: skip
-    return restore(problem.at(least[0].w), start.feasible)
+    return restore(problem.at(least[0].w, like=least[0]), start.feasible)
 
 
 def acceptable(answer: Result, before: Evaluation, after: Evaluation, tol: float) -> bool:

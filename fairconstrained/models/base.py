@@ -1,0 +1,132 @@
+"""The protocol of models: how weights become scores, and weights on scores become gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from fairconstrained.utils.typing import Array
+
+Scores = Array
+Pullback = Callable[[Array], Array]
+
+
+class Model(Protocol):
+    r"""A map from parameters :math:`w` to the scores :math:`s(w)` of some rows.
+
+    This is all that problems and solvers ask of a model. Evaluations own what `forward` returns;
+    a model keeps nothing of it.
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows.
+    n_parameters : int
+        The number of parameters, the first entries of a problem's variables.
+    linear : bool
+        Whether :math:`s(w)` is a linear function of :math:`w`. Convexity of a term carries over to
+        the weights only then.
+    """
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of parameters."""
+
+    @property
+    def linear(self) -> bool:
+        """Whether the scores are a linear function of the parameters."""
+
+    def start(self, random_state: np.random.RandomState) -> Array:
+        """Return the parameters from which solvers start, shape (n_parameters,).
+
+        Zeros for a linear model; a model for which zero is a stationary point draws them.
+        """
+
+    def forward(self, w: Array) -> tuple[Scores, Pullback]:
+        r"""Return the scores and their pullback: one forward pass.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_parameters,)
+            The parameters.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_rows,) or (n_rows, n_outputs)
+            :math:`s(w)`.
+        pullback : callable
+            Maps weights v of the shape of the scores to the gradient of
+            :math:`\langle v, s(w) \rangle`, shape (n_parameters,): one backward pass.
+        """
+
+    def offset(self) -> Array | None:
+        """Return the change of the parameters that adds one to every score, shape (n_parameters,).
+
+        None if there is no such change that is the same for all parameters: without an intercept.
+        """
+
+    def batch(self, rows: Array) -> Self:
+        """Return the model of these rows only.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Positions of rows; one that occurs twice is two rows of the batch.
+        """
+
+    def on(self, X: Any) -> Self:
+        """Return the model of other rows, with the same parameters.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_other_rows, n_features)
+            The rows, with the same columns.
+        """
+
+    def preconditioner(self) -> Array:
+        """Return the typical sizes of the parameters, shape (n_parameters,), > 0; ones if unknown.
+
+        Quasi-Newton methods work with the parameters divided by them.
+        """
+
+
+def curvature(model: Model, weights: Array, *, n_iter: int = 20) -> float:
+    r"""Return an upper estimate of :math:`\lambda_{\max}(J^\top \mathrm{diag}(d) J)`.
+
+    J is the Jacobian of the scores of a linear model, :math:`s(w) = J w`.
+
+    Parameters
+    ----------
+    model : Model
+        A linear model.
+    weights : ndarray of shape (n_rows,)
+        The row weights d >= 0.
+    n_iter : int, default=20
+        Power iterations; the last Rayleigh quotient is enlarged by 10 per cent.
+
+    Raises
+    ------
+    ValueError
+        If the model is not linear.
+    """
+    if not model.linear:
+        raise ValueError("curvature: the model must be linear; no bound is known for others.")
+    if not np.any(weights):
+        return 0.0
+    v = np.random.default_rng(0).standard_normal(model.n_parameters)
+    value = 0.0
+    for _ in range(n_iter):
+        v /= np.linalg.norm(v)
+        scores, pullback = model.forward(v)
+        image = pullback(weights.reshape(weights.shape + (1,) * (scores.ndim - 1)) * scores)
+        value = float(v @ image)
+        if not np.any(image):
+            return 0.0
+        v = image
+    return 1.1 * value

@@ -1,0 +1,86 @@
+"""Evaluations own their forward passes, and hand them to evaluations at the same point."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+from numpy.testing import assert_array_equal
+
+
+def test_an_evaluation_like_another_reads_no_rows(problem, w, multipliers):
+    first = problem.at(w)
+    first.gradient(multipliers)
+    read = problem.counter.rows
+    for other in (problem, problem.uncounted(), problem.proximal(w, 1.0), problem.smoothed(0.1)):
+        shared = other.at(w.copy(), like=first)
+        anew = other.uncounted().at(w)
+        before = other.counter.rows
+        assert_array_equal(shared.gradient(multipliers), anew.gradient(multipliers))
+        assert_array_equal(shared.constraints, anew.constraints)
+        assert other.counter.rows == before
+    assert problem.counter.rows == read
+
+
+def test_an_evaluation_elsewhere_shares_nothing(problem, w, multipliers):
+    first = problem.at(w)
+    first.gradient(multipliers)
+    for step in (np.eye(len(w))[0], np.eye(len(w))[-1]):
+        moved = problem.at(w + step, like=first)
+        assert_array_equal(moved.constraints, problem.at(w + step).constraints)
+        assert moved.objective == problem.at(w + step).objective
+
+
+def test_the_epigraph_problem_shares_the_scores(problem, w):
+    at = problem.at(w)
+    assert np.isfinite(at.objective)
+    assert at.constraints.shape == (problem.n_constraints,)
+    if not problem.n_constraints:
+        return
+    read = problem.counter.rows
+    above = problem.epigraph(1.0).at(np.append(w, at.constraints.max()), like=at)
+    assert np.isclose(above.constraints[:-1].max(), 0.0, atol=1e-12)
+    assert problem.counter.rows == read
+
+
+def test_what_is_like_an_evaluation_does_not_keep_it_alive(problem, w):
+    first = problem.at(w)
+    assert np.isfinite(first.objective)
+    scores = weakref.ref(first.scores_of(problem.objective))
+    second = problem.proximal(w, 1.0).at(w, like=first)
+    assert scores() is not None
+    del first
+    gc.collect()
+    assert second.scores_of(problem.objective) is scores()
+    del second
+    gc.collect()
+    assert scores() is None
+
+
+def test_without_rows_values_stay_and_scores_go(problem, w, multipliers):
+    at = problem.at(w)
+    expected = at.objective, at.gradient(multipliers), at.constraints
+    light = at.without_rows()
+    scores = weakref.ref(at.scores_of(problem.objective))
+    read = problem.counter.rows
+    del at
+    gc.collect()
+    assert scores() is None
+    assert light.objective == expected[0]
+    assert_array_equal(light.gradient(multipliers), expected[1])
+    assert_array_equal(light.constraints, expected[2])
+    assert problem.counter.rows == read
+    assert np.isfinite(light.zero_one_violation)
+    assert problem.counter.rows > read or not problem.n_constraints
+
+
+def test_solve_returns_the_evaluation_at_the_result(problem):
+    from fairconstrained.solvers import automatic
+
+    result, at = automatic(problem).solve(problem, tol=1e-2)
+    assert_array_equal(at.w, result.w)
+    assert at.objective == result.objective
+    read = problem.counter.rows
+    assert_array_equal(problem.at(result.w, like=at).constraints, at.constraints)
+    assert problem.counter.rows - read <= sum(model.n_rows for model in problem.models)

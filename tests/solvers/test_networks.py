@@ -1,0 +1,109 @@
+"""Every solver on the training of a network, whose problem no solver can take for convex."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from _support.networks import NETWORKS
+
+from fairconstrained import IncompatibleSolverError
+from fairconstrained.problem.kkt import KKT, estimate_multipliers
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import SOLVERS, LevelSearch, Result, able, automatic
+
+RUNS = [(name, solver) for name, make in NETWORKS.items() for solver in able(make())]
+NOT_ABLE = [(name, s) for name, make in NETWORKS.items() for s in SOLVERS if s not in able(make())]
+# Local minima differ: those found from this start lie within a twelfth of one another.
+SPREAD = 1.12
+
+
+@cache
+def solved(name: str, solver: str) -> Result:
+    return SOLVERS[solver]().minimize(NETWORKS[name](), random_state=0)
+
+
+@cache
+def unconstrained(name: str) -> float:
+    """Return the violation of the network without constraints."""
+    problem = NETWORKS[name]()
+    free = problem.with_constraints(())
+    return problem.at(automatic(free).minimize(free, random_state=0).w).violation
+
+
+def test_no_problem_of_a_network_is_known_to_be_convex() -> None:
+    for make in NETWORKS.values():
+        problem = make()
+        assert not problem.convex
+        assert not problem.weakly_convex
+        assert not problem.difference_of_convex
+        assert problem.modulus == -np.inf
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_gradients_are_the_differences_of_values(name: str) -> None:
+    problem, rng = NETWORKS["smooth"](), np.random.default_rng(0)
+    w, step = rng.normal(size=(2, problem.n_variables))
+    multipliers = np.array([0.7, 0.3])
+
+    def lagrangian(t: float) -> float:
+        at = problem.at(w + t * step)
+        return at.objective + multipliers @ at.constraints
+
+    slope = (lagrangian(1e-5) - lagrangian(-1e-5)) / 2e-5
+    assert problem.at(w).gradient(multipliers) @ step == pytest.approx(slope, rel=1e-6)
+
+
+@pytest.mark.parametrize(("name", "solver"), RUNS)
+def test_solvers_that_can_train_a_fair_network(name: str, solver: str) -> None:
+    problem, result = NETWORKS[name](), solved(name, solver)
+    start = problem.at(problem.start(0))
+    best = min(solved(name, other).objective for other in ("smoothing", "ssg"))
+    assert unconstrained(name) > 0.05  # the constraint is active
+    assert result.violation <= 1e-4
+    assert result.objective <= 0.9 * start.objective
+    assert result.objective <= SPREAD * best
+    at = problem.at(result.w)
+    assert (result.objective, result.violation) == pytest.approx((at.objective, at.violation))
+
+
+@pytest.mark.parametrize(("name", "solver"), RUNS)
+def test_certificates_are_those_of_the_networks_weights(name: str, solver: str) -> None:
+    """The residual is recomputed from the point and its multipliers by formula."""
+    problem, result = NETWORKS[name](), solved(name, solver)
+    at = problem.at(result.w)
+    assert result.multipliers.shape == (problem.n_constraints,)
+    assert result.multipliers.min() >= 0.0
+    if problem.smooth:
+        found = KKT.of(at, result.multipliers)
+        assert result.kkt_residual == pytest.approx(found.residual, rel=1e-6, abs=1e-12)
+        assert KKT.of(at, estimate_multipliers(at)).stationarity <= 0.05
+    assert np.isfinite(result.kkt_residual)
+
+
+@pytest.mark.parametrize(("name", "solver"), NOT_ABLE)
+def test_the_others_refuse(name: str, solver: str) -> None:
+    with pytest.raises(IncompatibleSolverError, match="Solvers that can"):
+        SOLVERS[solver]().minimize(NETWORKS[name]())
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_least_unfairness_of_a_network_is_searched_by_levels(name: str) -> None:
+    problem = NETWORKS[name]()
+    free = problem.with_constraints(())
+    best = automatic(free).minimize(free, random_state=0)
+    mirror: Problem = problem.epigraph(1.05 * best.objective, least=best.objective)
+    assert isinstance(automatic(mirror), LevelSearch)
+    start = np.append(best.w, problem.at(best.w).constraints.max())
+    result = automatic(mirror).minimize(mirror, start, random_state=0)
+    at = problem.at(result.w[:-1])
+    assert at.objective <= 1.05 * best.objective + 1e-4
+    assert at.violation < 0.8 * problem.at(best.w).violation
+
+
+def test_a_network_starts_where_the_generator_says() -> None:
+    problem = NETWORKS["smooth"]()
+    assert np.array_equal(problem.start(3), problem.start(np.random.RandomState(3)))
+    assert not np.array_equal(problem.start(3), problem.start(4))
+    assert np.linalg.norm(problem.at(problem.start(3)).gradient()) > 1e-2
