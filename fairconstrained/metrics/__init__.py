@@ -1,9 +1,9 @@
-"""Measures of fairness at the level of decisions and of ranks that fairlearn.metrics lacks.
+"""Fairness metrics of scores, ranks and predictions that fairlearn.metrics does not have.
 
-All are called as fairlearn's are: ``metric(y_true, y_pred, *, sensitive_features,
-sample_weight=None, ...)``. Where a measure is about scores, `y_pred` is what `decision_function`
-returns (or a column of `predict_proba`). They cost O(n log n), times the number of groups where
-groups are compared with each other. Ties count half in probabilities of pairs.
+All metrics have fairlearn's signature: ``metric(y_true, y_pred, *, sensitive_features,
+sample_weight=None, ...)``. For metrics of scores, `y_pred` is the output of `decision_function`, or
+a column of `predict_proba`. The cost is O(n log n); it is multiplied by the number of groups if
+groups are compared with each other. Ties count one half in pairwise probabilities.
 """
 
 from fairconstrained.metrics.distributions import (

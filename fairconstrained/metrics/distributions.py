@@ -1,58 +1,57 @@
-"""Demographic parity of scores: at all thresholds, at one, or within a range of ranks."""
+"""Demographic parity of scores: at all thresholds, at one threshold, or in a range of ranks."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.metrics.inputs import METHODS, cell_of, checked
+from fairconstrained.metrics.inputs import COMPARISONS, check_score_arguments, ranked_cell
 from fairconstrained.terms._ranked_sums import Ranked
 from fairconstrained.terms.rank_gaps import within_ranks
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_ranks
 
 
 def _rows(groups: Groups) -> list[Array]:
-    """Return the rows of every group, and last all rows."""
+    """Return the row numbers of each group, followed by those of all rows."""
     by_group = [np.flatnonzero(groups.codes == k) for k in range(len(groups))]
     return [*by_group, np.arange(len(groups.codes))]
 
 
 def roc_parity_difference(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None = None,
     method: str = "between_groups",
 ) -> float:
-    r"""Return the largest gap of the rates of positive decisions over all thresholds.
+    r"""Return the largest gap of the selection rates over all thresholds.
 
     .. math::
         \max_{a, b} \sup_\theta \left|\Pr(s > \theta \mid a) - \Pr(s > \theta \mid b)\right|,
 
-    strong demographic parity: the Kolmogorov-Smirnov distance of the groups' scores.
+    This is the Kolmogorov-Smirnov distance between the score distributions of two groups. It is
+    zero under strong demographic parity.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Not used; it is there for the calling convention.
+        Ignored; present for API consistency.
     y_pred : array-like of shape (n_samples,)
         The scores.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups; rows that agree in all columns are one group.
+        The groups. Rows with equal values in all columns form one group.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows.
     method : {"between_groups", "to_overall"}, default="between_groups"
-        Whether groups are compared with each other or with all rows.
+        Compare groups with each other, or each group with all rows.
 
     Returns
     -------
     difference : float
-        In [0, 1]; 0 if there is one group only.
+        In [0, 1]; 0 if there is only one group.
 
     References
     ----------
@@ -76,44 +75,45 @@ def roc_parity_difference(
 
 
 def partial_demographic_parity_difference(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None = None,
     ranks: tuple[float, float] = (0.0, 1.0),
     method: str = "between_groups",
 ) -> float:
-    r"""Return how far the groups' scores within a range of ranks differ in distribution.
+    r"""Return the largest distance between the groups' score distributions in a range of ranks.
 
     .. math::
         \mathrm{DP}^I = \max_{a, b} \sup_\theta \left|\Pr(s > \theta \mid a, \bar F_a(s) \in I)
         - \Pr(s > \theta \mid b, \bar F_b(s) \in I)\right|
 
-    with :math:`I = [\alpha, \beta)` and :math:`\bar F_a(\theta) = \Pr(s > \theta \mid a)`: the rank
-    of a score is the share of its group above it, and equal scores have the rank of the first of
-    them. Where no rank of a group lies in the range, because equal scores bridge it, all of the
-    range is at their value. This is what `decision_gap_` says of "partial_dp".
+    with :math:`I = [\alpha, \beta)` and :math:`\bar F_a(\theta) = \Pr(s > \theta \mid a)`. The rank
+    of a score is the share of its group with higher scores; tied scores share the lowest rank. If
+    no row of a group has a rank in the range, because ties extend over all of it, the distribution
+    is the point mass at the tied score. The attribute `decision_gap_` of a classifier with the
+    constraint "partial_dp" is this metric.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Not used; it is there for the calling convention.
+        Ignored; present for API consistency.
     y_pred : array-like of shape (n_samples,)
         The scores.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups; rows that agree in all columns are one group.
+        The groups. Rows with equal values in all columns form one group.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows.
     ranks : tuple of two floats, default=(0.0, 1.0)
-        alpha and beta, shares of each group counted from its highest score.
+        The range of ranks, as shares of each group counted from its highest score.
     method : {"between_groups", "to_overall"}, default="between_groups"
-        Whether groups are compared with each other or with all rows.
+        Compare groups with each other, or each group with all rows.
 
     Returns
     -------
     difference : float
-        In [0, 1]; 0 if there is one group only.
+        In [0, 1]; 0 if there is only one group.
 
     References
     ----------
@@ -132,8 +132,10 @@ def partial_demographic_parity_difference(
     0.5
     """
     low, high = check_ranks(ranks)
-    compare = check_option("method", method, METHODS)
-    _, scores, groups, weight = checked(y_true, y_pred, sensitive_features, sample_weight)
+    compare = check_option("method", method, COMPARISONS)
+    _, scores, groups, weight = check_score_arguments(
+        y_true, y_pred, sensitive_features, sample_weight
+    )
     parts = [
         Ranked(*within_ranks(scores[rows], weight[rows], (low, high))) for rows in _rows(groups)
     ]
@@ -143,45 +145,45 @@ def partial_demographic_parity_difference(
 
 
 def weak_partial_demographic_parity_difference(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None = None,
     ranks: tuple[float, float] = (0.0, 1.0),
     threshold: float = 0.0,
     method: str = "between_groups",
 ) -> float:
-    r"""Return the gap of the rates of positive decisions within a range of ranks.
+    r"""Return the largest gap of the selection rates, clipped to a range of ranks.
 
     .. math::
         \mathrm{WDP}^I = \max_{a, b} \frac{\left|\mathrm{clip}(\bar F_a(\theta), \alpha, \beta)
         - \mathrm{clip}(\bar F_b(\theta), \alpha, \beta)\right|}{\beta - \alpha}
 
-    at the decision threshold: :func:`partial_demographic_parity_difference` for one
-    :math:`\theta`.
+    at the decision threshold :math:`\theta`. This is a version of
+    :func:`partial_demographic_parity_difference` for a single threshold.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Not used; it is there for the calling convention.
+        Ignored; present for API consistency.
     y_pred : array-like of shape (n_samples,)
-        Scores, or decisions 0 and 1 or -1 and 1.
+        Scores, or predictions coded as 0 and 1 or as -1 and 1.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups; rows that agree in all columns are one group.
+        The groups. Rows with equal values in all columns form one group.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows.
     ranks : tuple of two floats, default=(0.0, 1.0)
-        alpha and beta, shares of each group counted from its highest score.
+        The range of ranks, as shares of each group counted from its highest score.
     threshold : float, default=0.0
-        A decision is positive where `y_pred` exceeds it; take 0.5 for probabilities.
+        A row is selected if `y_pred` exceeds it. Use 0.5 for probabilities.
     method : {"between_groups", "to_overall"}, default="between_groups"
-        Whether groups are compared with each other or with all rows.
+        Compare groups with each other, or each group with all rows.
 
     Returns
     -------
     difference : float
-        In [0, 1]; 0 if there is one group only.
+        In [0, 1]; 0 if there is only one group.
 
     References
     ----------
@@ -197,9 +199,11 @@ def weak_partial_demographic_parity_difference(
     0.5
     """
     low, high = check_ranks(ranks)
-    compare = check_option("method", method, METHODS)
-    _, scores, groups, weight = checked(y_true, y_pred, sensitive_features, sample_weight)
-    cells = [cell_of(scores, weight, rows) for rows in _rows(groups)]
+    compare = check_option("method", method, COMPARISONS)
+    _, scores, groups, weight = check_score_arguments(
+        y_true, y_pred, sensitive_features, sample_weight
+    )
+    cells = [ranked_cell(scores, weight, rows) for rows in _rows(groups)]
     rates = np.array([cell.share_above(np.array(float(threshold))) for cell in cells])
     inside = np.clip(rates, low, high) / (high - low)
     return float(compare(inside[:-1], inside[-1]))

@@ -1,8 +1,6 @@
-"""Errors of classes, which Neyman-Pearson problems trade against each other."""
+"""Error rates by class, the quantities of Neyman-Pearson classification."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,31 +9,36 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import check_groups
 from fairconstrained.data.inputs import check_weight
 from fairconstrained.metrics.inputs import check_predictions
+from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 
 def class_error_rates(
-    y_true: Any, y_pred: Any, *, sensitive_features: Any = None, sample_weight: Any = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    sensitive_features: MatrixLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> pd.Series | pd.DataFrame:
-    r"""Return the error rate of every class, in every group: what Neyman-Pearson problems bound.
+    r"""Return the error rate of each class, over all rows or by group.
 
-    :math:`e_k = \Pr(\hat y \ne k \mid y = k)`.
+    :math:`e_k = \Pr(\hat y \ne k \mid y = k)`. Neyman-Pearson problems bound these rates.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        The labels, of any number of classes.
+        The labels. There may be any number of classes.
     y_pred : array-like of shape (n_samples,)
         The predicted labels.
     sensitive_features : array-like or DataFrame or None, default=None
-        The groups; None for the rates of all rows.
+        The groups; with None the rates are over all rows.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows.
 
     Returns
     -------
     rates : Series or DataFrame
-        Indexed by class; with groups a column for each of them, nan where a group has no rows of a
-        class.
+        Indexed by class. With groups, a DataFrame with a column for each group; nan where a group
+        has no rows of a class.
 
     References
     ----------
@@ -72,36 +75,37 @@ def class_error_rates(
 
 
 def neyman_pearson_error(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    priority: Any = None,
-    sensitive_features: Any = None,
-    sample_weight: Any = None,
+    priority: object = None,
+    sensitive_features: MatrixLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Return the largest error rate of any class but the priority class, in any group.
+    r"""Return the largest error rate of all classes except the priority class.
 
-    :math:`\max_{k \ne \text{priority}} \Pr(\hat y \ne k \mid y = k)`: what a Neyman-Pearson
-    classifier keeps below its bound while it makes the priority class's error small. Without groups
-    it can be given to :class:`fairlearn.metrics.MetricFrame`.
+    :math:`\max_{k \ne \text{priority}} \Pr(\hat y \ne k \mid y = k)`, with groups also the maximum
+    over the groups. A Neyman-Pearson classifier bounds this quantity and minimizes the error of the
+    priority class. Without groups, the metric can be passed to
+    :class:`fairlearn.metrics.MetricFrame`.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        The labels, of any number of classes.
+        The labels. There may be any number of classes.
     y_pred : array-like of shape (n_samples,)
         The predicted labels.
     priority : label or None, default=None
-        The class that is not counted; None counts all.
+        The class that is left out; None includes all classes.
     sensitive_features : array-like or DataFrame or None, default=None
-        The groups; None takes all rows together.
+        The groups; with None the rates are over all rows.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows.
 
     Returns
     -------
     error : float
-        In [0, 1]; nan if there is no row of another class.
+        In [0, 1]; nan if there are no rows of other classes.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""What metrics take, checked."""
+"""Checks of the arguments of metrics."""
 
 from __future__ import annotations
 
@@ -13,26 +13,35 @@ from fairconstrained.data.inputs import check_held, check_labels, check_weight
 from fairconstrained.terms._ranked_sums import Ranked
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
-_TEXT = "UTO"  # kinds of dtypes that hold text
+_TEXT_KINDS = "UTO"  # kinds of dtypes that hold text
 
-METHODS: Mapping[str, Callable[[Array, Array], Array]] = {
+COMPARISONS: Mapping[str, Callable[[Array, Array], Array]] = {
     "between_groups": lambda groups, overall: groups.max(axis=0) - groups.min(axis=0),
     "to_overall": lambda groups, overall: np.abs(groups - overall).max(axis=0),
 }
 
 
-def checked(
+def check_score_arguments(
     y_true: ArrayLike,
     scores: ArrayLike,
     sensitive_features: MatrixLike,
     sample_weight: ArrayLike | None,
 ) -> tuple[Array, Array, Groups, Array]:
-    """Return checked labels, scores, groups and weights, without the rows of weight zero.
+    """Check the arguments of a metric of scores, and drop the rows of weight zero.
+
+    Returns
+    -------
+    labels, scores : ndarray of shape (n_rows,)
+        The labels and the scores.
+    groups : Groups
+        The groups.
+    weight : ndarray of shape (n_rows,)
+        The weights, > 0.
 
     Raises
     ------
     ValueError
-        If lengths differ, a score or a group is missing, or no row has weight.
+        If lengths differ, a score or a group is missing, or all weights are zero.
     """
     check_same_rows(
         test=True,
@@ -61,10 +70,10 @@ def check_predictions(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Arra
     n_rows = np.asarray(y_true).shape[0] if np.ndim(y_true) else 0
     labels = check_labels("y_true", y_true, n_rows, rows="y_true")
     predicted = check_labels("y_pred", y_pred, n_rows, rows="y_true")
-    if (labels.dtype.kind in _TEXT) != (predicted.dtype.kind in _TEXT):
+    if (labels.dtype.kind in _TEXT_KINDS) != (predicted.dtype.kind in _TEXT_KINDS):
         raise ValueError(
             f"y_true and y_pred have labels of different types ({labels.dtype} and "
-            f"{predicted.dtype}): no prediction could be right."
+            f"{predicted.dtype}): no prediction could be correct."
         )
     return labels, predicted
 
@@ -75,7 +84,7 @@ def check_scores(name: str, scores: ArrayLike) -> Array:
     Raises
     ------
     ValueError
-        If they are not numbers, one per row; the message calls them `name`.
+        If `scores` does not hold one number per row. The message names the argument `name`.
     """
     check_held(name, scores)
     try:
@@ -90,6 +99,6 @@ def check_scores(name: str, scores: ArrayLike) -> Array:
     return values
 
 
-def cell_of(scores: Array, weight: Array, rows: Array) -> Ranked:
-    """Return the scores of some rows, with weights that sum to one."""
+def ranked_cell(scores: Array, weight: Array, rows: Array) -> Ranked:
+    """Return the sorted scores of some rows, with weights that sum to one."""
     return Ranked(scores[rows], weight[rows] / weight[rows].sum())

@@ -1,4 +1,4 @@
-"""Confidence intervals of rates, of their differences, and of the largest difference."""
+"""Confidence intervals for rates, for their differences, and for the largest difference."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fairconstrained.utils.typing import Array
 
 
 class Interval(NamedTuple):
-    """A number, or several, between two bounds.
+    """Estimates with lower and upper confidence bounds.
 
     Attributes
     ----------
     value, low, high : ndarray or float
-        The estimate and its bounds.
+        The estimates and their bounds.
     """
 
     value: Array
@@ -26,20 +26,20 @@ class Interval(NamedTuple):
 
 
 def clopper_pearson(rates: Array, sizes: Array, confidence: float) -> Interval:
-    r"""Return exact intervals of rates.
+    r"""Return exact confidence intervals for rates.
 
-    With k of n the bounds are the :math:`\alpha / 2` quantile of Beta(k, n - k + 1) and the
-    :math:`1 - \alpha / 2` quantile of Beta(k + 1, n - k): they contain the rate with at least the
-    confidence, whatever the rate and n. A rate of nothing (n = 0) may be anything.
+    For a rate k / n the bounds are the :math:`\alpha / 2` quantile of Beta(k, n - k + 1) and the
+    :math:`1 - \alpha / 2` quantile of Beta(k + 1, n - k). The coverage is at least the confidence
+    for every rate and every n. For n = 0 the interval is [0, 1].
 
     Parameters
     ----------
     rates : ndarray
         k / n; nan where n = 0.
     sizes : ndarray
-        n, or an effective n of weighted rows, which need not be whole.
+        n; for weighted rows the effective sample size, which need not be an integer.
     confidence : float
-        1 - alpha.
+        The confidence level, 1 - alpha.
 
     References
     ----------
@@ -66,39 +66,41 @@ def clopper_pearson(rates: Array, sizes: Array, confidence: float) -> Interval:
 
 
 def wilson(rates: Array, sizes: Array, z: float) -> tuple[Array, Array]:
-    """Return the score intervals of rates, (0, 1) where there are no rows."""
+    """Return Wilson's score intervals for rates; (0, 1) where there are no rows."""
     known = sizes > 0
     n, p = np.where(known, sizes, 1.0), np.where(known, rates, 0.5)
     centre = p + z**2 / (2.0 * n)
-    spread = z * np.sqrt(p * (1.0 - p) / n + z**2 / (4.0 * n**2))
-    low, high = ((centre + side * spread) / (1.0 + z**2 / n) for side in (-1.0, 1.0))
+    half_width = z * np.sqrt(p * (1.0 - p) / n + z**2 / (4.0 * n**2))
+    low, high = ((centre + side * half_width) / (1.0 + z**2 / n) for side in (-1.0, 1.0))
     return np.where(known, np.maximum(low, 0.0), 0.0), np.where(known, np.minimum(high, 1.0), 1.0)
 
 
 def newcombe(rates: Array, sizes: Array, confidence: float) -> Interval:
-    r"""Return intervals of the differences of all pairs of rates.
+    r"""Return confidence intervals for the differences of all pairs of rates.
 
-    Newcombe's method 10: with the score intervals :math:`(l_a, u_a)` and :math:`(l_b, u_b)`,
+    With Wilson's score intervals :math:`(l_a, u_a)` and :math:`(l_b, u_b)` of the two rates, the
+    bounds are
 
     .. math::
         p_a - p_b - \sqrt{(p_a - l_a)^2 + (u_b - p_b)^2}, \qquad
         p_a - p_b + \sqrt{(u_a - p_a)^2 + (p_b - l_b)^2}.
 
-    The coverage is close to the confidence, on average a little above it, also for small groups.
+    This is method 10 of Newcombe. The coverage is close to the confidence, and on average slightly
+    above it, also for small groups.
 
     Parameters
     ----------
     rates : ndarray of shape (n_groups,)
         The rates.
     sizes : ndarray of shape (n_groups,)
-        Of how many rows each is the rate.
+        The number of rows of each rate.
     confidence : float
-        For each of the pairs on its own.
+        The confidence level of each single interval.
 
     Returns
     -------
     interval : Interval
-        Of ``rates[a] - rates[b]`` for a < b, in the order of ``numpy.triu_indices``.
+        For ``rates[a] - rates[b]`` with a < b, in the order of ``numpy.triu_indices``.
 
     References
     ----------
@@ -122,24 +124,25 @@ def newcombe(rates: Array, sizes: Array, confidence: float) -> Interval:
 
 
 def largest_gap(cells: Sequence[tuple[Array, Array]], confidence: float) -> Interval:
-    """Return the largest difference of two groups' rates, with an interval.
+    """Return the largest difference between two groups' rates, with a confidence interval.
 
-    The intervals of all pairs (:func:`newcombe`) are made at once at a confidence that is raised
-    so that together they hold with the one asked for (Bonferroni). Then the largest gap lies
-    between the largest of the pairs' least gaps and the largest of their largest ones.
+    The intervals of all pairs (:func:`newcombe`) have a Bonferroni correction, so that they hold
+    simultaneously with the given confidence. Each of them bounds the absolute difference of its
+    pair from below and from above. The lower bound of the largest gap is the maximum of the lower
+    bounds, and its upper bound is the maximum of the upper bounds.
 
     Parameters
     ----------
     cells : sequence of tuples of ndarray of shape (n_groups,)
-        For every kind of rate the groups' rates and of how many rows they are. Groups without rows
-        (nan) are left out.
+        For each kind of rate, the rates of the groups and their numbers of rows. Groups without
+        rows (nan) are left out.
     confidence : float
-        For the largest gap of all kinds.
+        The confidence level of the interval.
 
     Returns
     -------
     interval : Interval
-        Of the largest gap; nan between 0 and 1 if no two groups have rates.
+        For the largest gap. If fewer than two groups have rows: nan, with bounds 0 and 1.
     """
     known = [(r[n > 0], n[n > 0]) for r, n in cells]
     n_pairs = sum(len(r) * (len(r) - 1) // 2 for r, _ in known)
@@ -153,16 +156,17 @@ def largest_gap(cells: Sequence[tuple[Array, Array]], confidence: float) -> Inte
 
 
 def largest_shortfall(cells: Sequence[tuple[Array, Array]], confidence: float) -> Interval:
-    """Return the largest shortfall 1 - rate_a / rate_b of two groups' rates, with an interval.
+    """Return the largest shortfall 1 - rate_a / rate_b, with a confidence interval.
 
-    The exact intervals of all rates (:func:`clopper_pearson`) are made at a confidence that is
-    raised so that together they hold with the one asked for (Bonferroni); a ratio then lies between
-    those of their ends. This is on the safe side: the coverage is above the confidence.
+    The exact intervals of all rates (:func:`clopper_pearson`) have a Bonferroni correction, so that
+    they hold simultaneously with the given confidence. The bounds of a ratio are the ratios of
+    opposite bounds of its two rates. The interval is conservative: its coverage is at least the
+    confidence.
 
     Parameters
     ----------
     cells, confidence
-        See :func:`largest_gap`. The shortfall is 0 where both rates are.
+        See :func:`largest_gap`. The shortfall of two rates that are both 0 is 0.
     """
     known = [(r[n > 0], n[n > 0]) for r, n in cells]
     n_rates = sum(len(r) for r, _ in known if len(r) > 1)
@@ -179,7 +183,7 @@ def largest_shortfall(cells: Sequence[tuple[Array, Array]], confidence: float) -
 
 
 def _shortfalls(first: Array, second: Array) -> Array:
-    """Return 1 - first[a] / second[b] for all a and b that differ, at least 0."""
+    """Return max(0, 1 - first[a] / second[b]) for all a != b; 0 on the diagonal."""
     ratio = np.ones((len(first), len(second)))
     np.divide(first[:, None], second[None, :], out=ratio, where=second[None, :] > 0.0)
     np.fill_diagonal(ratio, 1.0)

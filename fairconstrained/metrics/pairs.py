@@ -1,22 +1,21 @@
-"""Pairwise probabilities: whom the scores rank above whom."""
+"""Pairwise probabilities: how often the scores of one group rank above those of another."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.metrics.inputs import METHODS, cell_of, checked
+from fairconstrained.metrics.inputs import COMPARISONS, check_score_arguments, ranked_cell
 from fairconstrained.terms._ranked_sums import Ranked, pair_sum
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
-def _positive(labels: Array, pos_label: Any) -> Array:
-    """Return which rows are positive.
+def _positive(labels: Array, pos_label: object) -> Array:
+    """Return a mask of the rows of the positive class.
 
     Raises
     ------
@@ -27,76 +26,88 @@ def _positive(labels: Array, pos_label: Any) -> Array:
     if pos_label is None:
         if len(classes) > 2:
             raise ValueError(
-                f"y_true must have two classes, it has {len(classes)}; binarise it, or say by "
-                "pos_label which one is positive."
+                f"y_true must have two classes, it has {len(classes)}. Binarize it, or pass the "
+                "positive class as pos_label."
             )
         pos_label = classes[-1]
         if len(classes) == 1 and pos_label not in (1, True):
             return np.zeros(len(labels), dtype=bool)
     elif pos_label not in classes:
-        raise ValueError(f"pos_label={pos_label!r} is not in y_true, which has {classes.tolist()}.")
+        raise ValueError(
+            f"pos_label={pos_label!r} is not in y_true. Its classes: {classes.tolist()}."
+        )
     return np.asarray(labels == pos_label)
 
 
 def _above(first: Ranked, second: Ranked) -> float:
-    """Return the probability that a score of the first cell is above one of the second."""
+    """Return the probability that a score of the first cell exceeds one of the second."""
     return pair_sum(Indicator(), first, second)[0]
 
 
 def _by_label(
-    y_true: Any, y_pred: Any, sensitive_features: Any, sample_weight: Any, pos_label: Any
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None,
+    pos_label: object,
 ) -> tuple[list[Ranked], list[Ranked], Array]:
-    """Return the positives and the negatives of every group that has both, and group weights.
+    """Return the scores of the positive and negative rows of each group, and the groups' weights.
 
-    Warns
-    -----
-    UndefinedMetricWarning
-        If a group has rows of one class only; it is left out.
+    Groups with rows of only one class are left out, with an `UndefinedMetricWarning`.
     """
-    labels, scores, groups, weight = checked(y_true, y_pred, sensitive_features, sample_weight)
+    labels, scores, groups, weight = check_score_arguments(
+        y_true, y_pred, sensitive_features, sample_weight
+    )
     positive = _positive(labels, pos_label)
     positives, negatives, masses = [], [], []
     for k, name in enumerate(groups.names):
         member = groups.codes == k
         rows = [np.flatnonzero(member & positive), np.flatnonzero(member & ~positive)]
         if not all(len(one) for one in rows):
-            lacks = "positive" if not len(rows[0]) else "negative"
+            missing = "positive" if not len(rows[0]) else "negative"
             warnings.warn(
-                f"Group {name} has no {lacks} rows; it is compared with no other.",
+                f"Group {name} has no {missing} rows; it is left out of the comparison.",
                 UndefinedMetricWarning,
                 stacklevel=3,
             )
             continue
-        positives.append(cell_of(scores, weight, rows[0]))
-        negatives.append(cell_of(scores, weight, rows[1]))
+        positives.append(ranked_cell(scores, weight, rows[0]))
+        negatives.append(ranked_cell(scores, weight, rows[1]))
         masses.append(weight[member].sum())
     return positives, negatives, np.array(masses)
 
 
 def group_auc_difference(
-    y_true: Any, y_pred: Any, *, sensitive_features: Any, sample_weight: Any = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Return how far a group's scores are from being as often above as below another's.
+    r"""Return the largest deviation from 1/2 of the AUC between two groups.
 
     .. math::
         \max_{a \ne b} \Pr(s_i > s_j \mid i \in a, j \in b)
         + \tfrac12 \Pr(s_i = s_j \mid i \in a, j \in b) - \tfrac12
 
+    The metric is zero if the scores of each group are above those of every other group as often as
+    below.
+
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Not used; it is there for the calling convention.
+        Ignored; present for API consistency.
     y_pred : array-like of shape (n_samples,)
         The scores.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups; rows that agree in all columns are one group.
+        The groups. Rows with equal values in all columns form one group.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows.
 
     Returns
     -------
     difference : float
-        In [0, 1/2]; 0 if there is one group only.
+        In [0, 1/2]; 0 if there is only one group.
 
     References
     ----------
@@ -108,38 +119,44 @@ def group_auc_difference(
     >>> group_auc_difference([0, 1, 0], [0.1, 0.9, 0.3], sensitive_features=["a", "b", "b"])
     0.5
     """
-    _, scores, groups, weight = checked(y_true, y_pred, sensitive_features, sample_weight)
-    cells = [cell_of(scores, weight, np.flatnonzero(groups.codes == k)) for k in range(len(groups))]
+    _, scores, groups, weight = check_score_arguments(
+        y_true, y_pred, sensitive_features, sample_weight
+    )
+    cells = [
+        ranked_cell(scores, weight, np.flatnonzero(groups.codes == k)) for k in range(len(groups))
+    ]
     above = [abs(_above(a, b) - 0.5) for k, a in enumerate(cells) for b in cells[:k]]
     return max(above, default=0.0)
 
 
 def inter_group_auc_difference(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
 ) -> float:
-    r"""Return how much a group's positives gain over another's when ranked above its negatives.
+    r"""Return the largest gap of the AUC of one group's positives against another's negatives.
 
     .. math::
         \max_{a, b} \left|\Pr(s_i > s_j \mid i \in a+, j \in b-)
-        - \Pr(s_i > s_j \mid i \in b+, j \in a-)\right|, \text{ ties counted half.}
+        - \Pr(s_i > s_j \mid i \in b+, j \in a-)\right|
+
+    Here a+ and a- are the positive and the negative rows of group a. Ties count one half.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        The labels, of two classes.
+        The labels. There must be two classes.
     y_pred : array-like of shape (n_samples,)
         The scores.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups; rows that agree in all columns are one group.
+        The groups. Rows with equal values in all columns form one group.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows.
     pos_label : label or None, default=None
-        The positive class; None takes the last one in sorted order.
+        The positive class; None means the second of the sorted classes.
 
     Returns
     -------
@@ -149,7 +166,7 @@ def inter_group_auc_difference(
     Warns
     -----
     UndefinedMetricWarning
-        If a group has one class only; it is left out.
+        If a group has rows of only one class; it is left out.
 
     References
     ----------
@@ -174,33 +191,34 @@ def inter_group_auc_difference(
 
 
 def intra_group_auc_difference(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
-    pos_label: Any = None,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None = None,
+    pos_label: object = None,
     method: str = "between_groups",
 ) -> float:
-    r"""Return the largest gap of the AUC within groups.
+    r"""Return the largest gap between the AUCs within groups.
 
-    :math:`\max_{a, b} |\mathrm{AUC}_a - \mathrm{AUC}_b|`, each among the rows of one group.
+    :math:`\max_{a, b} |\mathrm{AUC}_a - \mathrm{AUC}_b|`, where :math:`\mathrm{AUC}_a` is the area
+    under the ROC curve of the rows of group a.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        The labels, of two classes.
+        The labels. There must be two classes.
     y_pred : array-like of shape (n_samples,)
         The scores.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups; rows that agree in all columns are one group.
+        The groups. Rows with equal values in all columns form one group.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows.
     pos_label : label or None, default=None
-        The positive class; None takes the last one in sorted order.
+        The positive class; None means the second of the sorted classes.
     method : {"between_groups", "to_overall"}, default="between_groups"
-        Whether groups are compared with each other or with the mean of all groups, weighted by
-        their size.
+        Compare groups with each other, or each group with the mean of all groups, weighted by
+        their sizes.
 
     Returns
     -------
@@ -210,7 +228,7 @@ def intra_group_auc_difference(
     Warns
     -----
     UndefinedMetricWarning
-        If a group has one class only; it is left out.
+        If a group has rows of only one class; it is left out.
 
     References
     ----------
@@ -223,7 +241,7 @@ def intra_group_auc_difference(
     >>> intra_group_auc_difference(y, [1.0, 0.0, 0.0, 0.0], sensitive_features=groups)
     0.5
     """
-    compare = check_option("method", method, METHODS)
+    compare = check_option("method", method, COMPARISONS)
     positives, negatives, masses = _by_label(
         y_true, y_pred, sensitive_features, sample_weight, pos_label
     )

@@ -1,8 +1,8 @@
-"""The rates of every group that decisions are judged by, with confidence intervals."""
+"""Rates of predictions by group, with confidence intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,25 +14,25 @@ from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_weight
 from fairconstrained.metrics.inputs import check_predictions
 from fairconstrained.metrics.intervals import clopper_pearson, largest_gap
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
 
 @dataclass(frozen=True)
 class Rate:
-    """How often something happens among rows that something else is true of.
+    """A rate: the share of the rows of a denominator that are in the numerator as well.
 
     Parameters
     ----------
-    among, counted : callable
-        From labels and decisions (true where positive) to the rows that count, and to those of
-        them that are counted.
+    denominator, numerator : callable
+        Functions of the labels and the predictions (ndarrays of bool, true where positive) that
+        return masks of rows.
     title : str
-        What it is called in a sentence.
+        The name of the rate in text.
     """
 
-    among: Callable[[Array, Array], Array]
-    counted: Callable[[Array, Array], Array]
+    denominator: Callable[[Array, Array], Array]
+    numerator: Callable[[Array, Array], Array]
     title: str
 
 
@@ -69,19 +69,19 @@ RATES: Mapping[str, Rate] = {
     "precision": Rate(_selected, _positive, "precision"),
     "base_rate": Rate(_all, _positive, "rate of positive labels"),
 }
-SHOWN = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
+DEFAULT_RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
 
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """Labels and decisions by group.
+    """Labels and predictions by group.
 
     Parameters
     ----------
     labels, decisions : ndarray of bool of shape (n_rows,)
-        Whether they are positive.
+        Whether the labels and the predictions are positive.
     groups : Groups
-        The groups; rows without one count among all rows only.
+        The groups. Rows of unknown group count only in the rates of all rows.
     weight : ndarray of shape (n_rows,)
         The weights, > 0.
     """
@@ -94,19 +94,19 @@ class Decisions:
     @classmethod
     def check(
         cls,
-        y_true: Any,
-        y_pred: Any,
-        sensitive_features: Any,
-        sample_weight: Any = None,
-        pos_label: Any = None,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        sensitive_features: MatrixLike | Groups,
+        sample_weight: ArrayLike | None = None,
+        pos_label: object = None,
     ) -> Decisions:
-        """Check what a user passes; rows of weight zero are left out.
+        """Check the arguments of a metric of predictions, and drop the rows of weight zero.
 
         Raises
         ------
         ValueError
-            If lengths differ, groups are missing, there are more than two classes, or it is not
-            clear which is the positive one.
+            If lengths differ, groups are missing, there are more than two classes, or the positive
+            class is ambiguous.
         """
         check_same_rows(
             test=True,
@@ -128,30 +128,30 @@ class Decisions:
         )
 
     def cells(self, name: str) -> tuple[Array, Array]:
-        r"""Return the groups' rates and of how many rows each is.
+        r"""Return a rate of each group, and the number of rows that it is computed from.
 
-        With weights a rate is as uncertain as that of :math:`(\sum w)^2 / \sum w^2` rows (Kish).
+        With weights this is the effective sample size of Kish, :math:`(\sum w)^2 / \sum w^2`.
         """
         rate = RATES[name]
-        among = np.flatnonzero(rate.among(self.labels, self.decisions) & self.groups.known)
-        counted = rate.counted(self.labels, self.decisions)[among]
-        codes, weight, n = self.groups.codes[among], self.weight[among], len(self.groups)
+        rows = np.flatnonzero(rate.denominator(self.labels, self.decisions) & self.groups.known)
+        counted = rate.numerator(self.labels, self.decisions)[rows]
+        codes, weight, n = self.groups.codes[rows], self.weight[rows], len(self.groups)
         total = np.bincount(codes, weight, n)
         squares = np.bincount(codes, weight**2, n)
-        happened = np.bincount(codes, weight * counted, n)
-        some = total > 0
-        rates = np.divide(happened, total, out=np.full(n, np.nan), where=some)
-        sizes = np.divide(total**2, squares, out=np.zeros(n), where=some)
+        positive = np.bincount(codes, weight * counted, n)
+        known = total > 0
+        rates = np.divide(positive, total, out=np.full(n, np.nan), where=known)
+        sizes = np.divide(total**2, squares, out=np.zeros(n), where=known)
         return rates, sizes
 
-    def table(self, names: Any, confidence: float) -> pd.DataFrame:
-        """Return counts and rates, a row per group and one for all of them."""
+    def table(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
+        """Return counts and rates: a row for each group, and one for all rows."""
         together = Groups(np.zeros_like(self.groups.codes), np.array(["all rows"]))
         by_group = self._table(names, confidence)
         overall = Decisions(self.labels, self.decisions, together, self.weight)
         return pd.concat([by_group, overall._table(names, confidence)])
 
-    def _table(self, names: Any, confidence: float) -> pd.DataFrame:
+    def _table(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
         known, codes, n = self.groups.known, self.groups.codes, len(self.groups)
         columns: dict[str, Array] = {
             "rows": np.bincount(codes[known], minlength=n),
@@ -165,8 +165,8 @@ class Decisions:
             columns[f"{name}_high"] = interval.high
         return pd.DataFrame(columns, index=pd.Index(group_labels(self.groups), name="group"))
 
-    def gaps(self, names: Any, confidence: float) -> pd.DataFrame:
-        """Return the largest gap of each rate, and between which groups it is."""
+    def gaps(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
+        """Return the largest gap of each rate, and the two groups that have it."""
         labels = group_labels(self.groups)
         rows = {}
         for name in names:
@@ -182,79 +182,79 @@ class Decisions:
 
 
 def group_labels(groups: Groups) -> list[str]:
-    """Return the groups' names as text: the values of several attributes with commas."""
+    """Return the groups' names as text; the values of several attributes have commas between."""
     return [
         ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
         for name in groups.names.tolist()
     ]
 
 
-def positive_class(values: Array, pos_label: Any = None) -> Any:
-    """Return the positive class: `pos_label`, else the second one in sorted order.
+def positive_class(values: Array, pos_label: object = None) -> Any:
+    """Return the positive class: `pos_label`, or the second of the sorted classes.
 
     Raises
     ------
     ValueError
-        If there are more than two classes, `pos_label` is none of them, or there is one class and
-        no telling which.
+        If there are more than two classes, if `pos_label` is not one of them, or if there is a
+        single class that may be the positive or the negative one.
     """
     classes = np.unique(values).tolist()
     if len(classes) > 2:
         raise ValueError(
-            f"Two classes are needed; labels and decisions have {len(classes)}: {classes[:5]}. "
-            "Pass decisions, not scores, and one class against the rest where there are several."
+            f"Two classes are needed; labels and predictions have {len(classes)}: {classes[:5]}. "
+            "Pass predictions, not scores; with several classes, pass one class against the rest."
         )
     if pos_label is not None:
         if len(classes) == 2 and pos_label not in classes:
-            raise ValueError(f"pos_label={pos_label!r} is none of the classes {classes}.")
+            raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes}.")
         return pos_label
     if len(classes) == 1 and classes[0] not in (-1, 0, 1):
         raise ValueError(
-            f"All labels and decisions are {classes[0]!r}: say in pos_label which class is the "
-            "positive one."
+            f"All labels and predictions are {classes[0]!r}. Pass the positive class as pos_label."
         )
     return classes[-1] if len(classes) == 2 else 1
 
 
 def group_rates(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> pd.DataFrame:
-    """Return what the decisions do in every group, with confidence intervals.
+    """Return counts and rates of the predictions by group, with confidence intervals.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        The labels, of two classes.
+        The labels. There must be two classes.
     y_pred : array-like of shape (n_samples,)
-        The decisions.
+        The predictions.
     sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-        The groups; rows that agree in all columns are one group.
+        The groups. Rows with equal values in all columns form one group.
     sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows. Intervals are then approximate: those of as many rows as the
-        weights are worth (Kish).
+        The weights of the rows. With weights the intervals are approximate: they use the effective
+        sample size of Kish.
     confidence : float, default=0.95
-        Of each interval on its own; exact (Clopper-Pearson).
+        The confidence level of each single interval. The intervals are exact (Clopper-Pearson).
     pos_label : label or None, default=None
-        The positive class; None takes the second one in sorted order.
+        The positive class; None means the second of the sorted classes.
 
     Returns
     -------
     rates : DataFrame
-        A row per group and last one of all rows: the columns rows, positive_labels,
-        positive_decisions (counts), and selection_rate, true_positive_rate, false_positive_rate and
-        accuracy, each with ``_low`` and ``_high``.
+        A row for each group, and a last row for all rows. The columns are the counts rows,
+        positive_labels and positive_decisions (the number of positive predictions), and the rates
+        selection_rate, true_positive_rate, false_positive_rate and accuracy, each with its bounds
+        ``_low`` and ``_high``.
 
     Examples
     --------
     >>> from fairconstrained.metrics import group_rates
-    >>> y, decisions = [0, 1, 0, 1, 1], [0, 1, 1, 1, 0]
-    >>> rates = group_rates(y, decisions, sensitive_features=["a", "a", "b", "b", "b"])
+    >>> y, predictions = [0, 1, 0, 1, 1], [0, 1, 1, 1, 0]
+    >>> rates = group_rates(y, predictions, sensitive_features=["a", "a", "b", "b", "b"])
     >>> rates[["rows", "selection_rate", "accuracy"]].round(2)
               rows  selection_rate  accuracy
     group
@@ -264,37 +264,39 @@ def group_rates(
     """
     confidence = check_confidence(confidence)
     decisions = Decisions.check(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    return decisions.table(SHOWN, confidence)
+    return decisions.table(DEFAULT_RATES, confidence)
 
 
 def rate_gaps(
-    y_true: Any,
-    y_pred: Any,
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
     *,
-    sensitive_features: Any,
-    sample_weight: Any = None,
+    sensitive_features: MatrixLike,
+    sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
-    pos_label: Any = None,
+    pos_label: object = None,
 ) -> pd.DataFrame:
-    """Return the largest gaps of the groups' rates, with confidence intervals.
+    """Return the largest gaps between the groups' rates, with confidence intervals.
 
     Parameters
     ----------
     y_true, y_pred, sensitive_features, sample_weight, pos_label
         See :func:`group_rates`.
     confidence : float, default=0.95
-        Of each row's interval: Newcombe's, for all pairs of groups at once (Bonferroni).
+        The confidence level of each interval: Newcombe's intervals, with a Bonferroni correction
+        for the number of pairs of groups.
 
     Returns
     -------
     gaps : DataFrame
-        A row per rate: gap, low, high, and the groups with the highest and the lowest rate.
+        A row for each rate, with the columns gap, low, high, highest and lowest. The last two are
+        the groups with the highest and the lowest rate.
 
     Examples
     --------
     >>> from fairconstrained.metrics import rate_gaps
-    >>> y, decisions = [0, 1, 0, 1, 1], [0, 1, 1, 1, 0]
-    >>> gaps = rate_gaps(y, decisions, sensitive_features=["a", "a", "b", "b", "b"])
+    >>> y, predictions = [0, 1, 0, 1, 1], [0, 1, 1, 1, 0]
+    >>> gaps = rate_gaps(y, predictions, sensitive_features=["a", "a", "b", "b", "b"])
     >>> gaps.loc[["selection_rate"], ["gap", "highest", "lowest"]].round(2)
                      gap highest lowest
     rate
@@ -302,4 +304,4 @@ def rate_gaps(
     """
     confidence = check_confidence(confidence)
     decisions = Decisions.check(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    return decisions.gaps(SHOWN, confidence)
+    return decisions.gaps(DEFAULT_RATES, confidence)

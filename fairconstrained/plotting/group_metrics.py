@@ -11,7 +11,7 @@ import pandas as pd
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.inspection.scores import check_two_classes, groups_of
-from fairconstrained.metrics.rates import RATES, SHOWN, Decisions
+from fairconstrained.metrics.rates import DEFAULT_RATES, RATES, Decisions
 from fairconstrained.plotting.style import COLOURS, GREY, HATCHES, axes_for, legend_above, tidy
 from fairconstrained.utils.meta_estimators import best_estimator
 from fairconstrained.utils.registry import check_option
@@ -69,7 +69,7 @@ class GroupMetricsDisplay:
         self,
         tables: Mapping[str, pd.DataFrame],
         *,
-        metrics: Sequence[str] = SHOWN,
+        metrics: Sequence[str] = DEFAULT_RATES,
         confidence: float | None = 0.95,
     ):
         self.tables = tables
@@ -85,7 +85,7 @@ class GroupMetricsDisplay:
         *,
         sensitive_features: Any = None,
         sample_weight: Any = None,
-        metrics: Sequence[str] = SHOWN,
+        metrics: Sequence[str] = DEFAULT_RATES,
         confidence: float | None = 0.95,
         ax: Any = None,
     ) -> GroupMetricsDisplay:
@@ -146,7 +146,7 @@ class GroupMetricsDisplay:
         *,
         sensitive_features: Any,
         sample_weight: Any = None,
-        metrics: Sequence[str] = SHOWN,
+        metrics: Sequence[str] = DEFAULT_RATES,
         confidence: float | None = 0.95,
         pos_label: Any = None,
         ax: Any = None,

@@ -304,7 +304,7 @@ def _rows_of(scored: Scored, rate: str) -> Array:
     labels = np.ones(len(scored.scores), dtype=bool)
     if rate != "selection_rate":
         labels = scored.labels == positive_class(scored.labels)
-    return RATES[rate].among(labels, labels)
+    return RATES[rate].denominator(labels, labels)
 
 
 def _reference(scored: Scored, names: list[str], known: list[int], reference: Any) -> int:

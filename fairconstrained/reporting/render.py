@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from fairconstrained.metrics.rates import RATES, SHOWN
+from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.plotting import (
     ConvergenceDisplay,
     GroupMetricsDisplay,
@@ -96,7 +96,7 @@ def _gaps(table: pd.DataFrame) -> pd.DataFrame:
 
 def _groups(table: pd.DataFrame) -> pd.DataFrame:
     columns: dict[str, Any] = {title: table[name].map(str) for name, title in _COUNTS.items()}
-    for name in SHOWN:
+    for name in DEFAULT_RATES:
         columns[RATES[name].title] = _with_intervals(table, name, f"{name}_low", f"{name}_high")
     return pd.DataFrame(columns)
 
@@ -217,7 +217,7 @@ def _pictures(pictured: Mapping[str, Any], confidence: float) -> Iterator[str]:
 def _drawings(pictured: Mapping[str, Any], confidence: float) -> Iterator[tuple[str, Any]]:
     """Yield captions, and what draws into axes of a new figure."""
     scored, decisions, ranks = pictured["scored"], pictured["decisions"], pictured["ranks"]
-    table = decisions.table(SHOWN, confidence).iloc[:-1]
+    table = decisions.table(DEFAULT_RATES, confidence).iloc[:-1]
     bars = GroupMetricsDisplay({"": table}, confidence=confidence)
     yield "What the decisions do in every group.", (bars, {}, bars.figsize)
     if scored is not None:

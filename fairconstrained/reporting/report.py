@@ -21,7 +21,7 @@ from fairconstrained.inspection.scores import (
     has_scores,
     ranks_of,
 )
-from fairconstrained.metrics.rates import SHOWN, Decisions
+from fairconstrained.metrics.rates import DEFAULT_RATES, Decisions
 from fairconstrained.reporting.render import as_html, as_text
 from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
 from fairconstrained.utils.registry import check_option
@@ -222,13 +222,13 @@ def fairness_report(
 
 def _groups(parts: list[Decisions], confidence: float) -> pd.DataFrame:
     """Return the rates of all groups; the row of all rows comes once, at the end."""
-    tables = [one.table(SHOWN, confidence) for one in parts]
+    tables = [one.table(DEFAULT_RATES, confidence) for one in parts]
     return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])
 
 
 def _gaps(decisions: Decisions, marginal: bool, confidence: float) -> pd.DataFrame:
     """Return the largest gaps, the attribute in front where it is on its own."""
-    gaps = decisions.gaps(SHOWN, confidence)
+    gaps = decisions.gaps(DEFAULT_RATES, confidence)
     if marginal:
         gaps.index = [f"{decisions.groups.title}: {name}" for name in gaps.index]
         gaps.index.name = "rate"

@@ -29,7 +29,7 @@ RATES = {
 
 
 @pytest.mark.parametrize("n", [1, 7, 400])
-def test_clopper_pearson_is_scipys(n):
+def test_clopper_pearson_equals_scipy(n):
     for k in {0, 1, n // 2, n}:
         exact = binomtest(k, n).proportion_ci(0.9, method="exact")
         _, low, high = clopper_pearson(np.array([k / n]), np.array([n]), 0.9)
@@ -47,13 +47,13 @@ def test_clopper_pearson_is_scipys(n):
         ((10, 10), (0, 20), 0.6791, 1.0),
     ],
 )
-def test_newcombe_has_the_published_values(first, second, low, high):
+def test_newcombe_gives_the_published_values(first, second, low, high):
     (k, n), (m, size) = first, second
     interval = newcombe(np.array([k / n, m / size]), np.array([n, size]), 0.95)
     assert (interval.low[0], interval.high[0]) == pytest.approx((low, high), abs=6e-5)
 
 
-def test_nothing_is_known_without_rows():
+def test_interval_is_trivial_without_rows():
     _, low, high = clopper_pearson(np.array([np.nan]), np.array([0]), 0.95)
     assert (low[0], high[0]) == (0.0, 1.0)
     for interval in (largest_gap, largest_shortfall):
@@ -76,7 +76,7 @@ def test_coverage_of_the_largest_gap(interval, rates, rng):
     assert all(low <= value + 1e-12 <= high + 2e-12 for value, low, high in found)
 
 
-def test_more_rows_say_more():
+def test_more_rows_narrow_the_intervals():
     def width(n):
         _, low, high = largest_gap([(np.array([0.4, 0.6]), np.array([n, n]))], 0.95)
         return high - low
@@ -103,7 +103,7 @@ def decided(rng):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_rates_are_fairlearns(decided, weighted):
+def test_rates_equal_those_of_fairlearn(decided, weighted):
     weight = decided["weight"] if weighted else None
     ours = group_rates(
         decided["y"], decided["decisions"], sensitive_features=decided["groups"],
@@ -121,7 +121,7 @@ def test_rates_are_fairlearns(decided, weighted):
         assert inside.all()
 
 
-def test_gaps_are_fairlearns(decided):
+def test_gaps_equal_those_of_fairlearn(decided):
     gaps = rate_gaps(decided["y"], decided["decisions"], sensitive_features=decided["groups"])
     frame = MetricFrame(
         metrics=RATES, y_true=decided["y"], y_pred=decided["decisions"],
@@ -133,7 +133,7 @@ def test_gaps_are_fairlearns(decided):
         assert gaps.loc[name, "lowest"] == frame.by_group[name].idxmin()
 
 
-def test_equal_weights_change_nothing_and_zeros_leave_rows_out(decided):
+def test_equal_weights_have_no_effect_and_zero_weights_drop_rows(decided):
     y, decisions, groups = decided["y"], decided["decisions"], decided["groups"]
     plain = group_rates(y, decisions, sensitive_features=groups)
     same = group_rates(y, decisions, sensitive_features=groups, sample_weight=np.full(500, 3.0))
@@ -162,13 +162,13 @@ def test_labels_of_any_kind(decided):
     assert other["selection_rate"].to_numpy() == pytest.approx(1.0 - plain["selection_rate"])
 
 
-def test_bad_input_is_refused(decided):
+def test_invalid_input_raises(decided):
     y, groups = decided["y"], decided["groups"]
     with pytest.raises(ValueError, match="have 3: "):
         group_rates(np.arange(500) % 3, y, sensitive_features=groups)
-    with pytest.raises(ValueError, match="pos_label='maybe' is none of"):
+    with pytest.raises(ValueError, match="pos_label='maybe' is not one of"):
         group_rates(y, y, sensitive_features=groups, pos_label="maybe")
-    with pytest.raises(ValueError, match="say in pos_label"):
+    with pytest.raises(ValueError, match="as pos_label"):
         group_rates(["yes"], ["yes"], sensitive_features=["a"])
     with pytest.raises(ValueError, match="confidence must be a number between 0 and 1"):
         rate_gaps(y, y, sensitive_features=groups, confidence=95)

@@ -67,7 +67,7 @@ def call(metric, table, **options):
 
 
 @given(table=tables, ranks=RANKS)
-def test_partial_parity_is_the_definition(table, ranks):
+def test_partial_parity_matches_its_definition(table, ranks):
     thresholds = np.unique([row[2] for row in table])
 
     def measure(*groups):
@@ -80,7 +80,7 @@ def test_partial_parity_is_the_definition(table, ranks):
 
 
 @given(table=tables, ranks=RANKS, threshold=st.sampled_from([-1.0, 0.0, 0.5]))
-def test_weak_partial_parity_is_the_definition(table, ranks, threshold):
+def test_weak_partial_parity_matches_its_definition(table, ranks, threshold):
     def measure(*groups):
         rates = [np.clip(share(s > threshold, w), *ranks) for s, w, _ in groups]
         return abs(rates[0] - rates[1]) / (ranks[1] - ranks[0])
@@ -119,7 +119,7 @@ def comparable(table):
 
 
 @given(table=tables)
-def test_pairwise_measures_are_the_double_sums(table):
+def test_pairwise_metrics_equal_double_sums(table):
     def group(a, b):
         return abs(probability(a[:2], b[:2]) - 0.5)
 
@@ -140,7 +140,7 @@ def test_pairwise_measures_are_the_double_sums(table):
         assert call(metric, table) == pytest.approx(expected, abs=1e-12)
 
 
-def test_intra_group_difference_is_that_of_sklearns_auc(rng):
+def test_intra_group_difference_equals_that_of_sklearn_auc(rng):
     y, scores = rng.integers(2, size=200), rng.normal(size=200).round(1)
     groups, weight = rng.choice(list("abc"), size=200), rng.uniform(0.5, 2.0, size=200)
     aucs = [
@@ -159,7 +159,7 @@ def test_intra_group_difference_is_that_of_sklearns_auc(rng):
     assert found == pytest.approx(np.max(np.abs(aucs - mean)))
 
 
-def test_weak_parity_on_all_ranks_is_fairlearns_demographic_parity(rng):
+def test_weak_parity_on_all_ranks_equals_fairlearn_demographic_parity(rng):
     fairlearn = pytest.importorskip("fairlearn.metrics", reason="fairlearn is not installed")
     y, decisions = rng.integers(2, size=100), rng.integers(2, size=100)
     groups, weight = rng.choice(list("abc"), size=100), rng.uniform(0.5, 2.0, size=100)
@@ -170,7 +170,7 @@ def test_weak_parity_on_all_ranks_is_fairlearns_demographic_parity(rng):
         assert found == pytest.approx(expected)
 
 
-def test_metrics_serve_in_a_metric_frame(rng):
+def test_metrics_work_in_a_metric_frame(rng):
     fairlearn = pytest.importorskip("fairlearn.metrics", reason="fairlearn is not installed")
     y, predicted = rng.integers(3, size=90), rng.integers(3, size=90)
     groups = rng.choice(["u", "v"], size=90)
@@ -182,7 +182,7 @@ def test_metrics_serve_in_a_metric_frame(rng):
 
 
 @given(table=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=20))
-def test_class_error_rates_are_those_of_the_confusion_matrix(table):
+def test_class_error_rates_match_the_confusion_matrix(table):
     y, predicted = np.array(table).T
     counts = confusion_matrix(y, predicted, labels=[0, 1, 2])
     rates = metrics.class_error_rates(y, predicted)
@@ -195,7 +195,7 @@ def test_class_error_rates_are_those_of_the_confusion_matrix(table):
     assert found == pytest.approx(others.max(), nan_ok=True)
 
 
-def test_class_error_rates_by_group_weigh_rows():
+def test_class_error_rates_by_group_use_weights():
     rates = metrics.class_error_rates(
         ["n", "n", "n", "p"],
         ["n", "p", "p", "p"],
@@ -211,7 +211,7 @@ def test_class_error_rates_by_group_weigh_rows():
 
 @each
 @given(table=tables)
-def test_measures_are_between_0_and_1_and_do_not_see_names_or_order(metric, table):
+def test_metrics_are_between_0_and_1_and_invariant_to_group_names_and_order(metric, table):
     found = call(metric, table)
     assert 0.0 <= found <= 1.0 + 1e-12
     renamed = [(y, {"a": "z", "b": "b", "c": "7"}[g], s, w) for y, g, s, w in reversed(table)]
@@ -222,7 +222,7 @@ def test_measures_are_between_0_and_1_and_do_not_see_names_or_order(metric, tabl
 
 @each
 @given(table=tables)
-def test_weights_are_repeated_rows(metric, table):
+def test_weights_equal_repeated_rows(metric, table):
     whole = [(*row[:3], float(int(row[3]))) for row in table]
     repeated = [(*row[:3], 1.0) for row in whole for _ in range(int(row[3]))]
     if repeated:
@@ -236,7 +236,7 @@ def test_one_group_has_no_difference(metric):
 
 
 @each
-def test_groups_may_come_as_a_frame_and_weights_are_optional(metric):
+def test_groups_may_be_a_frame_and_weights_are_optional(metric):
     y, scores = pd.Series([0, 1, 0, 1]), pd.Series([0.1, 0.2, 0.3, 0.4])
     frame = pd.DataFrame({"sex": ["f", "f", "m", "m"]})
     one = metric(y, scores, sensitive_features=frame)
@@ -244,7 +244,7 @@ def test_groups_may_come_as_a_frame_and_weights_are_optional(metric):
 
 
 @each
-def test_bad_input_is_told(metric):
+def test_invalid_input_raises(metric):
     with pytest.raises(ValueError, match="y_true has 2 rows, y_pred has 3"):
         metric([0, 1], [0.1, 0.2, 0.3], sensitive_features=["a", "b"])
     with pytest.raises(ValueError, match="sensitive_features has 3 rows, y_pred has 2"):
@@ -259,7 +259,7 @@ def test_bad_input_is_told(metric):
         metric([0, 1], [0.1, 0.2], sensitive_features=["a", "b"], sample_weight=[1.0, -1.0])
 
 
-def test_bad_settings_are_told():
+def test_invalid_options_raise():
     args, groups = ([0, 1], [0.1, 0.2]), {"sensitive_features": ["a", "b"]}
     with pytest.raises(ValueError, match="ranks must be two numbers"):
         metrics.partial_demographic_parity_difference(*args, **groups, ranks=(0.3, 0.1))
