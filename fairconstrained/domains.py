@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Real
 
 import numpy as np
 from scipy.optimize import brentq
 from sklearn.base import BaseEstimator
 
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import is_number
 
 _ON_THE_BOUNDARY = 1e-9
 
@@ -24,9 +26,18 @@ class Domain(BaseEstimator, ABC):
 
     whole_space: bool = False
 
+    def check(self) -> None:
+        """Check the parameters.
+
+        Raises
+        ------
+        ValueError
+            With the parameter's name, what was found and what is valid.
+        """
+
     @abstractmethod
     def project(self, w: Array) -> Array:
-        """Return the point of the set nearest to `w`."""
+        """Return the point of the set nearest to `w`; a ball returns nan where w is not finite."""
 
     @abstractmethod
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
@@ -38,6 +49,14 @@ class Domain(BaseEstimator, ABC):
     def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
         """Return lower and upper bounds when the set is a box, else None."""
         return None
+
+
+def _check_radius(ball: L2Ball | L1Ball) -> None:
+    """Check that the radius of a ball is a number > 0."""
+    if not (is_number(ball.radius, Real) and 0.0 < ball.radius < np.inf):
+        raise ValueError(
+            f"{type(ball).__name__}: radius must be a number > 0; got {ball.radius!r}."
+        )
 
 
 class WholeSpace(Domain):
@@ -88,6 +107,17 @@ class Box(Domain):
         self.lower = lower
         self.upper = upper
 
+    def check(self) -> None:
+        """Check that the bounds are numbers, and that there are points between them."""
+        for name, bound in (("lower", self.lower), ("upper", self.upper)):
+            if not (is_number(bound, Real) and not np.isnan(bound)):
+                raise ValueError(f"Box: {name} must be a number, perhaps infinite; got {bound!r}.")
+        if not self.lower <= self.upper or self.lower == np.inf or self.upper == -np.inf:
+            raise ValueError(
+                f"Box: lower must be at most upper; got lower={self.lower!r} and "
+                f"upper={self.upper!r}, between which there are no points."
+            )
+
     def project(self, w: Array) -> Array:
         """Return `w` clipped to the bounds."""
         return np.clip(w, self.lower, self.upper)
@@ -126,13 +156,25 @@ class L2Ball(Domain):
     def __init__(self, radius: float = 1.0):
         self.radius = radius
 
+    def check(self) -> None:
+        """Check that the radius is a number > 0."""
+        _check_radius(self)
+
     def project(self, w: Array) -> Array:
         """Return `w`, scaled down to the radius if it is longer."""
-        norm = np.linalg.norm(w)
-        return w if norm <= self.radius else w * (self.radius / norm)
+        largest = np.abs(w).max(initial=0.0)
+        if not np.isfinite(largest):
+            return np.full_like(w, np.nan)
+        if largest == 0.0:
+            return w
+        unit = w / largest  # its squares neither overflow nor vanish
+        norm = np.linalg.norm(unit)
+        return w if largest <= self.radius / norm else unit * (self.radius / norm)
 
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return gradient + t w with the best t >= 0 on the sphere, the gradient inside."""
+        if not (np.isfinite(w).all() and np.isfinite(gradient).all()):
+            return np.full_like(gradient, np.nan)
         norm_squared = w @ w
         if np.sqrt(norm_squared) < self.radius * (1.0 - _ON_THE_BOUNDARY):
             return gradient
@@ -158,18 +200,31 @@ class L1Ball(Domain):
     def __init__(self, radius: float = 1.0):
         self.radius = radius
 
+    def check(self) -> None:
+        """Check that the radius is a number > 0."""
+        _check_radius(self)
+
     def project(self, w: Array) -> Array:
-        """Return the projection: soft thresholding at the level that sorting finds."""
+        """Return the projection: soft thresholding at the level that sorting finds.
+
+        Sizes are measured from the largest one, so that nothing is lost where they are large; no
+        entry that is smaller by the radius or more is left.
+        """
         size = np.abs(w)
-        if size.sum() <= self.radius:
+        largest = size.max(initial=0.0)
+        if not np.isfinite(largest):
+            return np.full_like(w, np.nan)
+        if largest <= self.radius and size.sum() <= self.radius:
             return w
-        descending = np.sort(size)[::-1]
+        descending = np.maximum(np.sort(size)[::-1] - largest, -self.radius)
         levels = (np.cumsum(descending) - self.radius) / np.arange(1, size.size + 1)
         level = levels[np.flatnonzero(descending > levels)[-1]]
-        return np.sign(w) * np.maximum(size - level, 0.0)
+        return np.sign(w) * np.maximum((size - largest) - level, 0.0)
 
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return gradient + t s, s a subgradient of |w|_1, with the best t >= 0 and s."""
+        if not (np.isfinite(w).all() and np.isfinite(gradient).all()):
+            return np.full_like(gradient, np.nan)
         if np.abs(w).sum() < self.radius * (1.0 - _ON_THE_BOUNDARY):
             return gradient
         support, sign = w != 0, np.sign(w)

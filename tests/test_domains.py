@@ -90,6 +90,51 @@ def test_l1_projection_is_what_a_solver_finds(w, radius):
     assert_allclose(L1Ball(radius).project(w), found.x[:n] - found.x[n:], atol=1e-5)
 
 
+@pytest.mark.parametrize("size", [1e17, 1e160, 1e300, 1.7e308])
+@pytest.mark.parametrize("ball", [L1Ball(1.0), L2Ball(1.0)], ids=label)
+def test_projections_of_huge_points_are_exact(ball, size):
+    """The nearest point of a far one: on the boundary, in the direction of the largest entries."""
+    alone = ball.project(np.array([0.5, -size, 0.0]))
+    assert_allclose(alone, [0.0, -1.0, 0.0], atol=1e-15)
+    both = ball.project(np.array([size, -size, 1.0]))
+    expected = 0.5 if isinstance(ball, L1Ball) else np.sqrt(0.5)
+    assert_allclose(both, [expected, -expected, 0.0], rtol=1e-15, atol=1e-15)
+
+
+@given(w=vectors, radius=st.floats(0.1, 6.0))
+def test_l1_projection_of_a_point_that_is_moved_outwards_is_the_same(w, radius):
+    """Where all entries are in the support, a constant added to their sizes changes nothing."""
+    w = np.where(w == 0.0, 1.0, w)
+    far = L1Ball(radius).project(w + np.sign(w) * 2.0**40)
+    farther = L1Ball(radius).project(w + np.sign(w) * 2.0**42)
+    assert_allclose(far, farther, atol=1e-3)
+    assert_allclose(np.abs(far).sum(), radius, rtol=1e-12)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@each([one for one in DOMAINS if isinstance(one, L1Ball | L2Ball)])
+def test_what_is_not_finite_has_no_projection(domain, value):
+    w = np.array([value, 1.0, 2.0, 0.0])
+    assert np.isnan(domain.project(w)).all()
+    assert np.isnan(domain.normal_cone_residual(w, np.ones(4))).all()
+    assert np.isnan(domain.normal_cone_residual(np.ones(4), w)).all()
+
+
+@pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, np.inf, "1", None, True])
+@pytest.mark.parametrize("ball", [L1Ball, L2Ball])
+def test_a_radius_is_a_number_above_zero(ball, radius):
+    with pytest.raises(ValueError, match=f"{ball.__name__}: radius must be a number > 0; got"):
+        ball(radius).check()
+
+
+@pytest.mark.parametrize(
+    "bounds", [(1.0, -1.0), (np.nan, 1.0), (0.0, "1"), (None, 1.0), (np.inf, np.inf), (0.0, True)]
+)
+def test_bounds_are_numbers_in_order(bounds):
+    with pytest.raises(ValueError, match=r"Box: (lower|upper) must be"):
+        Box(*bounds).check()
+
+
 @each(DOMAINS)
 @given(target=vectors)
 def test_normal_cone_residual_vanishes_at_a_minimiser(domain, target):

@@ -133,4 +133,5 @@ def domain_of(domain: Any) -> Domain:
             f"L2Ball(5.0) or Box(-1.0, 1.0); got {domain!r}"
             + (" (a class: add parentheses)." if isinstance(domain, type) else ".")
         )
+    domain.check()
     return domain
