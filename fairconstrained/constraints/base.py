@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -61,6 +62,12 @@ class Constraint(BaseEstimator, ABC):
         Why it cannot be measured on other rows than those of `fit`; empty if it can.
     rank_range : tuple of float or None
         The ranks [alpha, beta) that it restricts, if it names any.
+    tolerance : str
+        The parameter that is the tolerance.
+    compares_groups : bool
+        Whether it compares the groups of the sensitive features, each of which needs enough rows.
+    labels : tuple of str
+        The names of the negative and the positive class in messages; see `naming`.
     """
 
     needs_groups: ClassVar[bool] = True
@@ -70,6 +77,9 @@ class Constraint(BaseEstimator, ABC):
     compares_ratios: bool = False
     bound_to_training_rows: str = ""
     rank_range: tuple[float, float] | None = None
+    tolerance: ClassVar[str] = "kappa"
+    compares_groups: bool = True
+    labels: tuple[str, str] = ("-1", "+1")
     kappa: float | None
     surrogate: Any
 
@@ -161,6 +171,24 @@ class Constraint(BaseEstimator, ABC):
             term = part.term.embed_rows(rows, model.n_rows)  # one model, one pass over the data
             part = replace(part, model=model, term=term)
         return part
+
+    @property
+    def takes_kappa(self) -> bool:
+        """Whether the outputs depend on the estimator's kappa."""
+        return self.tolerance_slope != 0.0
+
+    def naming(self, classes: Array) -> Self:
+        """Return a copy whose messages call the labels -1 and +1 by the names of the classes.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (2,)
+            The names of the negative and of the positive class.
+        """
+        named = copy(self)
+        negative, positive = map(str, classes.tolist())
+        named.labels = (negative, positive)
+        return named
 
     def with_defaults(self, **defaults: Any) -> Self:
         """Return a copy in which every hyperparameter that is None has the value given here."""

@@ -156,6 +156,11 @@ class IntersectionalLossParity(Constraint):
         self.min_share = min_share
         self.average = average
 
+    @property
+    def compares_groups(self) -> bool:  # type: ignore[override]
+        """Whether its groups are those of the sensitive features, and all of them count."""
+        return self.membership == "crossed" and not self.average
+
     def parts(self, model: Any, data: Any, unconstrained: Any) -> list[CompositeFunction]:
         """Return one part for the groups of all attributes: they may overlap here."""
         return [self.build_known(model, data, unconstrained)]

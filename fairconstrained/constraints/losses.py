@@ -87,6 +87,7 @@ class BoundedGroupLoss(Constraint):
     """
 
     subtracts_kappa = True
+    tolerance = "bound"
 
     def __init__(self, bound: float | None = None, *, loss: Any = None):
         self.bound = bound

@@ -28,6 +28,12 @@ class Event:
     name: str
     labels: tuple[int, ...]
 
+    def naming(self, labels: tuple[str, str]) -> Event:
+        """Return the same event, called by the names of the labels -1 and +1."""
+        if len(self.labels) > 1:
+            return self
+        return Event(f" | label {labels[self.labels[0] > 0]}", self.labels)
+
     def holds(self, y: Array) -> Array:
         """Return which labels it keeps."""
         return np.logical_or.reduce([y == label for label in self.labels])

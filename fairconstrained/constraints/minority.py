@@ -71,6 +71,7 @@ class MinorityRate(Constraint):
     """
 
     kappa = 0.0  # no tolerance: that of an estimator does not apply
+    tolerance = "c"
 
     def __init__(
         self,

@@ -172,7 +172,7 @@ class PairwiseParity(Constraint):
         masses = np.bincount(cell, weight, minlength=2 * n).reshape(n, 2)
         enough = counts.all(axis=1) if self.by_label else counts.any(axis=1)
         for k in np.flatnonzero(~enough):
-            lacks = "label -1" if counts[k, 0] == 0 else "label +1"
+            lacks = f"label {self.labels[0 if counts[k, 0] == 0 else 1]}"
             warn_vacuous(
                 f"{kind}: the cell 'group {groups.names[k]} | {lacks}' has no rows; the group is "
                 "compared with no other."

@@ -148,7 +148,7 @@ class RateParity(Constraint):
             codes = np.where(event.holds(y), groups.codes, -1)
             return means(codes, weight, groups, "rate", event, kind)
 
-        return [rates(event) for event in self.events]
+        return [rates(event.naming(self.labels)) for event in self.events]
 
 
 class DemographicParity(RateParity):

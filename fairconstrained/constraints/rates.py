@@ -125,6 +125,7 @@ class DisparateImpact(RateParity):
     events = (ALL_ROWS,)
     rates = ("selection_rate",)
     kappa = 0.0  # no tolerance: that of an estimator does not apply
+    tolerance = "ratio"
 
     def __init__(self, ratio: float = 0.8, *, surrogate: Any = None, against: str = "pairs"):
         self.ratio = ratio
@@ -180,6 +181,7 @@ class BalancedRate(RateParity):
 
     events = (ALL_ROWS,)
     ratio = None  # no ratio: the bound is r
+    tolerance = "r"
 
     def __init__(
         self,

@@ -74,7 +74,8 @@ def check_labels(
             f"{name} has missing values (NaN or None) in {missing} of {n_rows} rows: every row "
             f"needs a label. Leave these rows out of {rows} and of everything that goes with it."
         )
-    if labels.dtype == object and len({isinstance(one, str) for one in labels.tolist()}) > 1:
+    listed = y if isinstance(y, list | tuple) else labels.tolist() if labels.dtype == object else []
+    if len({isinstance(one, str) for one in listed}) > 1:
         raise ValueError(
             f"{name} has labels of several types (strings and others): convert them to one type, "
             f"for instance with `{name}.astype(str)`."
@@ -199,11 +200,13 @@ def check_squares(X: Any, total: float, names: Array | None = None) -> None:
     """
     if not X.shape[0]:
         return
-    # Dense float32 rows are converted before they are squared, sparse ones are not.
-    limits = np.finfo(np.float64 if isinstance(X, np.ndarray) else X.dtype)
-    size = _largest(X)
-    large = size >= (float(limits.max) / max(total, 1.0)) ** 0.5 / 4.0
-    small = (size > 0.0) & (size <= (float(limits.tiny) * max(X.shape[0], total)) ** 0.5)
+    # Dense float32 rows are converted before they are squared; sparse ones are not, but their
+    # weights have a mean of one.
+    dense, n_rows = isinstance(X, np.ndarray), X.shape[0]
+    limits = np.finfo(np.float64 if dense else X.dtype)
+    size, most = _largest(X), max(total, n_rows) if dense else n_rows
+    large = size >= (float(limits.max) / most) ** 0.5 / 4.0
+    small = (size > 0.0) & (size <= (float(limits.tiny) * most) ** 0.5)
     for what, where in (("large", large), ("small", small)):
         if where.any():
             _raise_of_sizes(what, size, where, names)

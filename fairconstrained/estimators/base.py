@@ -9,6 +9,7 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.callbacks import Progress
+from fairconstrained.estimators.constraint_parameters import ConstraintParameters
 from fairconstrained.estimators.fit import Fit, fairest_problem, limited_threads
 from fairconstrained.estimators.solving import Attributes, solver_of, warm_start, warn_of
 from fairconstrained.problem.problem import Problem
@@ -84,7 +85,7 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         return result
 
 
-class FairClassifier(ConstrainedClassifier):
+class FairClassifier(ConstraintParameters, ConstrainedClassifier):
     """Classifiers of two classes under fairness constraints, whatever their model.
 
     Subclasses have the parameters of :class:`~fairconstrained.estimators.fit.FairOptions` and a

@@ -24,6 +24,8 @@ class ConstraintParameters(BaseEstimator):
     parameter of a constraint that is given by its name puts an object in the place of the name.
     """
 
+    constraint: Any
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters.
 
@@ -39,7 +41,7 @@ class ConstraintParameters(BaseEstimator):
         """
         params: dict[str, Any] = super().get_params(deep=deep)
         if deep:
-            for prefix, entry in _entries(self.constraint):  # type: ignore[attr-defined]
+            for prefix, entry in _entries(self.constraint):
                 if prefix != _PREFIX:
                     params[prefix] = entry
                 known = _resolved(entry)
@@ -69,9 +71,8 @@ class ConstraintParameters(BaseEstimator):
         nested = {name: value for name, value in params.items() if name.startswith(f"{_PREFIX}__")}
         super().set_params(**{name: params[name] for name in params if name not in nested})
         if nested:
-            given = self.constraint  # type: ignore[has-type]
             options = {name.removeprefix(f"{_PREFIX}__"): nested[name] for name in nested}
-            self.constraint = _changed(given, options)
+            self.constraint = _changed(self.constraint, options)
         return self
 
 

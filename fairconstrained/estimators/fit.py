@@ -23,7 +23,7 @@ from fairconstrained.decisions.population import (
 )
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.domains import Domain
-from fairconstrained.estimators.options import check_options
+from fairconstrained.estimators.options import check_options, warn_of_small_groups
 from fairconstrained.estimators.solving import SolverOptions, solver_of, without_state
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models import Model
@@ -228,6 +228,7 @@ class Fit:
             estimator.groups_missing,
         )
         constraints = constraints_of(estimator, data)
+        warn_of_small_groups(constraints, data)
         data = estimator.parametrization.features(estimator, data)
         if estimator.confidence is None or not constraints:
             return cls.bind(estimator, data, constraints)
@@ -482,11 +483,12 @@ def constraints_of(
             "pipelines and searches by metadata routing), or name columns of X in "
             "sensitive_columns."
         )
-    if any(one.kappa is None for one in given):
+    if any(one.takes_kappa for one in given):
         check_kappa(kappa)
-    return resolve_constraints(
+    complete = resolve_constraints(
         given, kappa=kappa, surrogate=estimator.surrogate, loss=estimator.loss
     )
+    return [one.naming(data.classes) for one in complete]
 
 
 def with_constraints(

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+import inspect
+import warnings
+from collections.abc import Sequence
+from numbers import Integral, Number, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from fairconstrained.data.groups import GROUPS_MISSING
+from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.population import check_confidence
 from fairconstrained.domains import Domain, WholeSpace
+from fairconstrained.exceptions import InputWarning
 from fairconstrained.penalties.base import L2, Penalty
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.validation import is_number
 
 _ENFORCE = {"score": "the surrogate of the decision", "decision": "what `predict` does"}
-
-
 _GOALS = {"accuracy": "least loss", "fairness": "least unfairness"}
+_FEW_ROWS = 10  # groups that have fewer rows on average are probably not what was meant
 
 
 def check_options(estimator: Any) -> None:
@@ -27,12 +33,19 @@ def check_options(estimator: Any) -> None:
     ------
     ValueError
         With the argument's name, what was found and what is valid.
+
+    Warns
+    -----
+    InputWarning
+        If a kappa is given that no constraint uses.
     """
     check_option("enforce", estimator.enforce, _ENFORCE)
     check_confidence(estimator)
     check_solver_options(estimator)
     _check_switches(estimator, "use_sensitive", "group_interactions")
+    check_option("combine", estimator.combine, COMBINE)
     _check_goal(estimator)
+    _warn_of_unused_kappa(estimator)
     if estimator.group_interactions and estimator.sensitive_columns is None:
         raise ValueError(
             "group_interactions=True needs the groups when predicting as well: name the columns of "
@@ -67,11 +80,76 @@ def _check_goal(estimator: Any) -> None:
             "use kappa; use goal='accuracy'."
         )
     constraint = estimator.constraint
-    nothing = constraint is None or (isinstance(constraint, list | tuple) and not constraint)
-    if goal is _GOALS["fairness"] and nothing:
+    if isinstance(constraint, list | tuple) and not constraint:
         raise ValueError(
-            f"goal='fairness' makes the gap of a constraint as small as it can, and constraint="
-            f"{constraint!r} has none: name one, such as 'demographic_parity'."
+            f"constraint={constraint!r} names no constraint: name one, such as "
+            "'demographic_parity', or pass None for the model without constraints."
+        )
+    if goal is _GOALS["fairness"] and constraint is None:
+        raise ValueError(
+            "goal='fairness' makes the gap of a constraint as small as it can, and constraint=None "
+            "has none: name one, such as 'demographic_parity'."
+        )
+
+
+def _warn_of_unused_kappa(estimator: Any) -> None:
+    """Warn if another kappa than the default is given and no constraint takes it."""
+    constraints = resolve_constraints(estimator.constraint)
+    default = inspect.signature(type(estimator)).parameters["kappa"].default
+    kappa = estimator.kappa
+    if not constraints or kappa is None or kappa == default:
+        return
+    if estimator.goal != "accuracy":
+        reason = f"goal={estimator.goal!r} does not use it"
+    elif not any(one.takes_kappa for one in constraints):
+        in_list = isinstance(estimator.constraint, list | tuple)
+        own = ", ".join(
+            f"constraint__{f'{k}__' if in_list else ''}{one.tolerance}"
+            for k, one in enumerate(constraints)
+        )
+        kinds = " and ".join(dict.fromkeys(type(one).__name__ for one in constraints))
+        reason = (
+            f"{kinds} has a tolerance of its own, which set_params and parameter grids call {own}"
+        )
+    else:
+        return
+    warnings.warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning, stacklevel=4)
+
+
+def warn_of_small_groups(constraints: Sequence[Constraint], data: TrainingData) -> None:
+    """Warn if groups have few rows: a column of numbers, perhaps, that were not put into classes.
+
+    Parameters
+    ----------
+    constraints : sequence of Constraint
+        Those that compare the groups of the sensitive features count.
+    data : TrainingData
+        The rows.
+
+    Warns
+    -----
+    InputWarning
+        If more than two groups have fewer than ten rows on average.
+    """
+    if data.groups is None or not any(one.compares_groups for one in constraints):
+        return
+    for groups in data.groups.separate:
+        n_rows, n_groups = int(groups.known.sum()), len(groups)
+        if n_groups <= 2 or n_rows >= _FEW_ROWS * n_groups:
+            continue
+        names = groups.names.tolist()
+        parts = names[0] if isinstance(names[0], tuple) else names
+        advice = (
+            "put numbers into classes, for instance with pd.cut(column, 4)"
+            if any(isinstance(part, Number) for part in parts)
+            else "join groups, or leave out rows of rare groups"
+        )
+        warnings.warn(
+            f"The sensitive features make {n_groups} groups of {n_rows} rows, "
+            f"{n_rows / n_groups:.1f} rows each on average: rates of so few rows say little, and "
+            f"constraints are many. If that is not what was meant, {advice}.",
+            InputWarning,
+            stacklevel=4,
         )
 
 
@@ -89,8 +167,26 @@ def check_solver_options(estimator: Any) -> None:
     if not (is_number(tol, Real) and 0.0 < tol < np.inf):
         raise ValueError(f"tol must be a number > 0; got {tol!r}.")
     _check_switches(estimator, "fit_intercept", "warm_start")
+    check_seed(estimator.random_state)
     if not isinstance(estimator.verbose, bool | Integral):
         raise ValueError(f"verbose must be an integer, 0 for silence; got {estimator.verbose!r}.")
+
+
+def check_seed(random_state: Any) -> None:
+    """Check a random state.
+
+    Raises
+    ------
+    ValueError
+        If it is not an integer, a RandomState or None.
+    """
+    try:
+        check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            "random_state must be an integer in [0, 2**32 - 1], a numpy.random.RandomState or "
+            f"None; got {random_state!r}."
+        ) from error
 
 
 def _check_switches(estimator: Any, *names: str) -> None:

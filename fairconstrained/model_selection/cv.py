@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import product
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+from fairconstrained.estimators.options import check_seed
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection.path_fitting import follow
 from fairconstrained.model_selection.refit import within
@@ -25,6 +26,7 @@ from fairconstrained.solvers import Solver
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
+_CV = "an integer >= 2, a splitter, an iterable of splits, or None"
 _MEASURES = {"accuracy": "val_accuracy", "loss": "val_loss", "gap": "val_decision_gap"}
 _OWN = ("kappas", "n_kappas", "alphas", "max_gap", "refit", "cv", "n_jobs")
 
@@ -201,6 +203,7 @@ combine, group_interactions, max_iter, tol, verbose
         check_same_rows(
             X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
+        check_seed(self.random_state)
         rule = self._rule()
         base, alphas = self._base(), self._alphas()
         rows = (X, y, sample_weight, sensitive_features)
@@ -256,6 +259,10 @@ combine, group_interactions, max_iter, tol, verbose
     def _folds(self, X: Any, y: Any) -> Any:
         """Return the rows to train on and the rows to measure on."""
         cv = self.cv
+        if isinstance(cv, bool | str) or (isinstance(cv, Real) and not is_number(cv, Integral)):
+            raise ValueError(f"cv must be {_CV}; got {cv!r}.")
+        if is_number(cv, Integral) and cv < 2:
+            raise ValueError(f"cv must be {_CV}; got {cv!r}: at least 2 folds are needed.")
         if (cv is None or is_number(cv, int)) and self.random_state is not None:
             cv = StratifiedKFold(cv or 5, shuffle=True, random_state=self.random_state)
         return check_cv(cv, y, classifier=True).split(X, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import is_number
 
 
 @dataclass(eq=False)
@@ -109,7 +111,30 @@ class FairnessPath:
         return len(self.kappas)
 
     def estimator_at(self, k: int) -> FairLinearClassifier | Pipeline:
-        """Return the fitted estimator or pipeline of point k, whose tolerance is ``kappas[k]``."""
+        """Return the fitted estimator or pipeline of a point.
+
+        Parameters
+        ----------
+        k : int
+            The position of the point: its tolerance is ``kappas[k]``. Negative positions count
+            from the end, where the tolerance is smallest.
+
+        Returns
+        -------
+        estimator : estimator or Pipeline
+            Fitted.
+
+        Raises
+        ------
+        ValueError
+            If there is no such position.
+        """
+        n = len(self.kappas)
+        if not (is_number(k, Integral) and -n <= k < n):
+            raise ValueError(
+                f"k must be the position of a point, an integer in [-{n}, {n - 1}]; got {k!r}. The "
+                "position of a tolerance is np.argmin(abs(path.kappas - tolerance))."
+            )
         if self.pipeline is None:
             return self.estimators[k]
         *before, (name, _) = self.pipeline.steps

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.fit import Fit, Solution, limited_threads
 from fairconstrained.estimators.linear.base import FairLinearClassifier
@@ -192,6 +193,11 @@ def _check_followed(estimator: Any) -> None:
             )
     if estimator.constraint is None:
         raise ValueError("constraint=None has no tolerance to vary: name a constraint.")
+    if not any(one.takes_kappa for one in resolve_constraints(estimator.constraint)):
+        raise ValueError(
+            f"constraint={estimator.constraint!r} does not take its tolerance from the "
+            "estimator: leave kappa at None in the constraint whose tolerance is to vary."
+        )
 
 
 def _grid(problems: ProblemFamily, kappas: Any, n_kappas: Any, min_ratio: Any) -> Array:

@@ -300,9 +300,9 @@ def _range(X: Any) -> tuple[Array, Array]:
 def _mean_and_variance(X: Any, sample_weight: Array) -> tuple[Array, Array]:
     """Return the weighted mean and the weighted variance of every column."""
     if not isinstance(X, np.ndarray):
-        weights = sample_weight.astype(X.dtype)
+        weights = (sample_weight / sample_weight.mean()).astype(X.dtype)
         mean, variance = mean_variance_axis(X, axis=0, weights=weights)
-        return mean.astype(float), variance.astype(float)
+        return mean.astype(float), np.maximum(variance, 0.0).astype(float)  # < 0 by rounding
     total = sample_weight.sum()
     mean = np.zeros(X.shape[1])
     for rows in _row_blocks(X):

@@ -29,6 +29,9 @@ from fairconstrained.functions.losses import Hinge, Logistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.solvers import IPC
 
+# The helpers here set kappa for all constraints, also those with a tolerance of their own.
+pytestmark = pytest.mark.filterwarnings("ignore:kappa=:fairconstrained.InputWarning")
+
 AGAINST = pytest.mark.parametrize("against", ["pairs", "overall"])
 
 

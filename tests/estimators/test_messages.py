@@ -277,9 +277,10 @@ class TestWarnings:
 
     def test_a_group_without_positives(self):
         groups = np.where((Y == 0) & (np.arange(200) % 4 == 0), "c", np.array(["a", "b"])[GROUPS])
-        cell = re.escape("the cell 'group c | label +1' has no rows")
+        cell = re.escape("the cell 'group c | label yes' has no rows")
+        labels = np.array(["no", "yes"])[Y]
         with pytest.warns(VacuousConstraintWarning, match=f"EqualizedOdds: {cell}"):
-            classifier = fit(groups=groups, constraint="equalized_odds")
+            classifier = fit(y=labels, groups=groups, constraint="equalized_odds")
         assert classifier.result_.converged
         assert len(classifier.multipliers_) == 2 + 6  # two groups have positives, three negatives
 
@@ -288,9 +289,16 @@ class TestWarnings:
         with pytest.warns(VacuousConstraintWarning) as found:
             fit(groups=groups, constraint="equalized_odds")
         said = " ".join(str(one.message) for one in found)
-        for cell in ("group c | label +1", "group a | label -1", "group b | label -1"):
+        for cell in ("group c | label 1", "group a | label 0", "group b | label 0"):
             assert f"'{cell}'" in said
-        assert "'all groups | label -1'" in said
+        assert "'all groups | label 0'" in said
+
+    def test_constraints_of_pairs_name_the_class(self):
+        groups = np.where(Y == 0, "c", np.array(["a", "b"])[GROUPS])
+        with pytest.warns(VacuousConstraintWarning) as found:
+            fit(y=np.where(Y, "yes", "no"), groups=groups, constraint="intra_group_auc")
+        said = " ".join(str(one.message) for one in found)
+        assert "'group c | label yes'" in said and "label +1" not in said
 
     def test_too_few_iterations(self):
         with pytest.warns(ConvergenceWarning) as found:

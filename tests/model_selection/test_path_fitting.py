@@ -231,7 +231,7 @@ class TestMessages:
             ({"min_ratio": 1.5}, "min_ratio must be a number between 0 and 1"),
             ({"X_val": np.ones((3, 6))}, "need both X_val and y_val"),
             ({"sensitive_features_val": [1]}, "need X_val and y_val"),
-            ({"X_val": np.ones((3, 6)), "y_val": [0, 1]}, "one label for each of X_val's 3 rows"),
+            ({"X_val": np.ones((3, 6)), "y_val": [0, 1]}, "one label per row of X_val"),
             ({"X_val": np.ones((2, 6)), "y_val": [0, 7]}, r"labels that y does not have: \[7\]"),
             ({"X_val": np.ones((2, 6)), "y_val": [0, 1]}, "sensitive_features_val is missing"),
         ],

@@ -1,0 +1,190 @@
+"""Parameters of constraints by name (``constraint__ratio``), however the constraint is given."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    DemographicParity,
+    DisparateImpact,
+    EqualizedOdds,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    InputWarning,
+    make_biased_classification,
+)
+from fairconstrained.constraints import CONSTRAINTS, BalancedRate
+from fairconstrained.functions.surrogates import Sigmoid
+
+X, Y, GROUPS = make_biased_classification(400, 3, gap=0.5, random_state=0)
+TABLE = np.column_stack([X, GROUPS])
+
+
+def fitted(*args, **options):
+    return FairLogisticClassifier(*args, **options).fit(X, Y, sensitive_features=GROUPS)
+
+
+OWN = {"disparate_impact": "ratio", "minority_rate": "c", "balanced_rate": "r"}
+VALUES = {"ratio": [0.5, 0.95], "c": [0.2, 0.45], "r": [1.3, 1.02]}
+
+
+class TestByName:
+    @pytest.mark.parametrize("name", CONSTRAINTS)
+    def test_the_parameters_of_all_constraints(self, name):
+        clf = FairLogisticClassifier(name)
+        nested = {
+            key.removeprefix("constraint__"): value
+            for key, value in clf.get_params().items()
+            if key.startswith("constraint__")
+        }
+        assert nested == CONSTRAINTS[name]().get_params()
+        assert CONSTRAINTS[name].tolerance in nested
+
+    def test_setting_one_makes_an_object(self):
+        clf = FairLogisticClassifier("disparate_impact").set_params(constraint__ratio=0.9)
+        assert isinstance(clf.constraint, DisparateImpact) and clf.constraint.ratio == 0.9
+        assert clone(clf).constraint.ratio == 0.9 and clone(clf).constraint is not clf.constraint
+
+    def test_a_name_and_its_parameters_at_once(self):
+        clf = FairHingeClassifier().set_params(
+            constraint__ratio=0.7, constraint="disparate_impact", kappa=0.05
+        )
+        assert isinstance(clf.constraint, DisparateImpact) and clf.constraint.ratio == 0.7
+
+    @pytest.mark.parametrize(("name", "own"), OWN.items())
+    def test_a_grid_gives_other_models(self, name, own):
+        search = GridSearchCV(
+            FairLogisticClassifier(name, sensitive_columns=[-1]),
+            {f"constraint__{own}": VALUES[own]},
+            cv=2,
+        ).fit(TABLE, Y)
+        found = [getattr(FairLogisticClassifier(name).set_params(**one).constraint, own)
+                 for one in search.cv_results_["params"]]  # fmt: skip
+        assert found == VALUES[own]
+        loose, tight = (
+            fitted(CONSTRAINTS[name](**{own: value})).objective_ for value in VALUES[own]
+        )
+        assert tight > loose + 1e-3, "the tolerances bind"
+        value = search.best_params_[f"constraint__{own}"]
+        assert getattr(search.best_estimator_.constraint, own) == value
+
+    def test_in_a_pipeline(self):
+        model = make_pipeline(StandardScaler(), FairLogisticClassifier("disparate_impact"))
+        model.set_params(fairlogisticclassifier__constraint__ratio=0.6)
+        assert model[-1].constraint.ratio == 0.6
+
+    def test_fit_leaves_the_name(self):
+        assert fitted("disparate_impact").constraint == "disparate_impact"
+
+    def test_of_the_cross_validated_classifier(self):
+        clf = FairLogisticClassifierCV("demographic_parity").set_params(
+            constraint__against="overall"
+        )
+        assert clf.constraint.against == "overall"
+
+
+class TestObjects:
+    def test_parameters_of_parameters(self):
+        clf = FairLogisticClassifier(DemographicParity(surrogate=Sigmoid(0.5)))
+        assert clf.get_params()["constraint__surrogate__scale"] == 0.5
+        assert clf.set_params(constraint__surrogate__scale=2.0).constraint.surrogate.scale == 2.0
+
+
+class TestLists:
+    def test_they_have_nested_parameters(self):
+        clf = FairLogisticClassifier(["demographic_parity", EqualizedOdds(0.2)])
+        params = clf.get_params()
+        assert params["constraint__0"] == "demographic_parity"
+        assert params["constraint__0__kappa"] is None and params["constraint__1__kappa"] == 0.2
+        assert not [name for name in clf.get_params(deep=False) if "__" in name]
+
+    def test_setting_them_leaves_the_list_that_was_given(self):
+        given = ["demographic_parity", "equalized_odds"]
+        clf = FairLogisticClassifier(given)
+        clf.set_params(constraint__0__kappa=0.1, constraint__1=DisparateImpact(0.5))
+        assert given == ["demographic_parity", "equalized_odds"]
+        assert clf.constraint[0].kappa == 0.1 and clf.constraint[1].ratio == 0.5
+        copied = clone(clf)
+        assert copied.constraint is not clf.constraint
+        assert copied.constraint[0].kappa == 0.1 and copied.constraint[0] is not clf.constraint[0]
+
+    def test_a_grid(self):
+        search = GridSearchCV(
+            FairLogisticClassifier(
+                ["demographic_parity", "disparate_impact"], sensitive_columns=[-1]
+            ),
+            {"constraint__0__kappa": [0.3, 0.01], "constraint__1__ratio": [0.1]},
+            cv=2,
+            refit=False,
+        ).fit(TABLE, Y)
+        scores = search.cv_results_["mean_test_score"]
+        assert len(scores) == 2 and scores[0] > scores[1]
+
+    def test_fit_assigns_nothing(self):
+        given = ["demographic_parity", DisparateImpact()]
+        clf = fitted(given)
+        assert clf.constraint is given and given[0] == "demographic_parity"
+        assert given[1].get_params() == DisparateImpact().get_params()
+
+    @pytest.mark.parametrize("nothing", [[], ()])
+    def test_an_empty_one_is_an_error(self, nothing):
+        with pytest.raises(ValueError, match=r"constraint=.* names no constraint.*pass None"):
+            fitted(nothing)
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        ("constraint", "name", "said"),
+        [
+            ("disparate_impact", "constraint__kappa", "DisparateImpact has the parameters"),
+            (None, "constraint__ratio", "constraint=None is none"),
+            ("parity", "constraint__ratio", "constraint='parity' is none"),
+            (["demographic_parity"], "constraint__1__kappa", "constraint is a list of 1"),
+            (["demographic_parity"], "constraint__kappa", "constraint is a list of 1"),
+            (["demographic_parity"], "constraint__0__c", "DemographicParity has the parameters"),
+            ("disparate_impact", "ratio", "Invalid parameter 'ratio'"),
+        ],
+    )
+    def test_invalid_parameters(self, constraint, name, said):
+        with pytest.raises(ValueError, match=said):
+            FairLogisticClassifier(constraint).set_params(**{name: 0.1})
+
+
+class TestUnusedKappa:
+    @pytest.mark.parametrize(
+        ("constraint", "own"),
+        [
+            ("disparate_impact", "constraint__ratio"),
+            ("minority_rate", "constraint__c"),
+            (DemographicParity(0.2), "constraint__kappa"),
+            (DemographicParity(ratio=0.8), "constraint__kappa"),
+            (BalancedRate(1.2), "constraint__r"),
+            (["disparate_impact", DemographicParity(0.2)], "constraint__0__ratio"),
+        ],
+        ids=repr,
+    )
+    def test_it_warns(self, constraint, own):
+        with pytest.warns(InputWarning, match=f"kappa=0.2 is not used: .*{own}"):
+            fitted(constraint, kappa=0.2)
+
+    def test_with_the_least_unfairness_as_the_goal(self):
+        with pytest.warns(InputWarning, match="kappa=0.2 is not used: goal='fairness'"):
+            fitted(goal="fairness", kappa=0.2)
+
+    @pytest.mark.parametrize(
+        "constraint",
+        ["disparate_impact", DemographicParity(0.2), None, BalancedRate(1.2)],
+        ids=repr,
+    )
+    def test_the_default_and_none_do_not(self, constraint):
+        fitted(constraint)
+        fitted(constraint, kappa=None)
+
+    def test_one_constraint_that_takes_it_is_enough(self):
+        fitted(["disparate_impact", "demographic_parity"], kappa=0.2)
+        fitted(BalancedRate(), kappa=0.2)
+        fitted("bounded_group_loss", kappa=0.8)
