@@ -119,7 +119,10 @@ def check_weight(name: str, weight: object, n_rows: int, *, rows: str = "X") -> 
         raise ValueError(f"{name} contains NaN or infinity: {name} {how}.")
     with np.errstate(over="ignore"):
         checked = _check_sample_weight(
-            values, np.zeros((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
+            float(values) if values is not None and not values.ndim else values,
+            np.zeros((n_rows, 1)),
+            dtype=np.float64,
+            ensure_non_negative=True,
         )
         total, squares = checked.sum(), (checked**2).sum()
     if not np.isfinite(total + squares):

@@ -11,6 +11,7 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.callbacks import Progress
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
 from fairconstrained.estimators.fit import Fit, fairest_problem, limited_threads
+from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.solving import Attributes, solver_of, warm_start, warn_of
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
@@ -128,6 +129,7 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
         ValueError
             If an argument is not valid, groups are missing, or the solver cannot solve the problem.
         """
+        warn_of_unused_kappa(self)
         fit = Fit.of(self, X, y, sample_weight, sensitive_features)
         with limited_threads(fit.data.X):
             wanted, first = fit.problem, None

@@ -33,11 +33,6 @@ def check_options(estimator: Any) -> None:
     ------
     ValueError
         With the argument's name, what was found and what is valid.
-
-    Warns
-    -----
-    InputWarning
-        If a kappa is given that no constraint uses.
     """
     check_option("enforce", estimator.enforce, _ENFORCE)
     check_confidence(estimator)
@@ -45,7 +40,6 @@ def check_options(estimator: Any) -> None:
     _check_switches(estimator, "use_sensitive", "group_interactions")
     check_option("combine", estimator.combine, COMBINE)
     _check_goal(estimator)
-    _warn_of_unused_kappa(estimator)
     if estimator.group_interactions and estimator.sensitive_columns is None:
         raise ValueError(
             "group_interactions=True needs the groups when predicting as well: name the columns of "
@@ -92,8 +86,14 @@ def _check_goal(estimator: Any) -> None:
         )
 
 
-def _warn_of_unused_kappa(estimator: Any) -> None:
-    """Warn if another kappa than the default is given and no constraint takes it."""
+def warn_of_unused_kappa(estimator: Any) -> None:
+    """Warn if another kappa than the default is given and no constraint uses it.
+
+    Warns
+    -----
+    InputWarning
+        The message names the parameters that are the tolerances.
+    """
     constraints = resolve_constraints(estimator.constraint)
     default = inspect.signature(type(estimator)).parameters["kappa"].default
     kappa = estimator.kappa
@@ -109,7 +109,8 @@ def _warn_of_unused_kappa(estimator: Any) -> None:
         )
         kinds = " and ".join(dict.fromkeys(type(one).__name__ for one in constraints))
         reason = (
-            f"{kinds} has a tolerance of its own, which set_params and parameter grids call {own}"
+            f"{kinds}: the tolerance is a parameter of its own, which set_params and grids "
+            f"call {own}"
         )
     else:
         return

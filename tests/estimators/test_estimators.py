@@ -124,6 +124,7 @@ class TestAttributes:
         assert_array_equal(one.coef_, other.coef_)
 
 
+@pytest.mark.filterwarnings("ignore:kappa=:fairconstrained.InputWarning")  # own tolerances
 class TestGaps:
     @pytest.mark.parametrize("constraint", DIFFERENCES)
     @pytest.mark.parametrize("n_groups", [2, 3, 7])
