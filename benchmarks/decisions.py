@@ -188,8 +188,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--peers",
         action=BooleanOptionalAction,
-        default=Default(True, False),
-        help="run fairlearn as well, which takes minutes",
+        default=True,
+        help="run fairlearn as well",
     )
 
 
