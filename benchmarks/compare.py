@@ -41,9 +41,11 @@ def tasks(options: Namespace) -> list[Task]:
 def compare(task: Task, workers: dict[str, Worker], repeats: int) -> Row:
     """Return a row of the table: medians of alternating runs."""
     found = {side: [worker.ask(task)] for side, worker in workers.items()}
+    order = list(SIDES)
     for _ in range(repeats):
-        for side, worker in workers.items():
-            found[side].append(worker.ask(task))
+        for side in order:
+            found[side].append(workers[side].ask(task))
+        order.reverse()  # base, current, current, base, ...: neither is always second
     timed = {side: [one["CPU seconds"] for one in found[side][1:]] for side in SIDES}
     base, current = (found[side][0] for side in SIDES)
     slower = ratio(timed["current"], timed["base"])
