@@ -9,16 +9,20 @@ import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.averages import RunningAverage
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
+from fairconstrained.solvers._tools.subgradient_steps import (
+    ObjectiveCurvature,
+    squared_norm,
+    step_metric,
+    worst_constraint,
+)
+from fairconstrained.solvers._tools.variance_reduction import ConstraintEstimate
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.switching_subgradient import (
-    Bend,
     PolyakSteps,
     StepRule,
-    metric_of,
-    squared_norm,
-    worst_constraint,
 )
 from fairconstrained.utils.typing import Array
 
@@ -108,26 +112,26 @@ class _Run:
         self, problem: Problem, rule: StepRule, sampler: StratifiedSampler | None, tol: float
     ):
         self.problem, self.rule, self.sampler, self.tol = problem, rule, sampler, tol
-        self.metric = metric_of(problem, rule)
-        self.bend = Bend(problem.objective)
+        self.metric = step_metric(problem, preconditioned=rule.preconditioned)
+        self.curvature = ObjectiveCurvature(problem.objective)
+        self.estimate = ConstraintEstimate()
         self.last: Evaluation | None = None
         self.k = 0
 
     def epoch(self, anchor: Evaluation, n_steps: int) -> Array:
         """Return the average of the second half of the points."""
-        w, total = anchor.w, np.zeros_like(anchor.w)
+        w, average = anchor.w, RunningAverage()
+        self.estimate.reset(anchor)
         for i in range(n_steps):
-            w = self._step(w, anchor)
+            w = self._step(w)
             if i >= n_steps // 2:
-                total += w
-        return total / (n_steps - n_steps // 2)
+                average.add(w)
+        return average.mean
 
-    def _step(self, w: Array, anchor: Evaluation) -> Array:
+    def _step(self, w: Array) -> Array:
         batch = self.problem if self.sampler is None else self.sampler.draw()
         here = batch.at(w, like=self.last)
-        values = here.constraints
-        if self.sampler is not None:
-            values = anchor.constraints + values - batch.at(anchor.w).constraints
+        values = here.constraints if self.sampler is None else self.estimate.at(here)
         tolerance = self.rule.tolerance(self.k, self.tol)
         level, worst = worst_constraint(values)
         if level > tolerance:
@@ -137,11 +141,11 @@ class _Run:
         else:
             direction = here.gradient()
             norm = squared_norm(direction, self.metric)
-            length = self.rule.descent(self.k, tolerance, norm, self.bend.curvature)
+            length = self.rule.descent(self.k, tolerance, norm, self.curvature.value)
             after = self._move(w, length, direction)
-            self.bend.remember(here, length, norm)
+            self.curvature.remember(here, length, norm)
             landed = batch.at(after)
-            self.bend.observe(landed)
+            self.curvature.observe(landed)
             self.last = landed if self.sampler is None else None  # the next step is on other rows
         self.k += 1
         return after

@@ -12,6 +12,7 @@ import numpy as np
 from fairconstrained.domains import Domain
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.averages import RunningAverage
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.scales import Scales
@@ -22,6 +23,7 @@ from fairconstrained.solvers._tools.step_sizes import (
     Run,
     Steps,
 )
+from fairconstrained.solvers._tools.variance_reduction import ConstraintEstimate
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
@@ -175,7 +177,7 @@ class ThreeSEcon(Solver):
         penalty, run = self._prepare(steps, start, rows)
         path = self._path(problem.domain, start.w, rows)
         due = rows.period * ceil(self.check_every / rows.period)
-        estimate = _Spider()
+        estimate = ConstraintEstimate()
         for k in range(self.max_iter + 1):
             last = k == self.max_iter or start.passes_used_up(problem)
             measured = last or (k > 0 and k % due == 0)
@@ -238,21 +240,6 @@ class ThreeSEconState(SolverState):
     nu: float
 
 
-class _Spider:
-    """An estimate of the constraints that follows the point by differences on batches."""
-
-    def __init__(self) -> None:
-        self.values = self.w = np.zeros(0)
-
-    def reset(self, big: Evaluation) -> None:
-        self.values, self.w = big.constraints, big.w
-
-    def follow(self, small: Evaluation) -> None:
-        before = small.problem.at(self.w)
-        self.values = self.values + small.constraints - before.constraints
-        self.w = small.w
-
-
 @dataclass
 class _Penalty:
     """The smoothed exact penalty: what constraint values weigh."""
@@ -272,7 +259,7 @@ class _Penalty:
 class _Rows:
     """Which rows are read when."""
 
-    def __init__(self, solver: ThreeSEcon, problem: Problem, random_state: Any):
+    def __init__(self, solver: ThreeSEcon, problem: Problem, random_state: np.random.RandomState):
         self.problem = problem
         self.rng = random_state
         small, big = (self._count(size) for size in (solver.batch_size, solver.checkpoint_size))
@@ -341,16 +328,17 @@ class _Averaged(_Path):
     def __init__(self, domain: Domain, w: Array, period: int):
         super().__init__(domain, w)
         self.period = period
-        self.made, self.count, self.mean = 0, 0, w
+        self.n_steps = 0  # in this period
+        self.average = RunningAverage()
 
     def move(self, gradient: Array, length: float) -> None:
         super().move(gradient, length)
-        self.made += 1
-        if 2 * self.made > self.period:
-            self.count += 1
-            self.mean = self.mean + (self.point - self.mean) / self.count
+        self.n_steps += 1
+        if 2 * self.n_steps > self.period:
+            self.average.add(self.point)
 
     def close(self) -> None:
-        if self.count:
-            self.point = self.mean
-        self.made = self.count = 0
+        if self.average.total:
+            self.point = self.average.mean
+        self.n_steps = 0
+        self.average.clear()
