@@ -26,7 +26,7 @@ from fairconstrained.solvers.switching_subgradient import (
 )
 from fairconstrained.utils.typing import Array
 
-_STEPS = 20, 200  # per epoch, at least and at most: where batches are few, and where rows are many
+_EPOCH_RANGE = 20, 200  # the smallest and the largest number of steps of an epoch
 
 
 class StochasticSwitchingSubgradient(Solver):
@@ -93,7 +93,7 @@ class StochasticSwitchingSubgradient(Solver):
         """Yield the restored average of every epoch."""
         rule = PolyakSteps() if self.steps is None else self.steps
         run = _Run(problem, rule, self._sampler(problem, start), start.feasible)
-        n_steps = self.epoch or int(np.clip(problem.n_rows // (2 * self.batch_size), *_STEPS))
+        n_steps = self.epoch or int(np.clip(problem.n_rows // (2 * self.batch_size), *_EPOCH_RANGE))
         anchor = start.at(problem)
         for epoch in range(1, self.max_iter + 1):
             anchor = restore(problem.at(run.epoch(anchor, n_steps)), start.feasible)

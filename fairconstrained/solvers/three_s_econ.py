@@ -30,8 +30,8 @@ from fairconstrained.utils.typing import Array
 
 Size = int | Literal["sqrt"] | None
 
-_PROBE = 4096  # rows on which scales are measured when steps take all rows
-_DRAWS = 10  # small batches: heavy tails make the typical one look too flat
+_PROBE_ROWS = 4096  # on which scales are measured if steps use all rows
+_PROBE_BATCHES = 10  # small batches whose largest scales are used, since scales have heavy tails
 
 
 class ThreeSEcon(Solver):
@@ -210,7 +210,7 @@ class ThreeSEcon(Solver):
         scales = Scales(1.0, 1.0)
         if steps.measures or self.nu is None:
             scales = rows.scales(start.w)
-        bend = scales.curvature or 1.0  # a linear objective says nothing
+        bend = scales.curvature or 1.0  # for a linear objective
         last, nu = ThreeSEconState.of(start.state), self.nu
         if nu is None:
             nu = self.beta * scales.slope**2 / bend or 1.0 if last is None else last.nu
@@ -242,7 +242,7 @@ class ThreeSEconState(SolverState):
 
 @dataclass
 class _Penalty:
-    """The smoothed exact penalty: what constraint values weigh."""
+    """The smoothed exact penalty: the multipliers as a function of the constraints."""
 
     beta: float
     nu: float
@@ -257,7 +257,7 @@ class _Penalty:
 
 
 class _Rows:
-    """Which rows are read when."""
+    """The rows of small and big batches."""
 
     def __init__(self, solver: ThreeSEcon, problem: Problem, random_state: np.random.RandomState):
         self.problem = problem
@@ -282,16 +282,16 @@ class _Rows:
     def scales(self, w: Array) -> Scales:
         """Return the scales that steps on these batches see; a small batch has larger ones."""
         if self.sampled:
-            seen = [Scales.near(self.small().at(w), self.rng) for _ in range(_DRAWS)]
+            seen = [Scales.near(self.small().at(w), self.rng) for _ in range(_PROBE_BATCHES)]
             return Scales(*np.max([(one.curvature, one.slope) for one in seen], axis=0))
         problem = self.problem
-        if problem.n_rows > 2 * _PROBE:
-            problem = StratifiedSampler(problem, _PROBE, self.rng).draw()
+        if problem.n_rows > 2 * _PROBE_ROWS:
+            problem = StratifiedSampler(problem, _PROBE_ROWS, self.rng).draw()
         return Scales.near(problem.at(w), self.rng)
 
 
 class _Path:
-    """Where the steps lead: plain projected steps."""
+    """The sequence of points: projected gradient steps."""
 
     def __init__(self, domain: Domain, w: Array):
         self.domain = domain
@@ -305,7 +305,7 @@ class _Path:
 
 
 class _Accelerated(_Path):
-    """Nesterov's momentum, begun anew where it points uphill (O'Donoghue and Candes 2015)."""
+    """Nesterov's momentum, restarted where it points uphill (O'Donoghue and Candes 2015)."""
 
     def __init__(self, domain: Domain, w: Array):
         super().__init__(domain, w)

@@ -1,9 +1,8 @@
-"""Multiplier models: how the multipliers of many constraints are given by few parameters."""
+"""Multiplier models: the multipliers of many constraints as functions of few parameters."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +25,9 @@ class MultiplierModel(BaseEstimator, ABC):
     """
 
     @abstractmethod
-    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
+    def start(
+        self, features: Array, multipliers: Array, random_state: np.random.RandomState
+    ) -> Array:
         """Return the parameters whose multipliers are nearest to given ones.
 
         Parameters
@@ -81,7 +82,9 @@ class Free(MultiplierModel):
     array([0.2, 0. ])
     """
 
-    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
+    def start(
+        self, features: Array, multipliers: Array, random_state: np.random.RandomState
+    ) -> Array:
         """Return the multipliers themselves."""
         return np.maximum(multipliers, 0.0)
 
@@ -129,12 +132,14 @@ class Network(MultiplierModel):
         inner, shift, outer, offset = np.split(theta, np.cumsum([n * h, h, h]))
         return inner.reshape(n, h), shift, outer, offset
 
-    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
+    def start(
+        self, features: Array, multipliers: Array, random_state: np.random.RandomState
+    ) -> Array:
         """Return a random hidden layer and the output that fits the multipliers best."""
         inner = random_state.standard_normal((features.shape[1], self.hidden))
         shift = random_state.standard_normal(self.hidden)
-        units = np.column_stack([np.tanh(features @ inner + shift), np.ones(len(features))])
-        return np.concatenate([inner.ravel(), shift, np.linalg.lstsq(units, multipliers)[0]])
+        hidden = np.column_stack([np.tanh(features @ inner + shift), np.ones(len(features))])
+        return np.concatenate([inner.ravel(), shift, np.linalg.lstsq(hidden, multipliers)[0]])
 
     def multipliers(self, theta: Array, features: Array) -> Array:
         """Return the network's output, cut off at zero."""
@@ -144,10 +149,10 @@ class Network(MultiplierModel):
     def gradient(self, theta: Array, features: Array, v: Array) -> Array:
         """Return the gradient by backpropagation; the caller has cut v where it must be."""
         inner, shift, outer, _ = self._split(theta, features)
-        units = np.tanh(features @ inner + shift)
-        back = np.outer(v, outer) * (1.0 - units**2)
+        hidden = np.tanh(features @ inner + shift)
+        back = np.outer(v, outer) * (1.0 - hidden**2)
         return np.concatenate(
-            [(features.T @ back).ravel(), back.sum(axis=0), units.T @ v, [v.sum()]]
+            [(features.T @ back).ravel(), back.sum(axis=0), hidden.T @ v, [v.sum()]]
         )
 
 

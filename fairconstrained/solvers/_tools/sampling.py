@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from fairconstrained.problem.problem import Problem
@@ -27,7 +25,7 @@ class StratifiedSampler:
         The source of randomness.
     """
 
-    def __init__(self, problem: Problem, size: int, random_state: Any):
+    def __init__(self, problem: Problem, size: int, random_state: np.random.RandomState):
         self.problem = problem
         self.rng = random_state
         self.strata = [_Strata(codes, size) for codes in problem.strata()]
@@ -52,6 +50,6 @@ class _Strata:
         self.size = np.repeat(sizes, counts)
         self.weights = np.repeat(sizes / counts, counts)
 
-    def draw(self, rng: Any) -> Array:
+    def draw(self, rng: np.random.RandomState) -> Array:
         """Return positions of rows."""
         return self.order[self.first + (rng.random_sample(len(self.first)) * self.size).astype(int)]
