@@ -13,6 +13,7 @@ from fairconstrained.estimators.constraint_parameters import ConstraintParameter
 from fairconstrained.estimators.fit import Fit, fairest_problem, limited_threads
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.solving import Attributes, solver_of, warm_start, warn_of
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -57,8 +58,8 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         *,
         variables: Array | None,
         first: Array | None = None,
-    ) -> Result:
-        """Return the solution of the problem; callbacks receive every measured iterate.
+    ) -> tuple[Result, Evaluation]:
+        """Return the solution and the evaluation there; callbacks receive all measured iterates.
 
         Parameters
         ----------
@@ -76,14 +77,14 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         solver = solver_of(self, problem)
         solver.check(problem)
         progress = Progress(self, *passed, attributes)
-        result = solver.minimize(
+        result, at = solver.solve(
             problem,
             warm=warm_start(self, problem, variables, first),
             callback=progress,
             random_state=self.random_state,
         )
         progress.close(result.w)
-        return result
+        return result, at
 
 
 class FairClassifier(ConstraintParameters, ConstrainedClassifier):
@@ -135,7 +136,7 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
             wanted, first = fit.problem, None
             if self.goal == "fairness" and wanted.n_constraints:
                 wanted, first = fairest_problem(fit, self.max_loss_increase)
-            result = self._minimize(
+            result, at = self._minimize(
                 wanted,
                 (X, y, sample_weight),
                 fit.fitted_attributes,
@@ -143,7 +144,7 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
                 first=first,
             )
             solution = fit.enforced(result)
-        fit.store(self, solution)
+        fit.store(self, solution, like=at)
         promised = solution.certificate or solution.search
         if promised is None:
             warn_of(solution.result, stacklevel=4)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, Matrix
 
 Scores = Array
 Pullback = Callable[[Array], Array]
@@ -80,7 +80,7 @@ class Model(Protocol):
             Positions of rows; one that occurs twice is two rows of the batch.
         """
 
-    def on(self, X: Any) -> Self:
+    def on(self, X: Matrix) -> Self:
         """Return the model of other rows, with the same parameters.
 
         Parameters

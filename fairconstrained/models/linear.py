@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar, cast
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from fairconstrained.models.base import Pullback, Scores
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+
+Features = Array | SparseMatrix
 
 _BLOCK = 1 << 16  # entries of X that are converted at a time: a block fits into the cache
 _LEAST_SQUARE = 1e-3  # added to mean squares: a constant feature has none
@@ -54,7 +55,7 @@ class LinearModel:
     The parameters are the coefficients, output by output, followed by the intercepts.
     """
 
-    X: Any
+    X: Features
     fit_intercept: bool = True
     n_outputs: int = 1
     shift: Array | None = None
@@ -67,7 +68,7 @@ class LinearModel:
     @classmethod
     def standardized(
         cls,
-        X: Any,
+        X: Features,
         sample_weight: Array,
         *,
         fit_intercept: bool = True,
@@ -103,9 +104,10 @@ class LinearModel:
         )
 
     @cached_property
-    def _transpose(self) -> Any:
+    def _transpose(self) -> SparseMatrix:
         """The transpose of a sparse X: as CSR, unless it is a batch that is used a few times."""
-        return self.X.T if self.is_batch else self.X.T.tocsr()
+        transpose: SparseMatrix = cast("SparseMatrix", self.X).T
+        return transpose if self.is_batch else transpose.tocsr()
 
     @property
     def n_rows(self) -> int:
@@ -185,7 +187,7 @@ class LinearModel:
     def scores(self, w: Array) -> Scores:
         """Return the scores, (n_rows,) or (n_rows, n_outputs)."""
         coef, intercept = self._split(w)
-        if self.X.dtype == np.float32 and not sp.issparse(self.X):
+        if isinstance(self.X, np.ndarray) and self.X.dtype == np.float32:
             out = np.empty((self.n_rows, self.n_outputs))
             for rows in _row_blocks(self.X):
                 out[rows] = self.X[rows].astype(float) @ coef.T
@@ -205,7 +207,7 @@ class LinearModel:
         v : ndarray of the shape of the scores
             The weights of the scores.
         """
-        if sp.issparse(self.X):
+        if not isinstance(self.X, np.ndarray):
             back = self._transpose @ v
         elif self.X.dtype == np.float32:
             back = sum(self.X[rows].T.astype(float) @ v[rows] for rows in _row_blocks(self.X))
@@ -219,7 +221,7 @@ class LinearModel:
             back = back / self.scale
         return np.concatenate([back.ravel(), total] if self.fit_intercept else [back.ravel()])
 
-    def on(self, X: Any) -> LinearModel:
+    def on(self, X: Matrix) -> LinearModel:
         """Return the model of other rows, with the same parameters, shift and scale.
 
         Parameters
@@ -227,7 +229,7 @@ class LinearModel:
         X : ndarray or CSR of shape (n_other_rows, n_features)
             The rows, with the same columns.
         """
-        return replace(self, X=X, is_batch=False)
+        return replace(self, X=cast("Features", X), is_batch=False)
 
     def batch(self, rows: Array) -> LinearModel:
         """Return the model of these rows only."""
@@ -249,7 +251,7 @@ class FeatureScale:
     scale: Array
 
 
-def feature_scale(X: Any, sample_weight: Array) -> FeatureScale:
+def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     r"""Return the mean, the variance and the scale of each feature.
 
     The scale of a column is the distance of its two values if it has two (so that 0/1 columns have
@@ -284,7 +286,7 @@ def feature_scale(X: Any, sample_weight: Array) -> FeatureScale:
     return FeatureScale(mean, variance, scale)
 
 
-def _range(X: Any) -> tuple[Array, Array]:
+def _range(X: Features) -> tuple[Array, Array]:
     """Return the minimum and the maximum of every column."""
     if isinstance(X, np.ndarray):
         return X.min(axis=0).astype(float), X.max(axis=0).astype(float)
@@ -297,7 +299,7 @@ def _range(X: Any) -> tuple[Array, Array]:
     return low, high
 
 
-def _mean_and_variance(X: Any, sample_weight: Array) -> tuple[Array, Array]:
+def _mean_and_variance(X: Features, sample_weight: Array) -> tuple[Array, Array]:
     """Return the weighted mean and the weighted variance of every column."""
     if not isinstance(X, np.ndarray):
         weights = (sample_weight / sample_weight.mean()).astype(X.dtype)

@@ -20,7 +20,7 @@ from fairconstrained.solvers.result import Result, Status, Trace, describe
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array, RandomState
 
-_STATIONARY = 1e-2  # gradient norm of the violation below which a point counts as stationary
+_STATIONARY = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,11 @@ import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.averages import SuffixAverage
-from fairconstrained.solvers._tools.descent import Descent
+from fairconstrained.solvers._tools.descent import Descent, SuffixAverage, first_multipliers
 from fairconstrained.solvers._tools.scales import Scales
 from fairconstrained.solvers.base import Iterate, Solver, Start
 
-_STEP_TOLERANCE = 0.01  # error allowed in the quadratic bound of a step, relative to tol
+_SLACK = 0.01  # of the tolerance: what a step may err by
 
 
 class ConEx(Solver):
@@ -112,10 +111,10 @@ class ConEx(Solver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer so far every `check_every` steps."""
-        at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
+        at, multipliers = start.at(problem), first_multipliers(problem, start)
         c1, c2, offset = self._constants(at)
-        descent = Descent(c1 * offset, _STEP_TOLERANCE * start.tol)
-        points, duals, before = SuffixAverage(), SuffixAverage(), at.constraints
+        descent = Descent(c1 * offset, _SLACK * start.tol)
+        points, prices, before = SuffixAverage(), SuffixAverage(), at.constraints
         for t in range(self.max_iter):
             k = t + offset
             ahead = at.constraints + (k - 1.0) / k * (at.constraints - before)
@@ -123,9 +122,9 @@ class ConEx(Solver):
             before = at.constraints
             at = descent.step(at, multipliers, growth=k / offset)
             points.add(at.w, k)
-            duals.add(multipliers, k)
+            prices.add(multipliers, k)
             if self.measures(problem, start, t + 1):
                 if problem.smooth:
                     yield Iterate(at, multipliers, t + 1)
                 else:
-                    yield Iterate(problem.at(points.mean), duals.mean, t + 1)
+                    yield Iterate(problem.at(points.mean), prices.mean, t + 1)

@@ -39,14 +39,14 @@ class ExactPenalty(Solver):
         + \rho \max_j \big(g_j + \langle \nabla g_j, s \rangle\big)_+
         \quad \text{s.t.} \quad w + s \in W, \quad s^\top B s \le \Delta^2,
 
-    through its dual, which has a variable per constraint that is nearly active. The step is
-    accepted if the decrease of :math:`\Phi` is a sufficient part of the predicted one; the radius
-    adapts to their ratio. rho grows only if a larger value would reduce the violation of the
-    linearised constraints substantially, so that it stays bounded on infeasible problems.
+    through its dual, which has a variable per constraint that is nearly active. The step is taken
+    if :math:`\Phi` falls by a part of what the model promises; the radius adapts to that. rho grows
+    where a larger one would let the model come much nearer to feasibility, and only there, so that
+    it stays bounded where the problem has no solution.
 
-    On the whole space B comes from the L-BFGS formula for the Lagrangian, damped and
-    preconditioned; on other domains it is a multiple of the identity (Barzilai and Borwein), so
-    that steps are projections.
+    On the whole space B comes from the L-BFGS formula for the Lagrangian, damped, in the problem's
+    units; on other domains it is a multiple of the identity (Barzilai and Borwein), so that steps
+    are projections.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class ExactPenalty(Solver):
         return cls(**{"memory": 0, "max_iter": 5000, **options})
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the accepted points."""
+        """Yield the points that are moved to."""
         at, radius = start.at(problem), self.radius
         last = ExactPenaltyState.of(start.state)
         merit = _Merit(self.rho if last is None else last.rho)
@@ -137,7 +137,7 @@ class ExactPenalty(Solver):
                 yield Iterate(at, step.multipliers, k, ExactPenaltyState(merit.rho), failure)
 
     def _steered(self, model: Model, merit: _Merit, radius: float) -> Step:
-        """Return the step for the smallest penalty that reduces the violation sufficiently."""
+        """Return the model's step for the least penalty that leads well towards feasibility."""
         step = model.solve(merit.rho, radius)
         while step.pushes(merit.rho) and merit.rho < _MAX_GROWTH * self.rho:
             further = model.solve(self.growth * merit.rho, radius)
@@ -152,7 +152,7 @@ class ExactPenalty(Solver):
         self, at: Evaluation, step: Step, rho: float, radius: float, tol: float
     ) -> Status | None:
         """Return why the run cannot go on, None if it can."""
-        no_progress = step.predicted <= 1e-10 or rho >= 1e3 * self.rho or radius <= _MIN_RADIUS
+        no_progress = step.promise <= 1e-10 or rho >= 1e3 * self.rho or radius <= _MIN_RADIUS
         if no_progress and step.violation > 0.9 * at.violation and is_stuck(at, tol):
             return Status.INFEASIBLE
         return Status.STALLED if radius <= _MIN_RADIUS else None
@@ -185,15 +185,15 @@ class _Merit:
         self._recent: deque[tuple[float, float]] = deque(maxlen=_N_MERITS)
 
     def add(self, at: Evaluation) -> None:
-        """Add an accepted point."""
+        """Take in a point that is moved to."""
         self._recent.append((at.objective, at.violation))
 
     def ratio(self, trial: Evaluation, step: Step) -> float:
-        """Return the decrease of Phi over the predicted one."""
+        """Return the fall of Phi over what the model promises."""
         value = trial.objective + self.rho * trial.violation
         highest = max(f + self.rho * v for f, v in self._recent)
         rounding = 1e-13 * (abs(value) + abs(highest))
-        return (highest - value + rounding) / max(step.predicted, rounding)
+        return (highest - value + rounding) / max(step.promise, rounding)
 
 
 class Curvature:
@@ -252,8 +252,8 @@ class Step:
         The multipliers of the linearised constraints.
     violation : float
         That of the linearised constraints after the step.
-    predicted : float
-        The decrease of the model of Phi.
+    promise : float
+        By how much the model of Phi falls.
     """
 
     def __init__(self, model: Model, multipliers: Array, rho: float, stretch: float):
@@ -266,7 +266,7 @@ class Step:
         self.violation = max(float(after.max(initial=0.0)), 0.0)
         bend = 0.0 if model.curvature.linear else 0.5 * self.size**2
         fall = model.violation - self.violation
-        self.predicted = rho * fall - float(model.gradient @ self.s) - bend
+        self.promise = rho * fall - float(model.gradient @ self.s) - bend
 
     def pushes(self, rho: float) -> bool:
         """Return whether the penalty holds the step back from feasibility."""
@@ -283,9 +283,9 @@ class Model:
     curvature : Curvature
         The term in B.
     width : float
-        Constraints within this distance of the largest value are linearised.
+        How far below the largest value a constraint may be to be looked at.
     multipliers : ndarray or None
-        The first multipliers of the dual; constraints with positive ones are linearised as well.
+        Where the search for the multipliers starts; those that are positive are looked at as well.
     stretch : float, default=1.0
         Where the search for the factor of B starts, if the model is linear.
     """

@@ -1,4 +1,4 @@
-"""IDCA: a sequence of convex majorants, each solved by a subproblem solver."""
+"""IDCA: a sequence of convex majorants, solved by an oracle of the user's choice."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.state import RoundingState, SolverState
 from fairconstrained.solvers.switching_subgradient import StaticTolerance, SwitchingSubgradient
 
-_FIRST_TOL = 3.0  # of the first subproblem, relative to tol; the violation is then at most tol
-_TIGHTEN = 0.3  # factor of the tolerance from one subproblem to the next
-_ORACLES = (  # the first suitable one; majorants may have no interior, multipliers no bound
+_FIRST_TOL = 3.0  # times tol: a subproblem's answer then violates by tol at the most
+_TIGHTEN = 0.3
+_ORACLES = (  # the first that can; majorants may lack an interior, and multipliers a bound
     AugmentedLagrangian(),
     InteriorPoint(max_iter=1),
     Smoothing(AugmentedLagrangian()),
@@ -38,9 +38,10 @@ class IDCA(Solver):
         \rangle \quad \text{s.t.} \quad g_j^+(v) - g_j^-(w_t) - \langle \nabla g_j^-(w_t), v - w_t
         \rangle \le 0,
 
-    so that all iterates after a feasible one are feasible. From an infeasible start the same method
-    first minimises :math:`\max_j g_j` (phase one); if that ends at a positive value, the run
-    reports it. The functions give their convex parts, see :meth:`ScalarFunction.convex_parts`.
+    so every iterate is feasible once one is. An infeasible start is led to a feasible point by the
+    same method applied to :math:`\max_j g_j` (phase one); if that ends at a positive value, the run
+    reports it. The parts come from the functions: exact ones for a ramp, those that a quadratic
+    makes for a weakly convex function, see :meth:`ScalarFunction.convex_parts`.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ class IDCA(Solver):
         )
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the answers of the oracle that are accepted."""
+        """Yield the accepted answers of the oracle."""
         oracle = self._oracle_for(problem)
         at = start.at(problem)
         if at.violation > start.tol:

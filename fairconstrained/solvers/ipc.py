@@ -1,4 +1,4 @@
-"""IPC: a sequence of proximally regularised subproblems, each solved by an oracle."""
+"""IPC: a sequence of convex subproblems, solved by an oracle of the user's choice."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 
-_FIRST_TOL = 1e-2  # the first subproblem is solved to `_TIGHTEN` times this
-_TIGHTEN = 0.05  # factor of the tolerance from one subproblem to the next
-_MAX_REJECTIONS = 6  # consecutive answers that are not accepted, before the run has stalled
+_FIRST_TOL = 1e-2  # subproblems are solved to a part of this at first, then ever more closely
+_TIGHTEN = 0.05  # that part; the objective of the second answer is then right to 1e-4 on a9a
+_MOST_REFUSALS = 6
 
 
 class IPC(Solver):
@@ -96,16 +96,16 @@ class IPC(Solver):
         return list(dict.fromkeys(super().missing(problem) + self._oracle.missing(problem)))
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the answers of the oracle that are accepted."""
+        """Yield the accepted answers of the oracle."""
         oracle = self._oracle
         at = start.at(problem)
         last = IPCState.of(start.state)
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
         rho = (self.rho if last is None else last.rho) or oracle.proximity(problem)
         tol = start.tol if last is not None else max(_FIRST_TOL, start.tol)
-        rejections = 0
+        refusals = 0
         for t in range(1, self.max_iter + 1):
-            if rejections and at.violation > start.tol:
+            if refusals and at.violation > start.tol:
                 at = phase_one(self, problem, at, start)
                 if at.violation > start.tol:
                     yield Iterate(at, None, t)
@@ -122,14 +122,14 @@ class IPC(Solver):
             )
             found = problem.at(answer.w, like=end)
             if acceptable(answer, at, found, start.tol):
-                at, warm, rejections = found, answer, 0
+                at, warm, refusals = found, answer, 0
                 yield Iterate(at, answer.multipliers, t, IPCState(rho, answer.state))
                 continue
             if start.passes_used_up(problem):
                 yield Iterate(found, answer.multipliers, t)
                 return
-            rho, rejections = 10.0 * rho, rejections + 1
-            if rejections > _MAX_REJECTIONS:
+            rho, refusals = 10.0 * rho, refusals + 1
+            if refusals > _MOST_REFUSALS:
                 yield Iterate(at, None, t, status=Status.STALLED)
                 return
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.multiplier_models import (
     Free,
@@ -14,6 +16,7 @@ from fairconstrained.solvers._tools.multiplier_models import (
 )
 from fairconstrained.solvers._tools.smoothness import Lipschitz
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.utils.typing import Array
 
 
 class LagrangianDescentAscent(Solver):
@@ -103,8 +106,7 @@ class LagrangianDescentAscent(Solver):
         model = Free() if self.multipliers is None else self.multipliers
         at, features = start.at(problem), constraint_features(problem)
         lipschitz = Lipschitz(at)
-        first = start.first_multipliers(problem.n_constraints)
-        theta = model.start(features, first, start.random_state)
+        theta = model.start(features, self._first(problem, start), start.random_state)
         multipliers = model.multipliers(theta, features)
         for k in range(1, self.max_iter + 1):
             eta = 1.0 / lipschitz.curvature if self.eta is None else self.eta
@@ -117,6 +119,10 @@ class LagrangianDescentAscent(Solver):
             if self.measures(problem, start, k):
                 yield Iterate(at, multipliers, k)
 
+    @staticmethod
+    def _first(problem: Problem, start: Start) -> Array:
+        return np.zeros(problem.n_constraints) if start.multipliers is None else start.multipliers
+
     def _ascent(self, lipschitz: Lipschitz) -> float:
-        # the first curvature, since the later ones grow with the multipliers
+        # the curvature at the start: if that of a growing multiplier counted, it would grow faster
         return lipschitz.first / (2.0 * lipschitz.slope**2) if self.sigma is None else self.sigma

@@ -1,4 +1,4 @@
-"""Level search: the smallest unfairness for a bound on the loss, by a root search."""
+"""Level search: the least unfairness for a loss, by a search along the frontier of both."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.state import RoundingState
 
-_FIRST_LEVEL = 0.7  # where the search begins, relative to the level of the unconstrained model
-_SHARE = 0.8  # tolerance of the problems of a level, relative to tol
+_FIRST = 0.7  # of the level of the best model: where the search begins
+_SHARE = 0.8  # of the tolerance: what the answer to a level may use up
 
 
 class LevelSearch(Solver):
-    r"""Solves :math:`\min_w \max_j g_j(w)` subject to :math:`f(w) \le b` level by level.
+    r"""Solves :math:`\min_w \max_j g_j(w)` subject to :math:`f(w) \le b` by its mirror image.
 
     The least objective for a level t of the constraints,
 
     .. math::
         F(t) = \min_w f(w) \quad\text{s.t.}\quad g_j(w) \le t,
 
-    is cheap to compute and has the derivative :math:`F'(t) = -\sum_j \lambda_j`. Near the
-    unconstrained optimum F is nearly quadratic, so that Newton's method is applied to
+    is cheap to find and falls with t at the rate :math:`F'(t) = -\sum_j \lambda_j`. Near the
+    unconstrained optimum it is a parabola, so that Newton's method is applied to
     :math:`\sqrt{F(t) - \min f} = \sqrt{b - \min f}`, each problem warm-started from the one before,
-    with an interval around the root as a safeguard. Divided by :math:`\sum_j \lambda_j`, the
+    within an interval that every answer makes smaller. Divided by :math:`\sum_j \lambda_j`, the
     multipliers are those of the problem itself, on which the certificate is computed.
 
     Parameters
@@ -84,29 +84,29 @@ class LevelSearch(Solver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer to every level as a point of the problem."""
-        origin = problem.epigraph_of
-        assert origin is not None
-        inner = replace(origin.problem, counter=problem.counter)
-        solver, at = self._solver_for(inner), inner.at(start.w[:-1], like=start.like)
-        least = origin.least
+        made_of = problem.epigraph_of
+        assert made_of is not None
+        plain = replace(made_of.problem, counter=problem.counter)
+        solver, at = self._solver_for(plain), plain.at(start.w[:-1], like=start.like)
+        least = made_of.least
         if least is None:
             free, end = solver.solve(
-                inner.with_constraints(()),
+                plain.with_constraints(()),
                 at.w,
                 like=at,
                 tol=start.tol,
                 max_data_passes=start.passes_left(problem),
             )
-            at, least = inner.at(free.w, like=end), free.objective
-        if least >= origin.bound:
+            at, least = plain.at(free.w, like=end), free.objective
+        if least >= made_of.bound:
             yield Iterate(_lifted(problem, at), None, 0, status=Status.INFEASIBLE)
             return
         warm: Start | Result | None
-        search, warm = self._begin(at, start, sqrt(origin.bound - least))
+        search, warm = self._begin(at, start, sqrt(made_of.bound - least))
         tol = start.tol
         for k in range(1, self.max_iter + 1):
-            lowered = Linear(np.zeros(inner.n_variables), -search.level)
-            at_level = inner.with_constraints([part.add(lowered) for part in inner.constraints])
+            lowered = Linear(np.zeros(plain.n_variables), -search.level)
+            at_level = plain.with_constraints([part.add(lowered) for part in plain.constraints])
             answer, end = solver.solve(
                 at_level,
                 at.w,
@@ -116,11 +116,11 @@ class LevelSearch(Solver):
                 random_state=start.random_state,
                 max_data_passes=start.passes_left(problem),
             )
-            multiplier_sum = float(answer.multipliers.sum())
-            search.learn(answer, least, multiplier_sum, start.tol)
-            tol = _SHARE * start.tol * min(1.0, max(multiplier_sum, 1e-3))
+            price = float(answer.multipliers.sum())
+            search.learn(answer, least, price, start.tol)
+            tol = _SHARE * start.tol * min(1.0, max(price, 1e-3))
             status = Status.STALLED if search.ended else None
-            warm, at = answer, inner.at(answer.w, like=end)
+            warm, at = answer, plain.at(answer.w, like=end)
             yield _offer(_lifted(problem, at), answer, k, start.tol, status)
 
     @staticmethod
@@ -128,29 +128,29 @@ class LevelSearch(Solver):
         """Return the search and what its first problem starts from."""
         if start.multipliers is None or start.multipliers[-1] <= 0.0:
             top = at.constraints.max()
-            return _Search(target, _FIRST_LEVEL * top, top), None
+            return _Search(target, _FIRST * top, top), None
         warm = replace(start, w=at.w, multipliers=start.multipliers[:-1] / start.multipliers[-1])
         return _Search(target, start.w[-1], np.inf), warm
 
 
 class _Search:
-    """Newton's method for the level, safeguarded by an interval."""
+    """Where the level is looked for: Newton's method within an interval."""
 
     def __init__(self, target: float, level: float, high: float):
         self.target = target
         self.low, self.high = -np.inf, high
         self.level = level
 
-    def learn(self, answer: Result, best: float, multiplier_sum: float, tol: float) -> None:
-        """Update the interval with the answer at a level and choose the next level."""
+    def learn(self, answer: Result, best: float, price: float, tol: float) -> None:
+        """Take in the answer at a level and choose the next one."""
         reached = sqrt(max(answer.objective - best, 0.0))
         if answer.violation > tol or reached > self.target:
             self.low = self.level
         else:
             self.high = self.level
         newton = np.nan
-        if answer.violation <= tol and multiplier_sum > 0.0 and reached > 0.0:
-            newton = self.level + 2.0 * reached * (reached - self.target) / multiplier_sum
+        if answer.violation <= tol and price > 0.0 and reached > 0.0:
+            newton = self.level + 2.0 * reached * (reached - self.target) / price
         if np.isfinite(self.low):
             inside = self.low < newton < self.high
             self.level = newton if inside else 0.5 * (self.low + self.high)
@@ -172,11 +172,12 @@ def _lifted(problem: Problem, at: Evaluation) -> Evaluation:
 def _offer(at: Evaluation, answer: Result, k: int, tol: float, status: Status | None) -> Iterate:
     """Return an answer as a point of the epigraph problem, with its multipliers.
 
-    The multipliers are estimated where the objective is below its bound.
+    Where the objective is below its bound they are left to be estimated: if no level is lower, they
+    are not those of the problem of this level.
     """
-    multiplier_sum = float(answer.multipliers.sum())
-    if multiplier_sum == 0.0 or at.constraints[-1] < -tol:
+    price = float(answer.multipliers.sum())
+    if price == 0.0 or at.constraints[-1] < -tol:
         return Iterate(at, None, k, status=status)
     rounded = RoundingState.rounded(answer.state, at.problem, at)
-    multipliers = np.append(answer.multipliers, 1.0) / multiplier_sum
+    multipliers = np.append(answer.multipliers, 1.0) / price
     return Iterate(at, multipliers, k, status=status, rounded=rounded)

@@ -10,14 +10,13 @@ import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.averages import SuffixAverage
-from fairconstrained.solvers._tools.descent import Descent
+from fairconstrained.solvers._tools.descent import Descent, SuffixAverage, first_multipliers
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.scales import Scales
 from fairconstrained.solvers.base import Iterate, Solver, Start
 
-_STEP_TOLERANCE = 0.01  # error allowed in the quadratic bound of a step, relative to tol
+_SLACK = 0.01  # of the tolerance: what a step may err by
 
 
 class OnlineStochastic(Solver):
@@ -125,16 +124,16 @@ class OnlineStochastic(Solver):
         draw = self._draws(problem, start)
         at = draw().at(start.w)
         weight, alpha = self._constants(at)
-        descent = Descent(2.0 * alpha / weight, _STEP_TOLERANCE * start.tol)
-        queue = weight * start.first_multipliers(problem.n_constraints)
-        points, duals = SuffixAverage(), SuffixAverage()
+        descent = Descent(2.0 * alpha / weight, _SLACK * start.tol)
+        queue = weight * first_multipliers(problem, start)
+        points, prices = SuffixAverage(), SuffixAverage()
         for k in range(1, self.max_iter + 1):
             after = descent.step(at, queue / weight)
             queue = np.maximum(queue + after.constraints, 0.0)
             points.add(after.w)
-            duals.add(queue / weight)
+            prices.add(queue / weight)
             if self.measures(problem, start, k):
                 answer = restore(problem.at(points.mean), start.feasible)
-                yield Iterate(answer, duals.mean, k)
+                yield Iterate(answer, prices.mean, k)
             drawn = draw()
             at = after if drawn is problem else drawn.at(after.w)

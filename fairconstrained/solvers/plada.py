@@ -11,20 +11,18 @@ import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.averages import ExponentialAverage
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.smoothness import Lipschitz
-from fairconstrained.solvers._tools.variance_reduction import ConstraintEstimate
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.utils.typing import Array
 
-_MAX_RHO = 1e6  # where the constraints are nearly constant
+_LARGEST_RHO = 1e6
 
 
 class PLADA(Solver):
     r"""Alternating directions on the proximal-perturbed Lagrangian.
 
-    With :math:`\rho = \alpha / (1 + \alpha \beta)`, slack variables u and auxiliary multipliers mu,
+    With :math:`\rho = \alpha / (1 + \alpha \beta)`, slacks u and auxiliary multipliers mu,
 
     .. math::
         w^+ &= \operatorname{Proj}_W\big(w - \eta\,(\nabla f(w)
@@ -51,7 +49,7 @@ class PLADA(Solver):
     eta : float or None, default=None
         The step of the weights. None: 1 / (L_F + 3 rho M_G^2).
     tau : float or None, default=None
-        The step of the slack variables. None: 1 / (3 rho).
+        The step of the subgradient error. None: 1 / (3 rho).
     alpha : float or None, default=None
         The penalty parameter. None: the one with rho = L_F / (2 M_G^2), so that the constraints
         make steps neither much shorter nor matter little.
@@ -62,7 +60,7 @@ class PLADA(Solver):
     delta : float, default=1000.0
         The factor of the falling sequence delta / (k + 1).
     u_max : float, default=inf
-        The upper bound of the slack variables; the theory assumes bounded constraints.
+        The largest slack; the theory wants a bound on the constraints' values.
     batch_size : int or None, default=None
         The rows of a mini-batch; None takes all rows.
     max_iter : int, default=3000
@@ -149,7 +147,7 @@ class PLADA(Solver):
         """Yield the answer so far every `check_every` steps."""
         rows = self._rows(problem, start)
         at, values = rows.draw(start.w)
-        dual = self._dual(rows.lipschitz, values, start.first_multipliers(problem.n_constraints))
+        dual = self._dual(rows.lipschitz, values, start.multipliers)
         for k in range(1, self.max_iter + 1):
             multipliers = dual.multipliers
             gradient = at.gradient(multipliers)
@@ -169,11 +167,12 @@ class PLADA(Solver):
         sampler = StratifiedSampler(problem, self.batch_size, start.random_state)
         return _Batches(sampler, start.at(problem), self.check_every)
 
-    def _dual(self, lipschitz: Lipschitz, values: Array, multipliers: Array) -> _Dual:
+    def _dual(self, lipschitz: Lipschitz, values: Array, multipliers: Array | None) -> _Dual:
         if self.alpha is None:
-            rho = min(lipschitz.curvature / (2.0 * lipschitz.slope**2), _MAX_RHO)
+            rho = min(lipschitz.curvature / (2.0 * lipschitz.slope**2), _LARGEST_RHO)
         else:
             rho = self.alpha / (1.0 + self.alpha * self.beta)
+        first = np.zeros_like(values) if multipliers is None else multipliers
         return _Dual(
             rho=rho,
             tau=1.0 / (3.0 * rho) if self.tau is None else self.tau,
@@ -181,8 +180,8 @@ class PLADA(Solver):
             delta=self.delta,
             u_max=self.u_max,
             u=np.clip(-values, 0.0, self.u_max),
-            mu=multipliers,
-            multipliers=multipliers,
+            mu=first,
+            multipliers=first,
         )
 
     def _step(self, lipschitz: Lipschitz, rho: float) -> float:
@@ -193,7 +192,7 @@ class PLADA(Solver):
 
 @dataclass
 class _Dual:
-    """The slack variables and the two kinds of multipliers."""
+    """The subgradient error and the two kinds of multipliers."""
 
     rho: float
     tau: float
@@ -205,7 +204,7 @@ class _Dual:
     multipliers: Array
 
     def update(self, values: Array, k: int) -> None:
-        """Make the dual part of step k >= 1 with the constraints at the new weights."""
+        """Take the dual half of step k >= 1, to the constraints' values at the new weights."""
         apart = self.multipliers - self.mu
         fading = self.rho * self.delta / (k * (float(apart @ apart) + 1.0))
         self.u = np.clip(self.u - self.tau * self.multipliers, 0.0, self.u_max)
@@ -214,17 +213,17 @@ class _Dual:
 
 
 class _Rows(ABC):
-    """The rows that functions and gradients are evaluated on."""
+    """Where functions and gradients come from."""
 
     lipschitz: Lipschitz
 
     @abstractmethod
     def draw(self, w: Array) -> tuple[Evaluation, Array]:
-        """Return an evaluation that gives gradients at `w`, and the constraints there."""
+        """Return what gives the gradients at `w`, and the constraints' values there."""
 
     @abstractmethod
     def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
-        """Return the evaluations on all rows that are offered as answers."""
+        """Return the full problem at what may be the answer."""
 
     def fade(self, done: float) -> float:
         """Return the factor of the step size when a fraction of the run is done."""
@@ -234,7 +233,7 @@ class _Rows(ABC):
     def observe(
         self, before: Evaluation, after: Evaluation, gradient: Array, multipliers: Array
     ) -> None:
-        """Update the Lipschitz constants from a step."""
+        """Learn from a step what can be learnt about the constants."""
 
 
 class _AllRows(_Rows):
@@ -262,23 +261,25 @@ class _Batches(_Rows):
 
     def __init__(self, sampler: StratifiedSampler, anchor: Evaluation, memory: int):
         self.sampler = sampler
-        self.estimate = ConstraintEstimate()
-        self.estimate.reset(anchor)
-        self.average = ExponentialAverage(memory)
+        self.anchor = anchor
+        self.average = anchor.w
+        self.memory = memory
+        self.drawn = 0
         self.lipschitz = Lipschitz(sampler.draw().at(anchor.w))
 
     def draw(self, w: Array) -> tuple[Evaluation, Array]:
         batch = self.sampler.draw()
-        at = batch.at(w)
-        self.average.add(w)
-        return at, self.estimate.at(at)
+        at, there = batch.at(w), batch.at(self.anchor.w)
+        self.drawn += 1
+        share = max(1.0 / self.memory, min(4.0 / self.drawn, 1.0))  # the first points fade fast
+        self.average = self.average + share * (w - self.average)
+        return at, self.anchor.constraints + at.constraints - there.constraints
 
     def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
         full = self.sampler.problem
-        anchor = full.at(self.average.mean)
-        self.estimate.reset(anchor)
-        # the average of points on the boundary of W lies inside; the last point may be better
-        return [anchor, full.at(at.w)] if last else [anchor]
+        self.anchor = full.at(self.average)
+        # an average of points on the boundary of W lies inside: the last point may be better
+        return [self.anchor, full.at(at.w)] if last else [self.anchor]
 
     def fade(self, done: float) -> float:
         return (1.0 - done) ** 2
@@ -286,4 +287,4 @@ class _Batches(_Rows):
     def observe(
         self, before: Evaluation, after: Evaluation, gradient: Array, multipliers: Array
     ) -> None:
-        """Keep the constants: two batches differ by more than a step changes."""
+        """Two batches differ by more than a step does: nothing is learnt."""

@@ -10,8 +10,8 @@ import numpy as np
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.smoothness import Lipschitz
-from fairconstrained.solvers._tools.subgradient_steps import worst_constraint
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.utils.typing import Array
 
 
 class Regularization(Solver):
@@ -97,9 +97,7 @@ class Regularization(Solver):
         before = np.inf
         for k in range(1, self.max_iter + 1):
             step = eta / max(1.0, strength) * (1.0 - (k - 1) / self.max_iter) ** self.decay
-            level, worst = worst_constraint(at.constraints)
-            violated = worst if level > 0.0 else np.zeros_like(worst)
-            gradient = at.gradient(strength * violated)
+            gradient = at.gradient(strength * _worst(at))
             at = problem.at(problem.domain.project(at.w - step * gradient))
             best = min([*visited, at], key=lambda one: self._rank(one, start))
             visited = [best]
@@ -115,3 +113,11 @@ class Regularization(Solver):
         if self.strength is not None:
             return 0.0, at.objective + self.strength * at.violation
         return max(at.violation - start.feasible, 0.0), at.objective
+
+
+def _worst(at: Evaluation) -> Array:
+    """Return one at the largest of the violated constraints, zeros if none is."""
+    weights = np.zeros(at.problem.n_constraints)
+    if at.violation > 0.0:
+        weights[int(at.constraints.argmax())] = 1.0
+    return weights

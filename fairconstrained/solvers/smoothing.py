@@ -1,4 +1,4 @@
-"""Smoothing: a sequence of smooth problems that approach a non-smooth one."""
+"""Smoothing: a sequence of problems whose kinks are rounded ever less, each handed to a solver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.state import RoundingState, SolverState
 
-_SHARE = 0.5  # tolerance of the smooth problems, relative to tol; rounding may take the rest
+_SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
 _LAST_INEXACT = 0.1  # of the first width: the narrowest where the solver does not converge
 
 

@@ -10,7 +10,7 @@ from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 from fairconstrained.utils.typing import Array
 
-_MIN_RHO = 1e-2  # used for convex functions, for which any rho > 0 is valid
+_LEAST = 1e-2  # of rho, where the functions are convex and any will do
 
 
 def near_stationarity(
@@ -79,7 +79,7 @@ def near_stationarity(
     if rho is None:
         if not problem.weakly_convex:
             raise ValueError("rho: the problem is not weakly convex, so that no bound is known.")
-        rho = max(-problem.modulus, _MIN_RHO)
+        rho = max(-problem.modulus, _LEAST)
     if solver is None:
         solver = AugmentedLagrangian() if problem.smooth else SwitchingSubgradient()
     w = np.asarray(w, dtype=float)

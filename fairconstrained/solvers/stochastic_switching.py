@@ -9,24 +9,20 @@ import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.averages import RunningAverage
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
-from fairconstrained.solvers._tools.subgradient_steps import (
-    ObjectiveCurvature,
-    squared_norm,
-    step_metric,
-    worst_constraint,
-)
-from fairconstrained.solvers._tools.variance_reduction import ConstraintEstimate
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.switching_subgradient import (
+    Bend,
     PolyakSteps,
     StepRule,
+    metric_of,
+    squared_norm,
+    worst_constraint,
 )
 from fairconstrained.utils.typing import Array
 
-_EPOCH_RANGE = 20, 200  # the smallest and the largest number of steps of an epoch
+_STEPS = 20, 200  # per epoch, at least and at most: where batches are few, and where rows are many
 
 
 class StochasticSwitchingSubgradient(Solver):
@@ -93,7 +89,7 @@ class StochasticSwitchingSubgradient(Solver):
         """Yield the restored average of every epoch."""
         rule = PolyakSteps() if self.steps is None else self.steps
         run = _Run(problem, rule, self._sampler(problem, start), start.feasible)
-        n_steps = self.epoch or int(np.clip(problem.n_rows // (2 * self.batch_size), *_EPOCH_RANGE))
+        n_steps = self.epoch or int(np.clip(problem.n_rows // (2 * self.batch_size), *_STEPS))
         anchor = start.at(problem)
         for epoch in range(1, self.max_iter + 1):
             anchor = restore(problem.at(run.epoch(anchor, n_steps)), start.feasible)
@@ -112,26 +108,26 @@ class _Run:
         self, problem: Problem, rule: StepRule, sampler: StratifiedSampler | None, tol: float
     ):
         self.problem, self.rule, self.sampler, self.tol = problem, rule, sampler, tol
-        self.metric = step_metric(problem, preconditioned=rule.preconditioned)
-        self.curvature = ObjectiveCurvature(problem.objective)
-        self.estimate = ConstraintEstimate()
+        self.metric = metric_of(problem, rule)
+        self.bend = Bend(problem.objective)
         self.last: Evaluation | None = None
         self.k = 0
 
     def epoch(self, anchor: Evaluation, n_steps: int) -> Array:
         """Return the average of the second half of the points."""
-        w, average = anchor.w, RunningAverage()
-        self.estimate.reset(anchor)
+        w, total = anchor.w, np.zeros_like(anchor.w)
         for i in range(n_steps):
-            w = self._step(w)
+            w = self._step(w, anchor)
             if i >= n_steps // 2:
-                average.add(w)
-        return average.mean
+                total += w
+        return total / (n_steps - n_steps // 2)
 
-    def _step(self, w: Array) -> Array:
+    def _step(self, w: Array, anchor: Evaluation) -> Array:
         batch = self.problem if self.sampler is None else self.sampler.draw()
         here = batch.at(w, like=self.last)
-        values = here.constraints if self.sampler is None else self.estimate.at(here)
+        values = here.constraints
+        if self.sampler is not None:
+            values = anchor.constraints + values - batch.at(anchor.w).constraints
         tolerance = self.rule.tolerance(self.k, self.tol)
         level, worst = worst_constraint(values)
         if level > tolerance:
@@ -141,11 +137,11 @@ class _Run:
         else:
             direction = here.gradient()
             norm = squared_norm(direction, self.metric)
-            length = self.rule.descent(self.k, tolerance, norm, self.curvature.value)
+            length = self.rule.descent(self.k, tolerance, norm, self.bend.curvature)
             after = self._move(w, length, direction)
-            self.curvature.remember(here, length, norm)
+            self.bend.remember(here, length, norm)
             landed = batch.at(after)
-            self.curvature.observe(landed)
+            self.bend.observe(landed)
             self.last = landed if self.sampler is None else None  # the next step is on other rows
         self.k += 1
         return after

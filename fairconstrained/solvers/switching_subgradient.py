@@ -9,16 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.averages import RunningAverage
-from fairconstrained.solvers._tools.subgradient_steps import (
-    ObjectiveCurvature,
-    squared_norm,
-    step_metric,
-    worst_constraint,
-)
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.utils.typing import Array
+
+_FORGETTING = 0.9  # per step on the objective: an old curvature soon counts no more
 
 
 class StepRule(BaseEstimator, ABC):
@@ -29,13 +26,13 @@ class StepRule(BaseEstimator, ABC):
     averages : bool
         Whether the answer is the average of the feasible points, weighted by k + 1, or the
         feasible point of least objective.
-    preconditioned : bool
-        Whether steps on the whole space are taken in the variables w / preconditioner (see
-        :attr:`Problem.preconditioner`). Norms are then those of the gradient in these variables.
+    in_units : bool
+        Whether steps on the whole space are taken in :attr:`Problem.preconditioner`, in which the
+        variables are of one size. Norms are then those of the gradient in these units.
     """
 
     averages: bool = False
-    preconditioned: bool = False
+    in_units: bool = False
 
     @abstractmethod
     def tolerance(self, k: int, tol: float) -> float:
@@ -100,7 +97,7 @@ class PolyakSteps(StepRule):
     IDCA, algorithms 2 and 3, have the quotients; limits, margin and units are ours.
     """
 
-    preconditioned = True
+    in_units = True
 
     def __init__(self, first: float = 0.1, margin: float = 0.03, reach: float = 10.0):
         self.first = first
@@ -289,18 +286,17 @@ class SwitchingSubgradient(Solver):
         rule = self._rule(problem)
         feasible = max(start.feasible, rule.tolerance(self.max_iter - 1, start.feasible))
         answer = Average(feasible) if rule.averages else Best(feasible)
-        curvature, at = ObjectiveCurvature(problem.objective), start.at(problem)
-        metric = step_metric(problem, preconditioned=rule.preconditioned)
+        metric, bend, at = metric_of(problem, rule), Bend(problem.objective), start.at(problem)
         for k in range(self.max_iter):
-            curvature.observe(at)
+            bend.observe(at)
             answer.add(at, k)
             tolerance = rule.tolerance(k, start.feasible)
             level, worst = worst_constraint(at.constraints)
             if level <= tolerance:
                 direction = at.gradient()
                 norm = squared_norm(direction, metric)
-                length = rule.descent(k, tolerance, norm, curvature.value)
-                curvature.remember(at, length, norm)
+                length = rule.descent(k, tolerance, norm, bend.curvature)
+                bend.remember(at, length, norm)
             else:
                 direction = at.gradient(worst, objective=0.0)
                 length = rule.restoration(k, level, squared_norm(direction, metric))
@@ -309,21 +305,75 @@ class SwitchingSubgradient(Solver):
                 yield Iterate(answer.point(at), None, k + 1)
 
 
+def metric_of(problem: Problem, rule: StepRule) -> Array:
+    """Return the diagonal that a rule's steps multiply gradients by: ones on a bounded domain."""
+    if rule.in_units and problem.domain.whole_space:
+        return problem.preconditioner**2
+    return np.ones(problem.n_variables)
+
+
+def squared_norm(gradient: Array, metric: Array) -> float:
+    """Return the squared norm of a gradient in a metric, positive even where it vanishes."""
+    return max(float(gradient @ (metric * gradient)), 1e-300)
+
+
+def worst_constraint(values: Array) -> tuple[float, Array]:
+    """Return the largest constraint value and the unit vector of its constraint."""
+    unit = np.zeros(len(values))
+    if not len(values):
+        return -np.inf, unit
+    unit[int(values.argmax())] = 1.0
+    return float(values.max()), unit
+
+
+class Bend:
+    """The curvature of the objective along recent steps, which next evaluations show for free.
+
+    Parameters
+    ----------
+    objective : CompositeFunction
+        The objective. Where it has kinks a curvature says nothing: zero, no limit to the steps.
+    """
+
+    def __init__(self, objective: CompositeFunction) -> None:
+        self.known = objective.smooth
+        self.curvature = 0.0
+        self._before: tuple[float, float, float] | None = None
+
+    def remember(self, at: Evaluation, length: float, norm_squared: float) -> None:
+        """Keep what the next evaluation is compared with."""
+        self._before = (at.objective, length, norm_squared) if self.known else None
+
+    def observe(self, at: Evaluation) -> None:
+        """Take in the evaluation after a step on the objective."""
+        if self._before is None:
+            return
+        objective, length, norm_squared = self._before
+        fall = length * norm_squared  # of the tangent
+        found = 2.0 * (at.objective - objective + fall) / max(length * fall, 1e-300)
+        self.curvature = max(found, _FORGETTING * self.curvature)
+        self._before = None
+
+
 class Average:
     """The average of the feasible points, weighted by k + 1."""
 
     def __init__(self, tol: float) -> None:
         self.tol = tol
-        self._average = RunningAverage()
+        self.total: float = 0.0
+        self.mean: Array | None = None
 
     def add(self, at: Evaluation, k: int) -> None:
-        """Add point k."""
-        if at.violation <= self.tol:
-            self._average.add(at.w, k + 1)
+        """Take in point k."""
+        if at.violation > self.tol:
+            return
+        self.total += k + 1
+        weight = (k + 1) / self.total
+        self.mean = at.w if self.mean is None else self.mean + weight * (at.w - self.mean)
 
     def point(self, last: Evaluation) -> Evaluation:
-        """Return the average, the last point if no point was feasible."""
-        return last.problem.at(self._average.mean) if self._average.total else last
+        """Return the average, the last point if there is none."""
+        return last if self.mean is None else last.problem.at(self.mean)
 
 
 class Best:
@@ -337,7 +387,7 @@ class Best:
         return (at.violation if at.violation > self.tol else 0.0, at.objective)
 
     def add(self, at: Evaluation, k: int) -> None:
-        """Add point k."""
+        """Take in point k."""
         if self.best is None or self._rank(at) < self._rank(self.best):
             self.best = at
 

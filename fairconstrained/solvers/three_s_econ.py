@@ -12,7 +12,6 @@ import numpy as np
 from fairconstrained.domains import Domain
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.averages import RunningAverage
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.scales import Scales
@@ -23,15 +22,14 @@ from fairconstrained.solvers._tools.step_sizes import (
     Run,
     Steps,
 )
-from fairconstrained.solvers._tools.variance_reduction import ConstraintEstimate
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
 
 Size = int | Literal["sqrt"] | None
 
-_PROBE_ROWS = 4096  # on which scales are measured if steps use all rows
-_PROBE_BATCHES = 10  # small batches whose largest scales are used, since scales have heavy tails
+_PROBE = 4096  # rows on which scales are measured when steps take all rows
+_DRAWS = 10  # small batches: heavy tails make the typical one look too flat
 
 
 class ThreeSEcon(Solver):
@@ -177,7 +175,7 @@ class ThreeSEcon(Solver):
         penalty, run = self._prepare(steps, start, rows)
         path = self._path(problem.domain, start.w, rows)
         due = rows.period * ceil(self.check_every / rows.period)
-        estimate = ConstraintEstimate()
+        estimate = _Spider()
         for k in range(self.max_iter + 1):
             last = k == self.max_iter or start.passes_used_up(problem)
             measured = last or (k > 0 and k % due == 0)
@@ -210,7 +208,7 @@ class ThreeSEcon(Solver):
         scales = Scales(1.0, 1.0)
         if steps.measures or self.nu is None:
             scales = rows.scales(start.w)
-        bend = scales.curvature or 1.0  # for a linear objective
+        bend = scales.curvature or 1.0  # a linear objective says nothing
         last, nu = ThreeSEconState.of(start.state), self.nu
         if nu is None:
             nu = self.beta * scales.slope**2 / bend or 1.0 if last is None else last.nu
@@ -240,9 +238,24 @@ class ThreeSEconState(SolverState):
     nu: float
 
 
+class _Spider:
+    """An estimate of the constraints that follows the point by differences on batches."""
+
+    def __init__(self) -> None:
+        self.values = self.w = np.zeros(0)
+
+    def reset(self, big: Evaluation) -> None:
+        self.values, self.w = big.constraints, big.w
+
+    def follow(self, small: Evaluation) -> None:
+        before = small.problem.at(self.w)
+        self.values = self.values + small.constraints - before.constraints
+        self.w = small.w
+
+
 @dataclass
 class _Penalty:
-    """The smoothed exact penalty: the multipliers as a function of the constraints."""
+    """The smoothed exact penalty: what constraint values weigh."""
 
     beta: float
     nu: float
@@ -257,9 +270,9 @@ class _Penalty:
 
 
 class _Rows:
-    """The rows of small and big batches."""
+    """Which rows are read when."""
 
-    def __init__(self, solver: ThreeSEcon, problem: Problem, random_state: np.random.RandomState):
+    def __init__(self, solver: ThreeSEcon, problem: Problem, random_state: Any):
         self.problem = problem
         self.rng = random_state
         small, big = (self._count(size) for size in (solver.batch_size, solver.checkpoint_size))
@@ -282,16 +295,16 @@ class _Rows:
     def scales(self, w: Array) -> Scales:
         """Return the scales that steps on these batches see; a small batch has larger ones."""
         if self.sampled:
-            seen = [Scales.near(self.small().at(w), self.rng) for _ in range(_PROBE_BATCHES)]
+            seen = [Scales.near(self.small().at(w), self.rng) for _ in range(_DRAWS)]
             return Scales(*np.max([(one.curvature, one.slope) for one in seen], axis=0))
         problem = self.problem
-        if problem.n_rows > 2 * _PROBE_ROWS:
-            problem = StratifiedSampler(problem, _PROBE_ROWS, self.rng).draw()
+        if problem.n_rows > 2 * _PROBE:
+            problem = StratifiedSampler(problem, _PROBE, self.rng).draw()
         return Scales.near(problem.at(w), self.rng)
 
 
 class _Path:
-    """The sequence of points: projected gradient steps."""
+    """Where the steps lead: plain projected steps."""
 
     def __init__(self, domain: Domain, w: Array):
         self.domain = domain
@@ -305,7 +318,7 @@ class _Path:
 
 
 class _Accelerated(_Path):
-    """Nesterov's momentum, restarted where it points uphill (O'Donoghue and Candes 2015)."""
+    """Nesterov's momentum, begun anew where it points uphill (O'Donoghue and Candes 2015)."""
 
     def __init__(self, domain: Domain, w: Array):
         super().__init__(domain, w)
@@ -328,17 +341,16 @@ class _Averaged(_Path):
     def __init__(self, domain: Domain, w: Array, period: int):
         super().__init__(domain, w)
         self.period = period
-        self.n_steps = 0  # in this period
-        self.average = RunningAverage()
+        self.made, self.count, self.mean = 0, 0, w
 
     def move(self, gradient: Array, length: float) -> None:
         super().move(gradient, length)
-        self.n_steps += 1
-        if 2 * self.n_steps > self.period:
-            self.average.add(self.point)
+        self.made += 1
+        if 2 * self.made > self.period:
+            self.count += 1
+            self.mean = self.mean + (self.point - self.mean) / self.count
 
     def close(self) -> None:
-        if self.average.total:
-            self.point = self.average.mean
-        self.n_steps = 0
-        self.average.clear()
+        if self.count:
+            self.point = self.mean
+        self.made = self.count = 0

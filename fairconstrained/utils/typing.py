@@ -66,6 +66,10 @@ class Matrix(Protocol):
         """(n_rows, n_columns)."""
 
     @property
+    def dtype(self) -> Any:
+        """The type of the entries."""
+
+    @property
     def T(self) -> Any:
         """The transposed matrix."""
 

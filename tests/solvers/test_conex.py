@@ -10,7 +10,7 @@ from fairconstrained.penalties.base import L2
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import ConEx, Status, SwitchingSubgradient
-from fairconstrained.solvers._tools.descent import Descent
+from fairconstrained.solvers._tools.descent import Descent, SuffixAverage
 
 
 def test_constants_are_those_that_were_given() -> None:
@@ -74,3 +74,12 @@ def test_step_that_overshoots_is_shortened_and_lengthened_again() -> None:
         after = descent.step(after, np.zeros(0))
     assert descent.curvature >= 0.9 * 4.0
     assert np.linalg.norm(after.w) < 1e-6
+
+
+def test_suffix_average_covers_between_half_and_all_of_the_points() -> None:
+    average = SuffixAverage()
+    for k in range(1, 12):
+        average.add(np.array([float(k)]), weight=k)
+        first = 2 ** int(np.log2(k))
+        later = np.arange(first, k + 1)
+        assert average.mean == pytest.approx([np.average(later, weights=later)])

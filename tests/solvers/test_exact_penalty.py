@@ -111,7 +111,7 @@ def test_step_solves_the_model_within_the_trust_region(name, radius, memory, rng
         other = problem.domain.project(at.w + step.s + 0.05 * rng.normal(size=at.w.size)) - at.w
         assert value(step.s) <= value(other) + 1e-7
     fall = 2.0 * (model.violation - step.violation) - float(model.gradient @ step.s)
-    assert step.predicted <= fall + 1e-12
+    assert step.promise <= fall + 1e-12
 
 
 def test_curvature_satisfies_the_secant_equation(rng):

@@ -15,17 +15,15 @@ from fairconstrained.penalties.separable import L1, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PolyakSteps, Status, StronglyConvexSteps, SwitchingSubgradient
-from fairconstrained.solvers._tools.subgradient_steps import (
-    ObjectiveCurvature,
-    step_metric,
-    worst_constraint,
-)
 from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import (
+    Bend,
     Best,
     DiminishingTolerance,
     StaticTolerance,
+    metric_of,
+    worst_constraint,
 )
 from fairconstrained.terms.cell_means import average
 
@@ -95,21 +93,21 @@ def test_paper_preset():
 
 def test_bend_is_the_curvature_of_a_parabola():
     problem = Problem(CompositeFunction(None, None, L2(3.0)), n_variables=2)
-    bend, at = ObjectiveCurvature(problem.objective), problem.at(np.array([1.0, 2.0]))
+    bend, at = Bend(problem.objective), problem.at(np.array([1.0, 2.0]))
     gradient = at.gradient()
     bend.observe(at)
-    assert bend.value == 0.0
+    assert bend.curvature == 0.0
     bend.remember(at, 0.1, float(gradient @ gradient))
     bend.observe(problem.at(at.w - 0.1 * gradient))
-    assert bend.value == pytest.approx(3.0)
+    assert bend.curvature == pytest.approx(3.0)
 
 
 def test_kinks_do_not_shorten_the_steps():
     problem = Problem(CompositeFunction(None, None, L1(3.0)), n_variables=2)
-    bend = ObjectiveCurvature(problem.objective)
+    bend = Bend(problem.objective)
     bend.remember(problem.at(np.array([0.1, 2.0])), 0.1, 18.0)
     bend.observe(problem.at(np.array([-0.2, 1.7])))
-    assert bend.value == 0.0
+    assert bend.curvature == 0.0
 
 
 def test_a_best_point_that_is_offered_again_costs_nothing():
@@ -133,13 +131,9 @@ def test_best_prefers_feasible_points_then_the_objective():
 def test_metric_is_that_of_the_units_on_the_whole_space_only():
     rule = PolyakSteps()
     bounded = classification(DemographicParity(0.05), domain=Box(-1.0, 1.0))
-    assert np.array_equal(
-        step_metric(fair(), preconditioned=rule.preconditioned), fair().preconditioner ** 2
-    )
-    assert np.array_equal(step_metric(bounded, preconditioned=rule.preconditioned), np.ones(5))
-    assert np.array_equal(
-        step_metric(fair(), preconditioned=StaticTolerance().preconditioned), np.ones(5)
-    )
+    assert np.array_equal(metric_of(fair(), rule), fair().preconditioner ** 2)
+    assert np.array_equal(metric_of(bounded, rule), np.ones(5))
+    assert np.array_equal(metric_of(fair(), StaticTolerance()), np.ones(5))
 
 
 def test_worst_of_no_constraints():

@@ -13,9 +13,8 @@ from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.scales import Scales
 from fairconstrained.solvers._tools.step_sizes import ConstantSteps, CurvatureSteps, RootSteps, Run
-from fairconstrained.solvers._tools.variance_reduction import ConstraintEstimate
 from fairconstrained.solvers.result import Status
-from fairconstrained.solvers.three_s_econ import ThreeSEcon, _Penalty
+from fairconstrained.solvers.three_s_econ import ThreeSEcon, _Penalty, _Spider
 
 SHORT = ThreeSEcon.stochastic(max_iter=1000)
 
@@ -65,7 +64,7 @@ def test_estimate_of_the_constraints_stays_close_between_big_batches() -> None:
     problem, rng = PROBLEMS["demographic parity"](), np.random.RandomState(0)
     sampler, w = StratifiedSampler(problem, 20, rng), problem.start()
     errors, own = [], []
-    estimate = ConstraintEstimate()
+    estimate = _Spider()
     for _ in range(30):
         estimate.reset(problem.at(w))
         for _ in range(20):

@@ -73,8 +73,8 @@ class FairLogisticClassifier(FairLinearClassifier):
         the scores, or choose a threshold afterwards.
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``. The intercept is
-        free. Where `domain` is the whole space, coefficients are penalised per spread of their
-        feature (see `feature_scale_`), so that units do not matter: this is the plain penalty for
+        free. Where `domain` is the whole space, coefficients are penalised per feature
+        scale (see `feature_scale_`), so that units do not matter: this is the plain penalty for
         0/1 columns and standardised ones.
     domain : Domain or None, default=None
         Where the coefficients may lie, in the units of the features, for instance
@@ -138,7 +138,7 @@ class FairLogisticClassifier(FairLinearClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Their names, if X had any.
     feature_scale_ : ndarray of shape (n_features_in_,)
-        The spread of each feature that the penalty refers to: the distance of the values of a
+        The scale of each feature that the penalty refers to: the distance of the values of a
         two-valued column, the standard deviation of any other; ones where a domain is given.
     n_iter_ : int
         The solver's iterations.

@@ -70,7 +70,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
         The radius of the ball, in the units of X, that the coefficients of each class lie in.
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty. Without a radius coefficients are
-        penalised per spread of their feature (see :class:`FairLogisticClassifier`).
+        penalised per feature scale (see :class:`FairLogisticClassifier`).
     fit_intercept : bool, default=True
         Whether the classes have intercepts, which are free.
     solver : str or Solver, default="auto"
@@ -194,7 +194,7 @@ kkt_residual_, result_
         with limited_threads(features):
             linear = self._parametrization(features, weight)
             problem = self._problem(linear, labels, weight, function, first, bounds)
-            result = self._minimize(
+            result, _ = self._minimize(
                 problem,
                 (X, y, sample_weight),
                 linear.attributes,

@@ -148,8 +148,8 @@ def linear_parametrization(
 ) -> LinearParametrization:
     """Return linear scores, with features centred and scaled where the domain allows it.
 
-    Where the domain is the whole space, the penalty is on coefficients per feature scale (see
-    :func:`~fairconstrained.models.linear.spread`), so that nothing depends on the units of X.
+    Where the domain is the whole space, the penalty is on coefficients per feature scale, so that
+    nothing depends on the units of X (see :func:`~fairconstrained.models.linear.feature_scale`).
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ class FairHingeClassifier(FairLinearClassifier):
 
     with sample weights v and one-sided constraints g_j, as in :class:`FairLogisticClassifier`. It
     is scikit-learn's ``LinearSVC(loss="hinge")`` with :math:`C = 1 / (n \alpha)`, an intercept that
-    is free and coefficients penalised per spread of their feature. It has no probabilities.
+    is free and coefficients penalised per feature scale. It has no probabilities.
 
     The loss has a kink, and so have penalties such as SCAD: ``solver="auto"`` rounds them ever less
     until the conditions of optimality hold for the problem as it is (see

@@ -1,1 +1,1 @@
-"""Tools that several solvers share: L-BFGS, step sizes, averages, restoration, sampling."""
+"""What several solvers share: steps, step sizes, L-BFGS, restoration, phase one, sampling."""

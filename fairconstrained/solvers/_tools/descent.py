@@ -1,12 +1,16 @@
-"""Gradient steps on the Lagrangian with backtracking."""
+"""Gradient steps on the Lagrangian whose length follows the curvature that they meet."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.solvers._tools.smoothness import kink_tolerance
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.smoothness import kink_slack
+from fairconstrained.solvers.base import Start
 from fairconstrained.utils.typing import Array
 
-_MAX_DOUBLINGS = 60  # of the curvature in one step
+_DOUBLINGS = 60
 
 
 class Descent:
@@ -18,17 +22,17 @@ class Descent:
         \mathcal{L}(w^+, \lambda) \le \mathcal{L}(w, \lambda) + \langle \nabla_w \mathcal{L},
         w^+ - w \rangle + \tfrac{\eta}{2} \|w^+ - w\|^2 + \delta
 
-    and decreases slowly to its first value afterwards. The method needs no bound on the multipliers
-    or on the curvature of the constraints. With :math:`\delta > 0` it does not need smoothness
-    either: at accuracy :math:`\delta` a non-smooth function has a finite curvature.
+    and falls slowly back to where it began. No bound on the multipliers or on the curvature of the
+    constraints has to be known, and with :math:`\delta > 0` neither has smoothness: a kink then
+    counts as the curvature that it amounts to at accuracy :math:`\delta`.
 
     Parameters
     ----------
     curvature : float
-        The first and smallest L, > 0.
-    tolerance : float
-        The smallest delta, >= 0; for non-smooth functions delta is at least
-        :func:`~fairconstrained.solvers._tools.smoothness.kink_tolerance`.
+        The first and least L, > 0.
+    slack : float
+        The least accuracy delta, >= 0; where functions have kinks it begins at
+        :func:`~fairconstrained.solvers._tools.smoothness.kink_slack`.
 
     References
     ----------
@@ -36,13 +40,13 @@ class Descent:
     Programming 152 (2015).
     """
 
-    def __init__(self, curvature: float, tolerance: float):
-        self.smallest = self.curvature = curvature
-        self.tolerance = tolerance
+    def __init__(self, curvature: float, slack: float):
+        self.least = self.curvature = curvature
+        self.slack = slack
         self.steps = 0
 
     def step(self, at: Evaluation, multipliers: Array, *, growth: float = 1.0) -> Evaluation:
-        """Return the evaluation after a step; each trial is one evaluation, usually the only one.
+        """Return the evaluation after a step; each trial is one evaluation, most often the only.
 
         Parameters
         ----------
@@ -55,19 +59,51 @@ class Descent:
         """
         gradient = at.gradient(multipliers)
         value = _lagrangian(at, multipliers)
-        tolerance = max(self.tolerance, kink_tolerance(at.problem, self.steps))
+        slack = max(self.slack, kink_slack(at.problem, self.steps))
         self.steps += 1
-        for _ in range(_MAX_DOUBLINGS):
+        for _ in range(_DOUBLINGS):
             eta = growth * self.curvature
             new = at.problem.at(at.problem.domain.project(at.w - gradient / eta))
             move = new.w - at.w
             bound = value + float(gradient @ move) + 0.5 * eta * float(move @ move)
-            if _lagrangian(new, multipliers) <= bound + tolerance:
+            if _lagrangian(new, multipliers) <= bound + slack:
                 break
             self.curvature *= 2.0
-        self.curvature = max(0.98 * self.curvature, self.smallest)
+        self.curvature = max(0.98 * self.curvature, self.least)
         return new
 
 
 def _lagrangian(at: Evaluation, multipliers: Array) -> float:
     return at.objective + float(multipliers @ at.constraints)
+
+
+class SuffixAverage:
+    """The weighted average of the later half, or more, of what is added.
+
+    The average starts anew at every power of two, so that it needs neither memory nor the number
+    of points to come.
+
+    References
+    ----------
+    A. Rakhlin, O. Shamir, K. Sridharan, "Making gradient descent optimal for strongly convex
+    stochastic optimization", ICML 2012.
+    """
+
+    def __init__(self) -> None:
+        self.mean: Array = np.zeros(0)
+        self.count = 0
+        self.total = 0.0
+
+    def add(self, x: Array, weight: float = 1.0) -> None:
+        """Add a point."""
+        self.count += 1
+        if self.count & (self.count - 1) == 0:  # a power of two
+            self.total, self.mean = 0.0, np.zeros_like(x)
+        self.total += weight
+        self.mean = self.mean + (weight / self.total) * (x - self.mean)
+
+
+def first_multipliers(problem: Problem, start: Start) -> Array:
+    """Return the multipliers that a start knows, else zeros."""
+    known = start.multipliers
+    return np.zeros(problem.n_constraints) if known is None else known

@@ -1,8 +1,9 @@
-"""Multiplier models: the multipliers of many constraints as functions of few parameters."""
+"""Multiplier models: how the multipliers of many constraints are given by few parameters."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,9 +26,7 @@ class MultiplierModel(BaseEstimator, ABC):
     """
 
     @abstractmethod
-    def start(
-        self, features: Array, multipliers: Array, random_state: np.random.RandomState
-    ) -> Array:
+    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
         """Return the parameters whose multipliers are nearest to given ones.
 
         Parameters
@@ -82,9 +81,7 @@ class Free(MultiplierModel):
     array([0.2, 0. ])
     """
 
-    def start(
-        self, features: Array, multipliers: Array, random_state: np.random.RandomState
-    ) -> Array:
+    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
         """Return the multipliers themselves."""
         return np.maximum(multipliers, 0.0)
 
@@ -132,14 +129,12 @@ class Network(MultiplierModel):
         inner, shift, outer, offset = np.split(theta, np.cumsum([n * h, h, h]))
         return inner.reshape(n, h), shift, outer, offset
 
-    def start(
-        self, features: Array, multipliers: Array, random_state: np.random.RandomState
-    ) -> Array:
+    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
         """Return a random hidden layer and the output that fits the multipliers best."""
         inner = random_state.standard_normal((features.shape[1], self.hidden))
         shift = random_state.standard_normal(self.hidden)
-        hidden = np.column_stack([np.tanh(features @ inner + shift), np.ones(len(features))])
-        return np.concatenate([inner.ravel(), shift, np.linalg.lstsq(hidden, multipliers)[0]])
+        units = np.column_stack([np.tanh(features @ inner + shift), np.ones(len(features))])
+        return np.concatenate([inner.ravel(), shift, np.linalg.lstsq(units, multipliers)[0]])
 
     def multipliers(self, theta: Array, features: Array) -> Array:
         """Return the network's output, cut off at zero."""
@@ -149,10 +144,10 @@ class Network(MultiplierModel):
     def gradient(self, theta: Array, features: Array, v: Array) -> Array:
         """Return the gradient by backpropagation; the caller has cut v where it must be."""
         inner, shift, outer, _ = self._split(theta, features)
-        hidden = np.tanh(features @ inner + shift)
-        back = np.outer(v, outer) * (1.0 - hidden**2)
+        units = np.tanh(features @ inner + shift)
+        back = np.outer(v, outer) * (1.0 - units**2)
         return np.concatenate(
-            [(features.T @ back).ravel(), back.sum(axis=0), hidden.T @ v, [v.sum()]]
+            [(features.T @ back).ravel(), back.sum(axis=0), units.T @ v, [v.sum()]]
         )
 
 

@@ -1,4 +1,4 @@
-"""Feasibility in outer loops: phase one, and which answers of subproblems are accepted."""
+"""What outer loops do about feasibility: where they start from, and which answers they take."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fairconstrained.solvers.result import Result
 def phase_one(solver: Solver, problem: Problem, at: Evaluation, start: Start) -> Evaluation:
     r"""Return a feasible point, or one at which the violation is stationary.
 
-    The solver itself minimises :math:`\max_j g_j` through its epigraph problem
-    (:meth:`Problem.epigraph`) until a point is feasible.
+    The solver itself minimises :math:`\max_j g_j` (as a level t with :math:`g_j \le t`, see
+    :meth:`Problem.swap`, where every point is feasible) until a point is feasible.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def phase_one(solver: Solver, problem: Problem, at: Evaluation, start: Start) ->
     at : Evaluation
         Where to start from.
     start : Start
-        Gives the tolerance, the source of randomness and the limit on data passes.
+        What the run was asked: its tolerance and its source of randomness.
 
     References
     ----------
@@ -50,14 +50,14 @@ def phase_one(solver: Solver, problem: Problem, at: Evaluation, start: Start) ->
 
 
 def acceptable(answer: Result, before: Evaluation, after: Evaluation, tol: float) -> bool:
-    """Return whether a subproblem was solved, or its answer is at least a better point.
+    """Return whether an oracle solved its subproblem, or at least found a better point.
 
     Parameters
     ----------
     answer : Result
-        The answer of the subproblem solver.
+        The oracle's.
     before, after : Evaluation
-        The problem itself where the subproblem was built and at the answer.
+        The problem itself where the subproblem was made and where the oracle ended.
     tol : float
         The largest violation of a feasible point.
     """

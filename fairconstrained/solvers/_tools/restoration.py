@@ -8,9 +8,9 @@ from scipy.optimize import nnls
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.utils.typing import Array
 
-_MAX_VIOLATION = 1e10  # of a point that is restored; beyond it squares of gradients overflow
-_MAX_LINEARIZED = 50  # constraints; each costs a backward pass
-_SOFTNESS = 1e-3  # weight epsilon^(1/2) of the remaining violation t, relative to the Jacobian
+_FAR = 1e10  # squares of gradients would overflow
+_MOST = 50  # constraints that are linearised: each costs a backward pass
+_SOFT = 1e-3  # how little of the violation may be left, relative to what a move can do
 
 
 def restore(at: Evaluation, tol: float, *, max_iter: int = 3) -> Evaluation:
@@ -22,17 +22,17 @@ def restore(at: Evaluation, tol: float, *, max_iter: int = 3) -> Evaluation:
         \min_{d, t} \tfrac12 \|d\|^2 + \tfrac{1}{2 \epsilon} t^2 \quad\text{s.t.}\quad
         g_j(w) + \langle \nabla g_j(w), d \rangle \le t - \tfrac{\mathrm{tol}}{2},
 
-    where t is the violation that remains if the linearised constraints cannot all be met. To first
-    order the objective rises by the multipliers times the violations. Stochastic methods end within
-    their noise of the boundary; restoration moves their answer to the feasible side, at the cost of
-    one data pass per move.
+    t being what no move can mend: at a point from which the constraints cannot all be met it
+    evens out their violations. The objective rises by multiplier times violation to first order,
+    which is little where little is violated. A stochastic method stays within its noise of the
+    boundary; this takes it across, for one data pass per move.
 
     Parameters
     ----------
     at : Evaluation
         The problem at a point.
     tol : float
-        The largest violation allowed.
+        The violation that is good enough.
     max_iter : int, default=3
         The largest number of moves.
 
@@ -42,7 +42,7 @@ def restore(at: Evaluation, tol: float, *, max_iter: int = 3) -> Evaluation:
     programming by non-negative least squares.
     """
     for _ in range(max_iter):
-        if not tol < at.violation < _MAX_VIOLATION:  # also ends for nan
+        if not tol < at.violation < _FAR:  # a nan, or a run that diverges, is not to be mended
             break
         move = _least_move(at, 0.5 * tol)
         found = _descend(at, move)
@@ -63,14 +63,14 @@ def _descend(at: Evaluation, move: Array) -> Evaluation | None:
 
 
 def _least_move(at: Evaluation, margin: float) -> Array:
-    """Return the smallest d with g + J d <= t - margin for a nearly minimal t >= 0."""
+    """Return the least d with g + J d <= t - margin, t nearly as small as can be."""
     values = at.constraints
-    near = np.argsort(-values)[:_MAX_LINEARIZED]
+    near = np.argsort(-values)[:_MOST]
     near = near[values[near] >= -at.violation]
     unit = np.eye(len(values))
     jacobian = np.array([at.gradient(unit[j], objective=0.0) for j in near])
     wanted = values[near] + margin
-    soft = np.full(len(near), _SOFTNESS * np.linalg.norm(jacobian))
+    soft = np.full(len(near), _SOFT * np.linalg.norm(jacobian))
     rows = np.vstack([-jacobian.T, soft, wanted])
     target = np.zeros(len(rows))
     target[-1] = 1.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fairconstrained.problem.problem import Problem
@@ -25,7 +27,7 @@ class StratifiedSampler:
         The source of randomness.
     """
 
-    def __init__(self, problem: Problem, size: int, random_state: np.random.RandomState):
+    def __init__(self, problem: Problem, size: int, random_state: Any):
         self.problem = problem
         self.rng = random_state
         self.strata = [_Strata(codes, size) for codes in problem.strata()]
@@ -50,6 +52,6 @@ class _Strata:
         self.size = np.repeat(sizes, counts)
         self.weights = np.repeat(sizes / counts, counts)
 
-    def draw(self, rng: np.random.RandomState) -> Array:
+    def draw(self, rng: Any) -> Array:
         """Return positions of rows."""
         return self.order[self.first + (rng.random_sample(len(self.first)) * self.size).astype(int)]

@@ -1,28 +1,29 @@
-"""Measured scales of a problem, from which steps and penalties are derived."""
+"""Scales of a problem, measured where a run starts: what steps and penalties are sized by."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.utils.typing import Array
 
-_TINY = 1e-12  # norm below which a direction counts as zero
+_TINY = 1e-12
 
 
 @dataclass(frozen=True)
 class Scales:
-    r"""Slope and curvature of the functions of a problem near a point.
+    r"""How steep and how bent the functions of a problem are near a point.
 
     Attributes
     ----------
     curvature : float
         The largest curvature of the objective, :math:`|\lambda|_{\max}(\nabla^2 f)`, over
-        distances that change the scores by about one. For a non-smooth f it is
-        the change of the subgradient over such a distance.
+        distances that change the scores by about one. For a non-smooth f it is what its kinks
+        amount to over such a distance.
     slope : float
         The largest singular value of the constraints' Jacobian, 0 without constraints.
     """
@@ -31,9 +32,7 @@ class Scales:
     slope: float
 
     @classmethod
-    def near(
-        cls, at: Evaluation, random_state: np.random.RandomState, *, n_iter: int = 10
-    ) -> Scales:
+    def near(cls, at: Evaluation, random_state: Any, *, n_iter: int = 10) -> Scales:
         """Measure by power iterations on differences of gradients and of constraint values.
 
         Parameters
@@ -78,7 +77,7 @@ def _unit_length(at: Evaluation, v: Array) -> float:
 
 
 def _largest_eigenvalue(image: Callable[[Array], Array], v: Array, n_iter: int) -> float:
-    """Return the size of the largest eigenvalue of a symmetric map, times 1.1."""
+    """Return the size of the largest eigenvalue of a symmetric map, a bit enlarged."""
     value = 0.0
     for _ in range(n_iter):
         norm = np.linalg.norm(v)
