@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.intersectional import IntersectionalLossParity
 from fairconstrained.constraints.losses import BoundedGroupLoss
@@ -73,7 +71,7 @@ CONSTRAINTS = {
 }
 
 
-def resolve_constraints(given: Any, **defaults: Any) -> list[Constraint]:
+def resolve_constraints(given: object, **defaults: object) -> list[Constraint]:
     """Return the constraints that a user names or passes.
 
     Parameters

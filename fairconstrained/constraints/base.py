@@ -5,23 +5,34 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from fairconstrained.data.groups import Groups
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array
 
 
+class HasScores(Protocol):
+    """The unconstrained model: its scores of the rows that a constraint is bound to."""
+
+    @property
+    def scores(self) -> Array:
+        """The scores, shape (n_rows,)."""
+
+
 @dataclass(frozen=True, eq=False)
 class UnconstrainedOnRows:
     """The unconstrained model on some of the training rows."""
 
-    unconstrained: Any
+    unconstrained: HasScores
     rows: Array
 
     @property
@@ -81,7 +92,7 @@ class Constraint(BaseEstimator, ABC):
     compares_groups: bool = True
     labels: tuple[str, str] = ("-1", "+1")
     kappa: float | None
-    surrogate: Any
+    surrogate: str | ScalarFunction | None
 
     @property
     def tolerance_slope(self) -> float | None:
@@ -113,7 +124,9 @@ class Constraint(BaseEstimator, ABC):
             If a cell of the constraint has no rows; the message names it.
         """
 
-    def build(self, model: Any, data: Any, unconstrained: Any) -> CompositeFunction:
+    def build(
+        self, model: Model, data: TrainingData, unconstrained: HasScores
+    ) -> CompositeFunction:
         """Return the constraint as a part of a problem: its term and the model of its rows.
 
         Parameters
@@ -125,15 +138,17 @@ class Constraint(BaseEstimator, ABC):
             takes ``model.on(other_rows)`` instead.
         unconstrained : Unconstrained
             The model without constraints, solved when first asked for: `scores` on the training
-            rows. For constraints that are about where its scores lie.
+            rows. For constraints whose thresholds or ranks depend on these scores.
         """
+        assert data.groups is not None, "estimators ask for groups if the constraint needs them"
         return CompositeFunction(model, self.bind(data.y, data.groups, data.sample_weight))
 
-    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[CompositeFunction]:
+    def parts(
+        self, model: Model, data: TrainingData, unconstrained: HasScores
+    ) -> list[CompositeFunction]:
         """Return the constraint's parts: `build` for each grouping of the rows.
 
-        That is one, or one per sensitive attribute where these are on their own
-        (``combine="marginal"``).
+        That is one, or one per sensitive attribute with ``combine="marginal"``.
 
         Parameters
         ----------
@@ -147,7 +162,9 @@ class Constraint(BaseEstimator, ABC):
             for groups in data.groups.separate
         ]
 
-    def build_known(self, model: Any, data: Any, unconstrained: Any) -> CompositeFunction:
+    def build_known(
+        self, model: Model, data: TrainingData, unconstrained: HasScores
+    ) -> CompositeFunction:
         """Return `build` on the rows whose group is known: the others are in no cell.
 
         Parameters
@@ -190,7 +207,7 @@ class Constraint(BaseEstimator, ABC):
         named.labels = (negative, positive)
         return named
 
-    def with_defaults(self, **defaults: Any) -> Self:
+    def with_defaults(self, **defaults: object) -> Self:
         """Return a copy in which every hyperparameter that is None has the value given here."""
         own = self.get_params(deep=False)
         missing = {k: v for k, v in defaults.items() if k in own and own[k] is None}

@@ -10,28 +10,30 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.base import Constraint, HasScores
 from fairconstrained.constraints.losses import LossMeans
 from fairconstrained.constraints.measures import warn_vacuous
 from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Loss
+from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.utils.registry import check_option, resolve
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
 from fairconstrained.utils.validation import check_between, check_kappa
 
 NamedGroups = Iterator[tuple[str, Array]]
 
 
-def _crossed(groups: Groups, thresholds: Any) -> NamedGroups:
+def _crossed(groups: Groups, thresholds: object) -> NamedGroups:
     """Yield the library's groups: intersections, or every attribute's with combine="marginal"."""
     for one in groups.separate:
         for k, name in enumerate(one.names):
             yield str(name), one.codes == k
 
 
-def _by_column(groups: Groups, thresholds: Any) -> NamedGroups:
+def _by_column(groups: Groups, thresholds: object) -> NamedGroups:
     """Yield a group for every column: the rows where it is true."""
     for column in groups.columns:
         strange = [name for name in column.names.tolist() if name not in (0, 1)]
@@ -43,7 +45,7 @@ def _by_column(groups: Groups, thresholds: Any) -> NamedGroups:
         yield column.title, column.names.astype(bool)[column.codes]
 
 
-def _above_thresholds(groups: Groups, thresholds: Any) -> NamedGroups:
+def _above_thresholds(groups: Groups, thresholds: object) -> NamedGroups:
     """Yield the rows above one threshold in every column, for all combinations of thresholds."""
     above = [_columns_above(column, thresholds) for column in groups.columns]
     for chosen in product(*above):
@@ -53,7 +55,7 @@ def _above_thresholds(groups: Groups, thresholds: Any) -> NamedGroups:
         yield " & ".join(name for name, _ in chosen), inside
 
 
-def _columns_above(column: Groups, thresholds: Any) -> list[tuple[str, Array]]:
+def _columns_above(column: Groups, thresholds: object) -> list[tuple[str, Array]]:
     """Return which rows of a numeric column are above each threshold."""
     try:
         values = column.names.astype(float)
@@ -66,7 +68,7 @@ def _columns_above(column: Groups, thresholds: Any) -> list[tuple[str, Array]]:
     return [(f"{column.title} > {cut:g}", (values > cut)[column.codes]) for cut in cuts]
 
 
-def _cuts(values: Array, thresholds: Any) -> Array:
+def _cuts(values: Array, thresholds: object) -> Array:
     """Return the thresholds: as they are, or so many of equal distance over the values' range."""
     if isinstance(thresholds, Integral) and int(thresholds) >= 1 and thresholds is not True:
         return np.linspace(values.min(), values.max(), int(thresholds), endpoint=False)
@@ -79,7 +81,7 @@ def _cuts(values: Array, thresholds: Any) -> Array:
     return np.asarray(given, dtype=float)
 
 
-_MEMBERSHIP: dict[str, Callable[[Groups, Any], NamedGroups]] = {
+_MEMBERSHIP: dict[str, Callable[[Groups, object], NamedGroups]] = {
     "crossed": _crossed,
     "columns": _by_column,
     "thresholds": _above_thresholds,
@@ -143,9 +145,9 @@ class IntersectionalLossParity(Constraint):
         self,
         kappa: float | None = None,
         *,
-        loss: Any = "hinge",
+        loss: str | Loss = "hinge",
         membership: str = "crossed",
-        thresholds: Any = 10,
+        thresholds: int | ArrayLike = 10,
         min_share: float = 0.01,
         average: bool = False,
     ):
@@ -161,7 +163,9 @@ class IntersectionalLossParity(Constraint):
         """Whether its groups are those of the sensitive features, and all of them count."""
         return self.membership == "crossed" and not self.average
 
-    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[CompositeFunction]:
+    def parts(
+        self, model: Model, data: TrainingData, unconstrained: HasScores
+    ) -> list[CompositeFunction]:
         """Return one part for the groups of all attributes: they may overlap here."""
         return [self.build_known(model, data, unconstrained)]
 
@@ -233,7 +237,7 @@ class IntersectionalLossParity(Constraint):
         return names, sp.csr_array(sp.vstack(rows, format="csr"))
 
 
-def _atoms(members: Any, weight: Array) -> tuple[Any, Any]:
+def _atoms(members: SparseMatrix, weight: Array) -> tuple[Any, Any]:
     """Return cells of rows that are in the same groups, and their weights in each group.
 
     Parameters

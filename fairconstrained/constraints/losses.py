@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -89,7 +89,7 @@ class BoundedGroupLoss(Constraint):
     subtracts_kappa = True
     tolerance = "bound"
 
-    def __init__(self, bound: float | None = None, *, loss: Any = None):
+    def __init__(self, bound: float | None = None, *, loss: str | Loss | None = None):
         self.bound = bound
         self.loss = loss
 
@@ -98,7 +98,7 @@ class BoundedGroupLoss(Constraint):
         """The bound: None where the estimator's kappa is it."""
         return self.bound
 
-    def with_defaults(self, **defaults: Any) -> Self:
+    def with_defaults(self, **defaults: object) -> Self:
         """Return a copy with the values given here where it has none; kappa becomes the bound."""
         return super().with_defaults(**{"bound": defaults.get("kappa"), **defaults})
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.base import Constraint, HasScores
 from fairconstrained.constraints.measures import Ratios, warn_vacuous
 from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between
 
 
@@ -77,10 +77,10 @@ class MinorityRate(Constraint):
         self,
         c: float | None = None,
         *,
-        minority: Any = None,
-        reference: Any = None,
-        reference_groups: Any = None,
-        surrogate: Any = None,
+        minority: object = None,
+        reference: MatrixLike | None = None,
+        reference_groups: ArrayLike | None = None,
+        surrogate: str | Surrogate | None = None,
     ):
         self.c = c
         self.minority = minority
@@ -98,11 +98,15 @@ class MinorityRate(Constraint):
         """Whether the training rows must have groups: not where reference rows have their own."""
         return self.reference is None
 
-    def parts(self, model: Any, data: Any, unconstrained: Any) -> list[CompositeFunction]:
+    def parts(
+        self, model: Model, data: TrainingData, unconstrained: HasScores
+    ) -> list[CompositeFunction]:
         """Return one part: the minority is a group of one of the attributes."""
         return [self.build_known(model, data, unconstrained)]
 
-    def build(self, model: Any, data: Any, unconstrained: Any) -> CompositeFunction:
+    def build(
+        self, model: Model, data: TrainingData, unconstrained: HasScores
+    ) -> CompositeFunction:
         """Return the constraint on the reference rows, or on the training rows."""
         if self.reference is None:
             if self.reference_groups is not None:
@@ -122,7 +126,7 @@ class MinorityRate(Constraint):
         n_rows = X.shape[0]
         return CompositeFunction(model.on(X), self.bind(np.ones(n_rows), groups, np.ones(n_rows)))
 
-    def bind(self, y: Any, groups: Groups | Array, sample_weight: Array) -> CellMeans:
+    def bind(self, y: Array | None, groups: Groups | Array, sample_weight: Array) -> CellMeans:
         """Return the term with one output.
 
         Parameters

@@ -106,7 +106,7 @@ class PairwiseParity(Constraint):
         self,
         kappa: float | None = None,
         *,
-        surrogate: Any = "quadratic",
+        surrogate: str | ScalarFunction = "quadratic",
         against: str = "pairs",
     ):
         self.kappa = kappa

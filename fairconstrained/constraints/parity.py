@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class RateParity(Constraint):
         self,
         kappa: float | None = None,
         *,
-        surrogate: Any = None,
+        surrogate: str | Surrogate | None = None,
         against: str = "pairs",
         ratio: float | None = None,
     ):
@@ -91,7 +91,7 @@ class RateParity(Constraint):
         """Whether `ratio` is given."""
         return self.ratio is not None
 
-    def with_defaults(self, **defaults: Any) -> Self:
+    def with_defaults(self, **defaults: object) -> Self:
         """Return a copy with the values given here where it has none; a ratio needs no kappa."""
         if self.ratio is not None:
             defaults.pop("kappa", None)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import brentq
 
-from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.base import Constraint, HasScores
 from fairconstrained.constraints.measures import COMPARISONS, Measures, group_rates, rates_of
 from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
+from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import NO_AUXILIARY, Term
 from fairconstrained.terms.cell_means import CellMeans
@@ -36,7 +37,7 @@ SHARP: Mapping[str, Callable[[], Surrogate]] = {"sigmoid": partial(Sigmoid, 0.25
 class _RankConstraint(Constraint):
     """A constraint on a range of ranks, which it may choose."""
 
-    ranks: Any
+    ranks: str | tuple[float, float]
 
     @property
     def bound_to_training_rows(self) -> str:  # type: ignore[override]
@@ -49,7 +50,9 @@ class _RankConstraint(Constraint):
         """The range of ranks, None for "auto"."""
         return None if _is_auto(self.ranks) else check_ranks(self.ranks)
 
-    def build(self, model: Any, data: Any, unconstrained: Any) -> CompositeFunction:
+    def build(
+        self, model: Model, data: TrainingData, unconstrained: HasScores
+    ) -> CompositeFunction:
         """Return the term with a range chosen by the model without constraints, if it is "auto".
 
         Parameters
@@ -59,6 +62,7 @@ class _RankConstraint(Constraint):
         """
         if not _is_auto(self.ranks):
             return super().build(model, data, unconstrained)
+        assert data.groups is not None, "estimators ask for groups if the constraint needs them"
         scores, weight = unconstrained.scores, data.sample_weight
         measures = group_rates(data.groups, weight, type(self).__name__)
         share = float(np.average(scores > 0.0, weights=weight))
@@ -74,11 +78,11 @@ class _RankConstraint(Constraint):
         return _ranges_around(float(np.average(np.asarray(y) > 0, weights=sample_weight)))[0]
 
 
-def _is_auto(ranks: Any) -> bool:
+def _is_auto(ranks: object) -> bool:
     return isinstance(ranks, str) and ranks == "auto"
 
 
-def check_ranks(ranks: Any) -> tuple[float, float]:
+def check_ranks(ranks: str | Iterable[float]) -> tuple[float, float]:
     """Return a range of ranks as two floats.
 
     Raises
@@ -179,8 +183,8 @@ class PartialDemographicParity(_RankConstraint):
         self,
         kappa: float | None = None,
         *,
-        surrogate: Any = None,
-        ranks: Any = "auto",
+        surrogate: str | Surrogate | None = None,
+        ranks: str | tuple[float, float] = "auto",
         n_ranks: int = 10,
     ):
         self.kappa = kappa
@@ -336,7 +340,13 @@ class WeakPartialDemographicParity(_RankConstraint):
 
     subtracts_kappa = True
 
-    def __init__(self, kappa: float | None = None, *, surrogate: Any = None, ranks: Any = "auto"):
+    def __init__(
+        self,
+        kappa: float | None = None,
+        *,
+        surrogate: str | Surrogate | None = None,
+        ranks: str | tuple[float, float] = "auto",
+    ):
         self.kappa = kappa
         self.surrogate = surrogate
         self.ranks = ranks

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -17,6 +15,7 @@ from fairconstrained.constraints.measures import (
 )
 from fairconstrained.constraints.parity import RateParity
 from fairconstrained.data.groups import Groups
+from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between, check_kappa
@@ -127,7 +126,13 @@ class DisparateImpact(RateParity):
     kappa = 0.0  # no tolerance: that of an estimator does not apply
     tolerance = "ratio"
 
-    def __init__(self, ratio: float = 0.8, *, surrogate: Any = None, against: str = "pairs"):
+    def __init__(
+        self,
+        ratio: float = 0.8,
+        *,
+        surrogate: str | Surrogate | None = None,
+        against: str = "pairs",
+    ):
         self.ratio = ratio
         self.surrogate = surrogate
         self.against = against
@@ -189,7 +194,7 @@ class BalancedRate(RateParity):
         beta: float = 1.0,
         *,
         kappa: float | None = None,
-        surrogate: Any = None,
+        surrogate: str | Surrogate | None = None,
         against: str = "pairs",
     ):
         self.r = r

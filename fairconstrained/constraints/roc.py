@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.base import Constraint, HasScores
 from fairconstrained.constraints.measures import COMPARISONS, group_rates, rates_of
 from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.registry import check_option, resolve
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_count, check_kappa
 
 
@@ -67,8 +67,8 @@ class ROCParity(Constraint):
         self,
         kappa: float | None = None,
         *,
-        surrogate: Any = None,
-        thresholds: Any = None,
+        surrogate: str | Surrogate | None = None,
+        thresholds: ArrayLike | None = None,
         n_thresholds: int = 400,
         against: str = "pairs",
     ):
@@ -125,7 +125,9 @@ class ROCParity(Constraint):
         rates = rates_of(measures, surrogate)
         return ThresholdRates(rates, thresholds, combination, offset, names=names)
 
-    def build(self, model: Any, data: Any, unconstrained: Any) -> CompositeFunction:
+    def build(
+        self, model: Model, data: TrainingData, unconstrained: HasScores
+    ) -> CompositeFunction:
         """Return the term with a grid made of the scores of the model without constraints.
 
         Parameters
@@ -142,7 +144,7 @@ class ROCParity(Constraint):
         return self.with_defaults(thresholds=grid).build(model, data, unconstrained)
 
 
-def _check_thresholds(thresholds: Any) -> Array:
+def _check_thresholds(thresholds: object) -> Array:
     if thresholds is None:
         raise ValueError(
             "ROCParity: thresholds=None takes its grid from the scores of the model without "

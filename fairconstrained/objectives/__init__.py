@@ -6,7 +6,6 @@ A function of one margin belongs in ``functions``; its mean over rows or pairs b
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.objectives.base import MeanLoss, Objective
@@ -27,7 +26,7 @@ OBJECTIVES: dict[str, Callable[[], Objective]] = {
 }
 
 
-def resolve_objective(argument: str, value: Any) -> Objective:
+def resolve_objective(argument: str, value: object) -> Objective:
     """Return the objective that a user has named or passed; a loss is averaged over all rows.
 
     Parameters

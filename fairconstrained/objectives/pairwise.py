@@ -77,7 +77,7 @@ class PairwiseLoss(BaseEstimator, Objective):
     array([0.625])
     """
 
-    def __init__(self, loss: Any = "quadratic", *, max_pairs: int = MAX_PAIRS):
+    def __init__(self, loss: str | Loss = "quadratic", *, max_pairs: int = MAX_PAIRS):
         self.loss = loss
         self.max_pairs = max_pairs
 
@@ -148,7 +148,7 @@ class PartialAUC(BaseEstimator, Objective):
     array([1.5])
     """
 
-    def __init__(self, ranks: tuple[float, float] = (0.0, 0.3), *, loss: Any = "hinge"):
+    def __init__(self, ranks: tuple[float, float] = (0.0, 0.3), *, loss: str | Loss = "hinge"):
         self.ranks = ranks
         self.loss = loss
 

@@ -13,12 +13,11 @@ exactly or to 1e-12. What is computed here is differentiated as it is computed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from fairconstrained.functions.base import Parabola, Rounded, ScalarFunction, SumFunction
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.surrogates import Sigmoid
-from fairconstrained.terms._kernel_sums.base import Cells, DirectSums, KernelSums
+from fairconstrained.terms._kernel_sums.base import Cells, DirectSums, KernelSums, Memory
 from fairconstrained.terms._kernel_sums.piecewise import (
     LinearSums,
     ParabolaSums,
@@ -37,7 +36,12 @@ class AddedSums(KernelSums):
     """For the sum of two functions."""
 
     def __init__(
-        self, function: Any, cells: Cells, scores: Array, thresholds: Array, memory: Any = None
+        self,
+        function: ScalarFunction,
+        cells: Cells,
+        scores: Array,
+        thresholds: Array,
+        memory: Memory = None,
     ):
         super().__init__(function, cells, scores, thresholds)
         both = function.first, function.second
@@ -75,7 +79,7 @@ def kernel_sums(
     cells: Cells,
     scores: Array,
     thresholds: Array,
-    memory: dict[Any, Any] | None = None,
+    memory: Memory = None,
 ) -> KernelSums:
     """Return the averages by the fastest way there is for the function and its data.
 

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.utils.typing import Array
+from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.utils.typing import Array, SparseMatrix
+
+Memory = dict[Any, Any] | None  # what a method keeps for the next call, by keys of its own
 
 _BINS_PER_CUT = 32
 _BLOCK = 1 << 17  # pairs that are worked on at a time: they fit into the cache
@@ -23,7 +26,7 @@ class Cells:
         The weights.
     """
 
-    def __init__(self, matrix: Any):
+    def __init__(self, matrix: SparseMatrix):
         self.matrix = matrix
         self.n_cells, self.n_rows = matrix.shape
         self.member, self.weight = matrix.indices, matrix.data
@@ -112,7 +115,12 @@ class KernelSums(ABC):
     """
 
     def __init__(
-        self, function: Any, cells: Cells, scores: Array, thresholds: Array, memory: Any = None
+        self,
+        function: ScalarFunction,
+        cells: Cells,
+        scores: Array,
+        thresholds: Array,
+        memory: Memory = None,
     ):
         self.function = function
         self.cells = cells

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from fairconstrained.functions.base import corner, corner_subgradient_error
-from fairconstrained.terms._kernel_sums.base import Cells, KernelSums, positions
+from fairconstrained.functions.base import ScalarFunction, corner, corner_subgradient_error
+from fairconstrained.terms._kernel_sums.base import Cells, KernelSums, Memory, positions
 from fairconstrained.utils.typing import Array
 
 
@@ -20,7 +18,12 @@ class LinearSums(KernelSums):
     """
 
     def __init__(
-        self, function: Any, cells: Cells, scores: Array, thresholds: Array, memory: Any = None
+        self,
+        function: ScalarFunction,
+        cells: Cells,
+        scores: Array,
+        thresholds: Array,
+        memory: Memory = None,
     ):
         super().__init__(function, cells, scores, thresholds)
         position, jump = (np.array(part) for part in zip(*function.kinks, strict=True))
@@ -76,7 +79,12 @@ class RoundedSums(KernelSums):
     """The same with rounded kinks: what rounding adds concerns pairs near a kink only."""
 
     def __init__(
-        self, function: Any, cells: Cells, scores: Array, thresholds: Array, memory: Any = None
+        self,
+        function: ScalarFunction,
+        cells: Cells,
+        scores: Array,
+        thresholds: Array,
+        memory: Memory = None,
     ):
         super().__init__(function, cells, scores, thresholds)
         self.sharp = LinearSums(function.function, cells, scores, thresholds)
@@ -162,7 +170,12 @@ class ParabolaSums(KernelSums):
     """For c t^2 / 2: exact, by moments about the middle of the thresholds."""
 
     def __init__(
-        self, function: Any, cells: Cells, scores: Array, thresholds: Array, memory: Any = None
+        self,
+        function: ScalarFunction,
+        cells: Cells,
+        scores: Array,
+        thresholds: Array,
+        memory: Memory = None,
     ):
         super().__init__(function, cells, scores, thresholds)
         self.middle = float(np.mean(thresholds))

@@ -3,11 +3,11 @@ r"""Sums of sigmoids: interpolated by polynomials on bins of the scores, with a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from fairconstrained.terms._kernel_sums.base import Cells, DirectSums, KernelSums
+from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.terms._kernel_sums.base import Cells, DirectSums, KernelSums, Memory
 from fairconstrained.utils.typing import Array
 
 _REACH = 37.0  # scales from a threshold where the sigmoid is 0 or 1 to double precision
@@ -38,7 +38,12 @@ class SigmoidSums(KernelSums):
     """
 
     def __init__(
-        self, function: Any, cells: Cells, scores: Array, thresholds: Array, memory: Any = None
+        self,
+        function: ScalarFunction,
+        cells: Cells,
+        scores: Array,
+        thresholds: Array,
+        memory: Memory = None,
     ):
         super().__init__(function, cells, scores, thresholds)
         self.width = function.scale / _BINS
@@ -60,7 +65,12 @@ class SigmoidSums(KernelSums):
 
     @classmethod
     def or_direct(
-        cls, function: Any, cells: Cells, scores: Array, thresholds: Array, memory: Any = None
+        cls,
+        function: ScalarFunction,
+        cells: Cells,
+        scores: Array,
+        thresholds: Array,
+        memory: Memory = None,
     ) -> KernelSums:
         """Return sums by the formula if the scale is so small that bins outnumber the rows."""
         spread = min(np.ptp(scores), np.ptp(thresholds) + 2.0 * _REACH * function.scale)
@@ -157,7 +167,7 @@ class Tables:
         The width of a bin.
     """
 
-    def __init__(self, function: Any, thresholds: Array, width: float):
+    def __init__(self, function: ScalarFunction, thresholds: Array, width: float):
         self.function = function
         self.thresholds = thresholds
         self.width = width
