@@ -12,6 +12,7 @@ from fairconstrained.estimators.callbacks import Progress
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
 from fairconstrained.estimators.fit import Fit, fairest_problem, limited_threads
 from fairconstrained.estimators.options import warn_of_unused_kappa
+from fairconstrained.estimators.safeguard import solve
 from fairconstrained.estimators.solving import Attributes, solver_of, warm_start, warn_of
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -77,12 +78,8 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         solver = solver_of(self, problem)
         solver.check(problem)
         progress = Progress(self, *passed, attributes)
-        result, at = solver.solve(
-            problem,
-            warm=warm_start(self, problem, variables, first),
-            callback=progress,
-            random_state=self.random_state,
-        )
+        warm = warm_start(self, problem, variables, first)
+        result, at = solve(solver, problem, self, warm=warm, callback=progress)
         progress.close(result.w)
         return result, at
 

@@ -24,6 +24,7 @@ from fairconstrained.decisions.population import (
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.options import check_options, warn_of_small_groups
+from fairconstrained.estimators.safeguard import data_pass_limit
 from fairconstrained.estimators.solving import SolverOptions, solver_of, without_state
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models import Model
@@ -114,7 +115,9 @@ class Unconstrained:
     @cached_property
     def result(self) -> Result:
         """The solution."""
-        return automatic(self.problem).minimize(self.problem)
+        solver = automatic(self.problem)
+        limit = data_pass_limit(self.problem, solver.tol)
+        return solver.minimize(self.problem, max_data_passes=limit)
 
     @cached_property
     def scores(self) -> Array:

@@ -40,7 +40,8 @@ _ADVICE = {
     Status.CONVERGED: "",
     Status.ITERATION_LIMIT: "Raise max_iter or tol; with a smooth loss and surrogate "
     "solver='auto' needs far fewer passes.",
-    Status.PASS_LIMIT: "Raise max_data_passes, or tol; the best point so far is kept.",
+    Status.PASS_LIMIT: "Raise tol, max_data_passes (of solvers) or max_iter (of estimators); the "
+    "best point so far is kept.",
     Status.STALLED: "No further progress is possible in floating point or with this method; "
     "raise tol or alpha.",
     Status.INFEASIBLE: "The violation cannot be made smaller near this point: raise kappa, or "

@@ -113,7 +113,8 @@ class FairLogisticClassifier(FairLinearClassifier):
     holdout : float, default=0.25
         The share of every group and label that is held out for `confidence`.
     max_iter : int or None, default=None
-        The solver's largest number of iterations; None takes its default.
+        The solver's largest number of iterations; None takes its default, and with solver="auto"
+        limits the data passes to some thousands (``result_.message`` says where a fit ended).
     tol : float, default=1e-4
         The tolerance on violation and KKT residual for a solver given by name.
     warm_start : bool, default=False

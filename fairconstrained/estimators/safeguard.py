@@ -1,0 +1,184 @@
+"""What keeps fits from running on without end, and from answers worse than a constant model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from fairconstrained.estimators.solving import SolverOptions
+from fairconstrained.models import Model
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result, Solver, automatic
+from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
+from fairconstrained.solvers.result import Status, describe
+from fairconstrained.terms.base import Term
+from fairconstrained.utils.typing import Array
+
+_PASSES = 3000.0
+_LEVELS = np.linspace(-6.0, 6.0, 25)
+
+
+def data_pass_limit(problem: Problem, tol: float) -> float:
+    r"""Return the data passes that a fit with the default solver may make.
+
+    :math:`3000\, (1 + \log_{10}(1 + m)) \sqrt{\max(1, 10^{-4} / \mathrm{tol})}` for m constraints.
+    Half of all problems need less than 50.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be minimised.
+    tol : float
+        The tolerance.
+    """
+    constraints = 1.0 + float(np.log10(1.0 + problem.n_constraints))
+    return _PASSES * constraints * float(np.sqrt(max(1.0, 1e-4 / tol)))
+
+
+def solve(
+    solver: Solver,
+    problem: Problem,
+    options: SolverOptions,
+    *,
+    warm: Start | Result | None = None,
+    callback: Callback | None = None,
+) -> tuple[Result, Evaluation]:
+    """Return a solution that is not worse than a constant model, and its evaluation.
+
+    With ``solver="auto"`` it makes no more than the default's data passes, see `data_pass_limit`.
+    A solver that the user chooses has limits of its own, and so has a fit with `max_iter`.
+
+    Where the solver ends at a point that violates the constraints although a constant model meets
+    them, or that is worse than the best constant model that does, the problem is solved again from
+    that model, by the default solver. If that is not better either, the constant model is returned.
+
+    Parameters
+    ----------
+    solver : Solver
+        With the estimator's options.
+    problem : Problem
+        What is to be minimised.
+    options : estimator
+        Its `solver`, `max_iter` and `random_state`.
+    warm, callback
+        See :meth:`~fairconstrained.solvers.Solver.minimize`.
+    """
+    own_limits = options.solver != "auto" or options.max_iter is not None
+    passes = None if own_limits else data_pass_limit(problem, solver.tol)
+    result, at = solver.solve(
+        problem,
+        warm=warm,
+        callback=callback,
+        random_state=options.random_state,
+        max_data_passes=passes,
+    )
+    if result.status is Status.STOPPED or _below_constants(problem, result, at):
+        return result, at
+    constant = _best_constant(problem, result)
+    if constant is None or not _is_better(constant, result):
+        return result, at
+    return _from_constant(problem, constant, result, options, passes)
+
+
+def _linear_model(problem: Problem) -> Model | None:
+    """Return the model of an objective with a term, None unless its scores are linear."""
+    model = problem.objective.model
+    return None if problem.objective.term is None or model is None or not model.linear else model
+
+
+def _constants(problem: Problem, model: Model) -> Iterator[Array]:
+    """Yield the variables of constant models: score 0, and other scores with an intercept."""
+    start = problem.start()
+    start[: model.n_parameters] = 0.0
+    yield start
+    unit = model.offset()
+    if unit is None:
+        return
+    for level in _LEVELS[_LEVELS != 0.0]:
+        w = start.copy()
+        w[: model.n_parameters] = level * unit
+        for part in problem.constraints:
+            w[part.auxiliary] += level  # thresholds on scores
+        yield w
+
+
+def _least_constant_loss(term: Term, model: Model, zero: Array) -> float:
+    """Return the least loss of a constant score, whatever the constraints."""
+
+    def loss(level: float) -> float:
+        return float(term.value(zero + level)[0])
+
+    if zero.ndim > 1 or model.offset() is None:
+        return loss(0.0)
+    found = minimize_scalar(loss, bounds=(-8.0, 8.0), method="bounded", options={"xatol": 0.1})
+    return float(found.fun)
+
+
+def _below_constants(problem: Problem, result: Result, at: Evaluation) -> bool:
+    """Return whether a result is feasible, and better than all constants or not comparable."""
+    model, term = _linear_model(problem), problem.objective.term
+    if model is None or term is None or not problem.n_constraints:
+        return True
+    if result.violation > result.solver.tol:
+        return False
+    zero = np.zeros_like(at.scores_of(problem.objective))
+    return result.objective <= _least_constant_loss(term, model, zero)
+
+
+def _best_constant(problem: Problem, result: Result) -> Measured | None:
+    """Return the best constant model that meets the constraints, None if there is none."""
+    uncounted, tol, model = problem.uncounted(), result.solver.tol, _linear_model(problem)
+    assert model is not None
+    found = (uncounted.at(w) for w in _constants(problem, model))
+    feasible = [(at.objective, at.w) for at in found if at.violation <= 0.0]
+    if not feasible:
+        return None
+    w = min(feasible, key=lambda one: one[0])[1]
+    return Measured.of(Iterate(problem.at(w), None, result.n_iter), tol)
+
+
+def _is_better(constant: Measured, result: Result) -> bool:
+    """Return whether a feasible constant model is better than a result."""
+    tol = result.solver.tol
+    return result.violation > tol or constant.objective < result.objective - tol
+
+
+def _from_constant(
+    problem: Problem,
+    constant: Measured,
+    result: Result,
+    options: SolverOptions,
+    passes: float | None,
+) -> tuple[Result, Evaluation]:
+    """Return the solution from a constant model, or that model itself."""
+    w = constant.iterate.at.w
+    if options.max_iter is None:
+        solver: Any = automatic(problem).with_options(tol=result.solver.tol)
+        again, at = solver.solve(
+            problem, w, random_state=options.random_state, max_data_passes=passes
+        )
+        used = result.data_passes + again.data_passes
+        if again.violation <= result.solver.tol and again.objective <= constant.objective:
+            return replace(again, data_passes=used, solver=result.solver), at
+        result = replace(result, data_passes=used)
+    ended = Status.CONVERGED if constant.kkt.holds(result.solver.tol) else Status.STALLED
+    status = Status.ITERATION_LIMIT if options.max_iter is not None else ended
+    figures = constant.objective, constant.violation, constant.kkt_residual, result.n_iter
+    kept = replace(
+        result,
+        w=w,
+        multipliers=constant.multipliers,
+        objective=constant.objective,
+        violation=constant.violation,
+        zero_one_violation=problem.uncounted().at(w).zero_one_violation,
+        kkt_residual=constant.kkt_residual,
+        status=status,
+        message=describe(status, *figures),
+        state=None,
+    )
+    return kept, constant.iterate.at

@@ -1,0 +1,76 @@
+"""Fits end within their data passes, and are not worse than a feasible constant model."""
+
+import numpy as np
+import pytest
+
+from fairconstrained import ConvergenceWarning, FairLogisticClassifier, make_biased_classification
+from fairconstrained.constraints import PartialDemographicParity
+from fairconstrained.domains import L1Ball
+from fairconstrained.estimators import safeguard
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.solvers import SwitchingSubgradient
+
+X, Y, GROUPS = make_biased_classification(400, gap=0.4, random_state=0)
+RARE = (np.arange(400) % 20 == 0).astype(int)
+
+
+def best_constant_loss(y):
+    share = y.mean()
+    return -(share * np.log(share) + (1.0 - share) * np.log(1.0 - share))
+
+
+@pytest.mark.parametrize("solver", ["ssg", "conex", "plada", "lagrangian"])
+def test_one_iteration_is_not_worse_than_a_constant(solver):
+    clf = FairLogisticClassifier(PartialDemographicParity(ranks=(0.0, 0.25)), kappa=0.02)
+    clf.set_params(solver=solver, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(X, RARE, sensitive_features=GROUPS)
+    assert clf.violation_ <= 1e-4
+    assert clf.objective_ <= 1.02 * best_constant_loss(RARE)
+
+
+def test_the_figures_are_those_of_the_model_that_is_kept():
+    clf = FairLogisticClassifier(kappa=0.0, solver="ssg", max_iter=1, domain=L1Ball(0.5))
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(X, RARE, sensitive_features=GROUPS)
+    scores = clf.decision_function(X)
+    loss = np.logaddexp(0.0, -np.where(RARE, 1, -1) * scores).mean()
+    assert clf.objective_ == pytest.approx(loss + 0.5e-4 * (clf.coef_**2).sum(), rel=1e-9)
+    assert clf.result_.objective == pytest.approx(clf.objective_, rel=1e-9)
+
+
+def test_a_bad_answer_is_left_for_a_better_one():
+    """A solver that stops at a model worse than all constants; the default one goes on."""
+    estimator = FairLogisticClassifier(solver="ssg")
+    fit = Fit.of(estimator, X, RARE, None, GROUPS)
+    bad = SwitchingSubgradient(max_iter=1, tol=1e-4)
+    found, at = safeguard.solve(bad, fit.problem, estimator)
+    assert at.objective == pytest.approx(found.objective)
+    alone = bad.minimize(fit.problem)
+    assert alone.objective > best_constant_loss(RARE)
+    assert found.violation <= 1e-4 and found.objective < best_constant_loss(RARE)
+    assert found.data_passes > alone.data_passes
+
+
+def test_default_fits_end_at_their_data_passes(monkeypatch):
+    monkeypatch.setattr(safeguard, "_PASSES", 3.0)
+    with pytest.warns(ConvergenceWarning, match="data pass limit"):
+        clf = FairLogisticClassifier(kappa=0.01).fit(X, Y, sensitive_features=GROUPS)
+    assert clf.result_.data_passes <= 2.0 * safeguard.data_pass_limit(_problem(), 1e-4)
+
+
+def test_max_iter_takes_the_place_of_the_limit(monkeypatch):
+    monkeypatch.setattr(safeguard, "_PASSES", 3.0)
+    clf = FairLogisticClassifier(kappa=0.01, max_iter=100).fit(X, Y, sensitive_features=GROUPS)
+    assert clf.result_.converged
+
+
+def test_the_limit_grows_with_constraints_and_accuracy():
+    problem = _problem()
+    free = problem.with_constraints([])
+    assert safeguard.data_pass_limit(free, 1e-4) < safeguard.data_pass_limit(problem, 1e-4)
+    assert safeguard.data_pass_limit(problem, 1e-4) < safeguard.data_pass_limit(problem, 1e-6)
+
+
+def _problem():
+    return Fit.of(FairLogisticClassifier(), X, Y, None, GROUPS).problem
