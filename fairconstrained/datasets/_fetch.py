@@ -146,7 +146,7 @@ _A9A = _Source(
 )
 
 
-def _check_choice(name: str, value: Any, valid: Iterable[str]) -> None:
+def _check_choice(name: str, value: object, valid: Iterable[str]) -> None:
     if value not in list(valid):
         raise ValueError(f"{name} must be one of {', '.join(map(repr, valid))}; got {value!r}.")
 

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 __all__ = ["make_biased_classification"]
 
 
-def _check_number(name: str, value: Any, kind: Any, low: float, high: float) -> None:
+def _check_number(name: str, value: object, kind: Any, low: float, high: float) -> None:
     if isinstance(value, bool) or not isinstance(value, kind) or not low <= value < high:
         what = "an integer" if kind is Integral else "a number"
         raise ValueError(f"{name} must be {what} in [{low}, {high}); got {value!r}.")

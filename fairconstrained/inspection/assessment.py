@@ -1,10 +1,9 @@
-"""Whether constraints hold on rows: gaps of scores and of decisions, with intervals."""
+"""Whether constraints hold on given rows: gaps of scores and of predictions, with intervals."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -29,7 +28,7 @@ class Rows:
     y : ndarray of shape (n_rows,)
         The labels, -1 or +1.
     scores : ndarray of shape (n_rows,)
-        The scores, decisions being positive above 0.
+        The scores. A prediction is positive if its score is above 0.
     groups : Groups
         The groups.
     weight : ndarray of shape (n_rows,)
@@ -42,7 +41,7 @@ class Rows:
     weight: Array
 
     def decisions(self) -> list[Decisions]:
-        """Return labels and decisions, once for every attribute that is a grouping of its own."""
+        """Return labels and predictions, once for each grouping (marginal groups have several)."""
         return [
             Decisions(self.y > 0, self.scores > 0, groups, self.weight)
             for groups in self.groups.separate
@@ -51,22 +50,22 @@ class Rows:
 
 @dataclass(frozen=True)
 class Assessment:
-    """A constraint's gaps on some rows.
+    """The gaps of a constraint on given rows.
 
     Attributes
     ----------
     name : str
-        The constraint.
+        The name of the constraint.
     tolerance : float
         The largest gap allowed.
     on_scores, on_decisions : float
-        The gaps, with the surrogate and with the indicator; nan where they cannot be measured.
+        The gaps of the surrogate and of the predictions; nan if they cannot be measured.
     low, high : float
-        The confidence interval of the gap of decisions; nan without one.
+        The confidence interval of the gap of the predictions; nan if there is none.
     worst : str
         The groups with the largest gap.
     note : str
-        Why a figure is missing.
+        The reason why values are missing, if any.
     """
 
     name: str
@@ -79,20 +78,20 @@ class Assessment:
     note: str = ""
 
     def verdict(self, confidence: float) -> str:
-        """Return whether the decisions meet the constraint, on these rows and with confidence."""
+        """Return in words whether the predictions satisfy the constraint."""
         if np.isnan(self.on_decisions):
             return "not measured"
-        sure = f"{100.0 * confidence:g}% confidence"
+        level = f"{100.0 * confidence:g}% confidence"
         if at_most(self.high, self.tolerance):
-            return f"holds ({sure})"
+            return f"holds ({level})"
         if not (np.isnan(self.low) or at_most(self.low, self.tolerance)):
-            return f"does not hold ({sure})"
+            return f"does not hold ({level})"
         met = "met" if at_most(self.on_decisions, self.tolerance) else "not met"
-        return f"{met} on these rows" + ("" if np.isnan(self.low) else ", not certain either way")
+        return f"{met} on these rows" + ("" if np.isnan(self.low) else f", inconclusive at {level}")
 
 
-def constraints_of(model: Any) -> list[tuple[str, Constraint]]:
-    """Return the constraints of a classifier of this library by name, with their tolerances."""
+def constraints_of(model: object) -> list[tuple[str, Constraint]]:
+    """Return the names and the constraints of a classifier of this library, with tolerances."""
     parameters = ("kappa", "surrogate", "loss")
     defaults = {name: getattr(model, name) for name in parameters if hasattr(model, name)}
     if minimizes_gap(model):
@@ -101,8 +100,8 @@ def constraints_of(model: Any) -> list[tuple[str, Constraint]]:
     return [(_name_of(constraint), constraint) for constraint in found]
 
 
-def minimizes_gap(model: Any) -> bool:
-    """Return whether a classifier was fitted with goal="fairness", which does not use kappa."""
+def minimizes_gap(model: object) -> bool:
+    """Return whether a classifier has goal="fairness": it minimizes the gap, without kappa."""
     return getattr(model, "goal", "accuracy") == "fairness"
 
 
@@ -112,35 +111,40 @@ def _name_of(constraint: Constraint) -> str:
 
 
 def assess(name: str, constraint: Constraint, rows: Rows, confidence: float) -> Assessment:
-    """Return the gaps of a constraint on some rows.
+    """Return the gaps of a constraint on given rows.
 
     Parameters
     ----------
     name : str
-        The constraint's name.
+        The name of the constraint.
     constraint : Constraint
-        With its tolerance.
+        The constraint, with its tolerance.
     rows : Rows
         The rows.
     confidence : float
-        The confidence of the interval.
+        The confidence level of the interval.
+
+    Returns
+    -------
+    assessment : Assessment
+        The gaps. They are nan, with a note, if the constraint cannot be measured on these rows.
     """
     note = constraint.bound_to_training_rows
     try:
         terms = [] if note else _terms(constraint, rows)
-    except ValueError as error:  # for instance, a group that it names has no rows here
+    except ValueError as error:  # for instance, a group that the constraint names has no rows here
         terms, note = [], str(error)
     if not terms:
         return Assessment(name, np.nan, np.nan, np.nan, np.nan, np.nan, "", note)
     on_scores, on_decisions, tolerance, worst = np.nan, np.nan, np.nan, ""
     for term in terms:
-        strict = term.zero_one()
-        if not strict.n_outputs:
+        zero_one = term.zero_one()
+        if not zero_one.n_outputs:
             continue
-        gaps, bounds = strict.gap(rows.scores), strict.gap_bounds
+        gaps, bounds = zero_one.gap(rows.scores), zero_one.gap_bounds
         j = int(np.argmax(gaps - bounds))
         if not gaps[j] <= on_decisions:  # also true for the first term, when on_decisions is nan
-            on_decisions, worst = float(gaps[j]), str(strict.names[j]).split(" <= ")[0]
+            on_decisions, worst = float(gaps[j]), str(zero_one.names[j]).split(" <= ")[0]
             tolerance = float(bounds[j])
         if not term.n_auxiliary:
             on_scores = float(np.fmax(on_scores, term.gap(rows.scores).max()))
@@ -151,13 +155,13 @@ def assess(name: str, constraint: Constraint, rows: Rows, confidence: float) -> 
 
 
 def _terms(constraint: Constraint, rows: Rows) -> list[Term]:
-    with warnings.catch_warnings():  # cells without rows have a rate of nan in the tables
+    with warnings.catch_warnings():  # the tables show nan for cells without rows
         warnings.simplefilter("ignore", VacuousConstraintWarning)
         return [constraint.bind(rows.y, one, rows.weight) for one in rows.groups.separate]
 
 
 def _interval(constraint: Constraint, rows: Rows, confidence: float) -> Interval:
-    """Return the interval of the gap of decisions; nan where no interval is known."""
+    """Return the interval of the gap of the predictions; nan if no method is known for it."""
     if not constraint.rates_compared:
         return _UNKNOWN
     cells = [one.cells(rate) for one in rows.decisions() for rate in constraint.rates_compared]

@@ -1,7 +1,8 @@
-"""Scores by group: what pictures and reports read off a fitted model, or are given."""
+"""Scores by group, from a fitted model or from arrays: the data of plots and reports."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,34 +17,34 @@ from fairconstrained.data.validation import SensitiveColumns
 from fairconstrained.metrics.inputs import check_scores
 from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 
-# From the name of a method to how its answer becomes a score, the threshold, and what it is called.
-_METHODS: dict[str, tuple[Any, float, str]] = {
-    "predict_proba": (lambda answer: answer[:, 1], 0.5, "probability of the positive class"),
-    "decision_function": (lambda answer: answer, 0.0, "score"),
+# For each method: how to read the scores from its output, the usual threshold, and the axis label.
+_METHODS: dict[str, tuple[Callable[[Array], Array], float, str]] = {
+    "predict_proba": (lambda output: output[:, 1], 0.5, "probability of the positive class"),
+    "decision_function": (lambda output: output, 0.0, "score"),
 }
-_CHOICES = {"auto": "the first that there is", **dict.fromkeys(_METHODS, "")}
+_CHOICES = {"auto": "the first available method", **dict.fromkeys(_METHODS, "")}
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """Rows with scores and groups.
+class GroupScores:
+    """Scores of rows, with their groups and weights.
 
     Parameters
     ----------
     scores : ndarray of shape (n_rows,)
-        What decides: positive above the threshold.
+        The scores. A prediction is positive if its score is above the threshold.
     groups : Groups
         The groups.
     weight : ndarray of shape (n_rows,)
         The weights, > 0.
     threshold : float
-        Where decisions change.
+        The decision threshold.
     unit : str
-        What the scores are, for the label of an axis.
+        The name of the scores, for axis labels.
     labels : ndarray or None, default=None
-        The labels, as they were given.
+        The labels, if known.
     """
 
     scores: Array
@@ -54,18 +55,18 @@ class Scored:
     labels: Array | None = None
 
     @classmethod
-    def check(
+    def from_arrays(
         cls,
-        y_true: Any,
-        scores: Any,
-        sensitive_features: Any,
-        sample_weight: Any = None,
+        y_true: ArrayLike | None,
+        scores: ArrayLike,
+        sensitive_features: MatrixLike | Groups,
+        sample_weight: ArrayLike | None = None,
         threshold: float | None = None,
         unit: str = "score",
-    ) -> Scored:
-        """Check what a user passes; rows of weight zero are left out.
+    ) -> GroupScores:
+        """Check scores and groups, and drop the rows of weight zero.
 
-        Without a threshold it is 1/2 for scores between 0 and 1, else 0.
+        With ``threshold=None`` the threshold is 1/2 if all scores are between 0 and 1, and else 0.
 
         Raises
         ------
@@ -97,25 +98,25 @@ class Scored:
         return cls(scores[counted], groups, weight[counted], float(threshold), unit, labels)
 
     @classmethod
-    def of(
+    def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        sensitive_features: Any,
-        sample_weight: Any = None,
+        estimator: Classifier,
+        X: MatrixLike,
+        y: ArrayLike | None,
+        sensitive_features: MatrixLike | Groups | None,
+        sample_weight: ArrayLike | None = None,
         *,
         response_method: str = "auto",
         threshold: float | None = None,
-    ) -> Scored:
-        """Return the scores that a fitted classifier gives rows.
+    ) -> GroupScores:
+        """Return the scores of a fitted classifier.
 
         Raises
         ------
         ValueError
-            If it is not a classifier of two classes with scores, or no groups are known.
+            If the estimator is not a binary classifier with scores, or no groups are known.
         NotFittedError
-            If it is not fitted.
+            If the estimator is not fitted.
         """
         check_same_rows(
             test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
@@ -127,72 +128,78 @@ class Scored:
         scores = read(np.asarray(getattr(estimator, method)(X)))
         groups = groups_of(estimator, X, sensitive_features)
         threshold = usual if threshold is None else threshold
-        return cls.check(y, scores, groups, sample_weight, threshold, unit)
+        return cls.from_arrays(y, scores, groups, sample_weight, threshold, unit)
 
-    def of_group(self, k: int, among: Array | None = None) -> tuple[Array, Array]:
-        """Return the scores of a group, ascending, and their shares of its weight.
+    def of_group(self, k: int, mask: Array | None = None) -> tuple[Array, Array]:
+        """Return the scores of a group in ascending order, and their weights, which sum to one.
 
         Parameters
         ----------
         k : int
-            Which group.
-        among : ndarray of bool of shape (n_rows,) or None, default=None
-            The rows that count.
+            The index of the group.
+        mask : ndarray of bool of shape (n_rows,) or None, default=None
+            The rows to use; None uses all rows.
         """
-        mine = self.groups.codes == k
-        rows = np.flatnonzero(mine if among is None else mine & among)
+        member = self.groups.codes == k
+        rows = np.flatnonzero(member if mask is None else member & mask)
         rows = rows[np.argsort(self.scores[rows], kind="stable")]
         weight = self.weight[rows]
         return self.scores[rows], weight / max(weight.sum(), np.finfo(float).tiny)
 
 
-def _method(estimator: Any, response_method: str) -> str:
-    """Return the name of the method that scores rows."""
+def _method(estimator: object, response_method: str) -> str:
+    """Return the name of the method that gives the scores."""
     check_option("response_method", response_method, _CHOICES)
-    wanted = list(_METHODS) if response_method == "auto" else [response_method]
-    there = [name for name in wanted if hasattr(estimator, name)]
-    if not there:
+    methods = list(_METHODS) if response_method == "auto" else [response_method]
+    found = [name for name in methods if hasattr(estimator, name)]
+    if not found:
         raise ValueError(
-            f"{type(estimator).__name__} has no {' or '.join(wanted)}: it gives no scores."
+            f"{type(estimator).__name__} has no scores: {' or '.join(methods)} is needed."
         )
-    return there[0]
+    return found[0]
 
 
-def check_two_classes(estimator: Any) -> None:
-    """Raise unless a model is fitted and decides between two classes."""
+def check_two_classes(estimator: object) -> None:
+    """Raise an error unless a model is a fitted classifier with two classes."""
     check_is_fitted(estimator)
     classes = getattr(estimator, "classes_", None)
     if classes is None or len(classes) != 2:
         found = "no classes" if classes is None else f"{len(classes)} classes"
         raise ValueError(
-            f"A classifier of two classes is needed; {type(estimator).__name__} has {found}."
+            f"A classifier with two classes is needed; {type(estimator).__name__} has {found}."
         )
 
 
-def has_scores(estimator: Any) -> bool:
-    """Return whether a model gives scores, and not only decisions."""
+def has_scores(estimator: object) -> bool:
+    """Return whether a model has scores, and not only predictions."""
     return any(hasattr(best_estimator(estimator), method) for method in _METHODS)
 
 
-def ranks_of(estimator: Any) -> tuple[float, float] | None:
-    """Return the range of ranks that a constraint of the model restricts, if one names a range."""
-    given = getattr(final_estimator(estimator), "constraint", None)
-    for one in given if isinstance(given, list | tuple) else [given]:
+def ranks_of(estimator: object) -> tuple[float, float] | None:
+    """Return the range of ranks of the model's constraint; None if it has no range."""
+    constraint = getattr(final_estimator(estimator), "constraint", None)
+    for one in constraint if isinstance(constraint, list | tuple) else [constraint]:
         if isinstance(one, Constraint) and one.rank_range is not None:
             return one.rank_range
     return None
 
 
-def groups_of(estimator: Any, X: Any, sensitive_features: Any, *, marginal: bool = False) -> Groups:
-    """Return the groups of rows: those given, else those in the model's own sensitive columns.
+def groups_of(
+    estimator: object,
+    X: MatrixLike,
+    sensitive_features: MatrixLike | Groups | None,
+    *,
+    marginal: bool = False,
+) -> Groups:
+    """Return the groups of rows, from `sensitive_features` or from the model's sensitive columns.
 
-    A classifier of this library says in `groups_missing` what missing values mean, and in `combine`
-    whether attributes are on their own; that is heeded with `marginal` only.
+    Missing values are treated as the parameter `groups_missing` of a classifier of this library
+    says. Its parameter `combine` is used only if `marginal` is true.
 
     Raises
     ------
     ValueError
-        If none are given and the model does not say which columns hold them.
+        If `sensitive_features` is None and the model has no `sensitive_columns`.
     """
     last = final_estimator(estimator)
     values, name = sensitive_features, "sensitive_features"
@@ -207,15 +214,15 @@ def groups_of(estimator: Any, X: Any, sensitive_features: Any, *, marginal: bool
     return groups if marginal else replace(groups, marginal=False)
 
 
-def _own_groups(model: Any, last: Any, X: Any) -> Any:
-    """Return what the sensitive columns hold, in the X that reaches the last step."""
+def _own_groups(model: Any, last: object, X: Any) -> Any:
+    """Return the content of the sensitive columns in the X that the last step receives."""
     columns = SensitiveColumns(
         getattr(last, "sensitive_columns", None), getattr(last, "use_sensitive", False)
     )
     if columns.columns is None:
         raise ValueError(
-            "No groups are known: pass sensitive_features. (Only a classifier of this library with "
-            "sensitive_columns knows where in X they are.)"
+            "No groups are known: pass sensitive_features. It may be omitted only for a classifier "
+            "of this library that has sensitive_columns."
         )
     while hasattr(model, "steps"):
         X = model[:-1].transform(X) if len(model.steps) > 1 else X

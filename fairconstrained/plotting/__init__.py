@@ -1,8 +1,8 @@
-"""Pictures in scikit-learn's convention: `from_...` draws, the display keeps what was drawn.
+"""Plots with scikit-learn's display API: ``from_...`` methods draw and return a display object.
 
-All need matplotlib, which comes with ``pip install "fairconstrained[plot]"``, and import it when
-something is drawn. Groups differ in colour (Okabe and Ito's, for the colour blind) and in line,
-marker or hatch (for print).
+All displays need matplotlib (``pip install "fairconstrained[plot]"``). It is imported when a plot
+is drawn. Groups differ in colour (the palette of Okabe and Ito, safe for colour-blind readers) and
+in line style, marker or hatch (for black-and-white print).
 """
 
 from fairconstrained.plotting.convergence import ConvergenceDisplay

@@ -1,46 +1,50 @@
-"""How runs of solvers converge."""
+"""Plots of the convergence of solvers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from fairconstrained.plotting.style import MARKERS, look, tidy
+from fairconstrained.plotting.style import MARKERS, line_style, style_axes
 from fairconstrained.solvers.result import Result, Trace
 from fairconstrained.utils.typing import Array
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
 _MARKS_PER_LINE = 8
 _X_LABELS = {"data_passes": "passes over the data", "seconds": "seconds", "iteration": "iterations"}
-_LEAST = 1e-16  # below it a value is rounding
+_SMALLEST = 1e-16  # smaller values are rounding errors
 
 
 class ConvergenceDisplay:
-    """How runs converge: objective, violation and stationarity, a panel each.
+    """Convergence of solver runs: objective, violation and KKT residual, in three panels.
 
-    Use :meth:`from_results`; the constructor only keeps its arguments.
+    Create it with :meth:`from_results`. The constructor only stores its arguments.
 
     Parameters
     ----------
     traces : mapping of str to Trace
-        The measured iterates of every run.
+        The recorded iterates of each run.
     x : {"data_passes", "seconds", "iteration"}, default="data_passes"
-        What the horizontal axes show.
+        The quantity on the horizontal axes.
     reference : float or None, default=None
-        The best objective known; with it the first panel shows the distance from it, relatively.
+        The best known objective. If given, the first panel shows the relative gap to it.
     feasible : float, default=1e-4
-        The largest violation of a point that counts as feasible.
+        A point counts as feasible if its violation is at most this.
 
     Attributes
     ----------
     figure_ : matplotlib Figure
         The figure.
     axes_ : ndarray of shape (3,) of matplotlib Axes
-        Objective, violation, stationarity.
+        The panels of objective, violation and KKT residual.
     lines_ : dict of str to list of matplotlib Line2D
-        For every run its lines in the three panels.
+        The lines of each run in the three panels.
 
     Examples
     --------
@@ -78,31 +82,31 @@ class ConvergenceDisplay:
         reference: float | None = None,
         feasible: float = 1e-4,
         log_x: bool | None = None,
-        axes: Any = None,
-        line_kw: Mapping[str, Any] | None = None,
+        axes: Sequence[Axes] | Array | None = None,
+        line_kw: Mapping[str, object] | None = None,
     ) -> ConvergenceDisplay:
-        """Draw the traces of results.
+        """Plot the traces of results.
 
         Parameters
         ----------
         results : mapping of str to Result, iterable of Result, or Result
-            The runs; without names they are called after their solvers.
+            The runs. Without names, the legend uses the names of the solvers.
         x : {"data_passes", "seconds", "iteration"}, default="data_passes"
-            What the horizontal axes show.
+            The quantity on the horizontal axes.
         reference : float or None, default=None
-            The best objective known. With it the first panel shows
-            ``|objective - reference| / |reference|`` on a logarithmic scale.
+            The best known objective. If given, the first panel shows
+            ``abs(objective - reference) / abs(reference)`` on a logarithmic scale.
         feasible : float, default=1e-4
-            The largest violation of a point that counts as feasible: the grey band. Zeros, which a
-            logarithmic scale has no place for, are drawn at its foot. The large marker at the end
-            of a run is hollow where the run ended outside.
+            A point counts as feasible if its violation is at most this (the grey band). Violations
+            of zero are drawn at the bottom of the logarithmic axis. The large marker at the end of
+            a run is filled if its last point is feasible, and hollow if not.
         log_x : bool or None, default=None
-            Whether the horizontal axes are logarithmic; None decides by how far the runs' lengths
-            lie apart.
+            Whether the horizontal axes are logarithmic. With None they are if the longest run is
+            more than ten times as long as the shortest one.
         axes : array-like of three matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            The axes to draw on; None creates a new figure.
         line_kw : mapping or None, default=None
-            Further properties of the lines.
+            Additional properties of the lines.
 
         Returns
         -------
@@ -112,7 +116,7 @@ class ConvergenceDisplay:
         Raises
         ------
         ValueError
-            If there is nothing to draw, `x` is not known or there are not three axes.
+            If there are no results, `x` is unknown, or there are not three axes.
         """
         check_matplotlib_support(f"{cls.__name__}.from_results")
         traces = {name: result.trace for name, result in _named(results).items()}
@@ -123,29 +127,29 @@ class ConvergenceDisplay:
         self,
         *,
         log_x: bool | None = None,
-        axes: Any = None,
-        line_kw: Mapping[str, Any] | None = None,
+        axes: Sequence[Axes] | Array | None = None,
+        line_kw: Mapping[str, object] | None = None,
     ) -> ConvergenceDisplay:
-        """Draw; see :meth:`from_results` for the parameters."""
+        """Plot the traces; see :meth:`from_results` for the parameters."""
         check_matplotlib_support(f"{type(self).__name__}.plot")
         if self.x not in _X_LABELS:
             raise ValueError(f"x must be one of {', '.join(map(repr, _X_LABELS))}, got {self.x!r}.")
         if not self.traces:
-            raise ValueError("ConvergenceDisplay: there are no results to draw.")
+            raise ValueError("ConvergenceDisplay: there are no results to plot.")
         self.axes_ = self._make_axes(axes)
         self.figure_ = self.axes_[0].figure
-        self.lines_: dict[str, list[Any]] = {}
+        self.lines_: dict[str, list[Line2D]] = {}
         floor = self._violation_floor()
         log_x = self._is_long_tailed() if log_x is None else log_x
         for i, (name, trace) in enumerate(self.traces.items()):
             x = np.asarray(getattr(trace, self.x), dtype=float)
-            style = {**self._style(i), "label": name, "markevery": _marked(x, i, log_x)}
+            style = {**self._style(i), "label": name, "markevery": _marker_positions(x, i, log_x)}
             self.lines_[name] = self._draw(x, trace, floor, {**style, **(line_kw or {})})
         self._scale(log_x, floor)
-        self._legend(own=axes is None)
+        self._legend(new_figure=axes is None)
         return self
 
-    def _make_axes(self, axes: Any) -> Array:
+    def _make_axes(self, axes: Sequence[Axes] | Array | None) -> Array:
         import matplotlib.pyplot as plt
 
         if axes is None:
@@ -156,9 +160,9 @@ class ConvergenceDisplay:
         return axes
 
     def _style(self, i: int) -> dict[str, Any]:
-        """Return how line i looks. Later lines are thinner, so that those below show."""
+        """Return the style of line i. Later lines are thinner and do not hide the earlier ones."""
         return {
-            **look(i),
+            **line_style(i),
             "linewidth": 1.4 + 1.4 * (1.0 - (i + 1) / len(self.traces)),
             "marker": MARKERS[i % len(MARKERS)],
             "markersize": 5.5,
@@ -167,13 +171,13 @@ class ConvergenceDisplay:
             "zorder": 3.0 + 0.01 * i,
         }
 
-    def _draw(self, x: Array, trace: Trace, floor: float, style: dict[str, Any]) -> list[Any]:
-        """Draw a run into the three panels: its line, and a larger marker where it ends."""
+    def _draw(self, x: Array, trace: Trace, floor: float, style: dict[str, Any]) -> list[Line2D]:
+        """Draw the lines of a run in the three panels, with a larger marker at the end."""
         violation = np.asarray(trace.violation, dtype=float)
         columns = (
             self._objective(trace),
             np.maximum(violation, floor),
-            np.maximum(trace.kkt_residual, _LEAST),
+            np.maximum(trace.kkt_residual, _SMALLEST),
         )
         last = {**style, "linestyle": "none", "label": "_end", "markevery": None, "markersize": 8.0}
         if not violation[-1] <= self.feasible:
@@ -181,7 +185,7 @@ class ConvergenceDisplay:
             last |= {"markeredgewidth": 1.4}
         lines = []
         for axis, column in zip(self.axes_, columns, strict=True):
-            y = np.where(np.isfinite(column), column, np.nan)  # runs may diverge
+            y = np.where(np.isfinite(column), column, np.nan)  # values of diverging runs
             lines += axis.plot(x, y, **style)
             axis.plot(x[-1:], y[-1:], **last)
         return lines
@@ -190,11 +194,11 @@ class ConvergenceDisplay:
         values = np.asarray(trace.objective, dtype=float)
         if self.reference is None:
             return values
-        scale = max(abs(self.reference), _LEAST)
-        return np.maximum(np.abs(values - self.reference) / scale, _LEAST)
+        scale = max(abs(self.reference), _SMALLEST)
+        return np.maximum(np.abs(values - self.reference) / scale, _SMALLEST)
 
     def _violation_floor(self) -> float:
-        """Return where violations of zero are drawn: below all others and the tolerance."""
+        """Return the height at which violations of zero are drawn, below all others."""
         values = np.concatenate([np.asarray(t.violation) for t in self.traces.values()])
         positive = values[np.isfinite(values) & (values > 0.0)]
         least = min(positive.min(initial=np.inf), self.feasible)
@@ -206,11 +210,11 @@ class ConvergenceDisplay:
         return min(lengths) > 0 and max(lengths) > 10.0 * min(lengths)
 
     def _scale(self, log_x: bool, floor: float) -> None:
-        """Set scales, labels and the band of the feasible points."""
-        objective, violation, stationarity = self.axes_
+        """Set the scales and the labels, and draw the band of feasible points."""
+        objective, violation, residual = self.axes_
         for axis in self.axes_:
             axis.set_xlabel(_X_LABELS[self.x])
-            tidy(axis)
+            style_axes(axis)
             if log_x:
                 axis.set_xscale("log")
         objective.set_ylabel("objective")
@@ -229,13 +233,13 @@ class ConvergenceDisplay:
         labels = ["0", *(f"$10^{{{round(np.log10(t))}}}$" for t in violation.get_yticks()[1:])]
         violation.set_yticklabels(labels)
         violation.minorticks_off()
-        stationarity.set_yscale("log")
-        stationarity.set_ylabel("KKT residual")
+        residual.set_yscale("log")
+        residual.set_ylabel("KKT residual")
 
-    def _legend(self, own: bool) -> None:
-        """Name the runs above the panels of a figure of our own, else in the first panel."""
+    def _legend(self, new_figure: bool) -> None:
+        """Draw the legend above the panels of a new figure, or in the first of the given axes."""
         handles = [lines[0] for lines in self.lines_.values()]
-        if own:
+        if new_figure:
             rows = -(-len(handles) // 5)
             columns = -(-len(handles) // rows)
             self.figure_.legend(
@@ -247,7 +251,7 @@ class ConvergenceDisplay:
 
 
 def _named(results: Mapping[str, Result] | Iterable[Result] | Result) -> dict[str, Result]:
-    """Return the results with names: those of their solvers, numbered where they repeat."""
+    """Return the results by name. Without names, use those of the solvers, numbered if repeated."""
     if isinstance(results, Mapping):
         return dict(results)
     given: Sequence[Result] = [results] if isinstance(results, Result) else list(results)
@@ -259,8 +263,8 @@ def _named(results: Mapping[str, Result] | Iterable[Result] | Result) -> dict[st
     return dict(zip(names, given, strict=True))
 
 
-def _marked(x: Array, i: int, log_x: bool) -> list[int]:
-    """Return which points get a marker: a few, evenly spaced, at other places for every line."""
+def _marker_positions(x: Array, i: int, log_x: bool) -> list[int]:
+    """Return the positions of the markers: evenly spaced, with a different offset for each line."""
     place = np.log(np.maximum(x, 1e-12)) if log_x else x
     shift = (i % 3) / (3.0 * _MARKS_PER_LINE)
     shares = np.linspace(0.0, 1.0, _MARKS_PER_LINE, endpoint=False) + shift

@@ -1,34 +1,45 @@
-"""How the scores of the groups are distributed."""
+"""Plots of the score distributions of groups."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairconstrained.inspection.scores import Scored, ranks_of
+from fairconstrained.inspection.scores import GroupScores, ranks_of
 from fairconstrained.metrics.rates import group_labels
-from fairconstrained.plotting.style import GREY, HATCHES, axes_for, legend_above, look, tidy
-from fairconstrained.utils.typing import Array
+from fairconstrained.plotting.style import (
+    GREY,
+    HATCHES,
+    axes_for,
+    legend_above,
+    line_style,
+    style_axes,
+)
+from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_ranks
 
-_MOST_BINS = 40
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.patches import StepPatch
+
+_MAX_BINS = 40
 
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """A histogram of one group's scores.
+    """A histogram of the scores of a group.
 
     Parameters
     ----------
     heights : ndarray of shape (n_bins,)
-        The share of weight in each bin divided by the bin's width.
+        The share of the weight in each bin, divided by the width of the bin.
     n_rows : int
-        How many rows it is made of.
-    inside : tuple of float or None
-        The scores between which the group's range of ranks lies.
+        The number of rows.
+    inside : tuple of float or None, default=None
+        The scores at the ends of the range of ranks.
     """
 
     heights: Array
@@ -37,36 +48,36 @@ class Density:
 
 
 class ScoreDensityDisplay:
-    """Densities of the scores by group, with the threshold and a range of ranks.
+    """Score densities by group, with the decision threshold and a range of ranks.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions`; the constructor only keeps its
-    arguments. Densities are histograms with weights, not smoothed: the area below each is one.
+    Create it with :meth:`from_estimator` or :meth:`from_predictions`. The constructor only stores
+    its arguments. The densities are weighted histograms; the area below each is one.
 
     Parameters
     ----------
     edges : ndarray of shape (n_bins + 1,)
         The edges of the bins.
     densities : mapping of str to Density
-        The groups' histograms.
+        The histogram of each group.
     threshold : float
-        Where decisions change.
+        The decision threshold.
     unit : str, default="score"
-        What the scores are.
+        The label of the horizontal axis.
     ranks : tuple of float or None, default=None
-        The range of ranks that is shaded.
+        The shaded range of ranks.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes.
     figure_ : matplotlib Figure
         The figure.
     lines_ : dict of str to matplotlib StepPatch
-        The outlines.
+        The outlines of the histograms.
     threshold_line_ : matplotlib Line2D
-        The threshold.
+        The line at the threshold.
     shades_ : dict of str to matplotlib StepPatch
-        The shaded ranges of ranks; empty without `ranks`.
+        The shaded parts; empty without `ranks`.
 
     Examples
     --------
@@ -101,76 +112,77 @@ class ScoreDensityDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any = None,
+        estimator: Classifier,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
         *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: MatrixLike | None = None,
+        sample_weight: ArrayLike | None = None,
         response_method: str = "auto",
         threshold: float | None = None,
         ranks: tuple[float, float] | None = None,
-        bins: Any = None,
-        ax: Any = None,
+        bins: int | ArrayLike | None = None,
+        ax: Axes | None = None,
     ) -> ScoreDensityDisplay:
-        """Draw the scores that a fitted classifier gives rows.
+        """Plot the score densities of a fitted classifier.
 
         Parameters
         ----------
         estimator : classifier
-            Fitted, of two classes: any classifier, pipeline or search.
+            A fitted binary classifier, a pipeline or a search.
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             The rows.
         y : array-like or None, default=None
-            Not used; it is there for the calling convention.
+            Ignored; present for API consistency.
         sensitive_features : array-like, DataFrame or None, default=None
-            The groups; None takes them from the classifier's `sensitive_columns`.
+            The groups; None reads them from the `sensitive_columns` of the classifier.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            The weights of the rows.
+            The sample weights.
         response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-            What the scores are; "auto" takes probabilities where there are any.
+            The method that gives the scores. With "auto", `predict_proba` is used if it exists.
         threshold : float or None, default=None
-            Where decisions change; None is 1/2 for probabilities and 0 for other scores.
+            The decision threshold; None means 1/2 for probabilities and 0 for other scores.
         ranks : tuple of float or None, default=None
-            Shades the scores of the ranks between these shares of each group, counted from its
-            highest score; None takes those of the classifier's constraint, if it names any.
+            The range of ranks to shade, as shares of each group counted from its highest score;
+            None uses the range of the classifier's constraint, if it has one.
         bins : int, array-like or None, default=None
-            How many bins, or their edges; None takes the more the larger the smallest group is.
+            The number of bins, or their edges; None chooses the number by Rice's rule for the
+            smallest group.
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            The axes to draw on; None creates a new figure.
 
         Returns
         -------
         display : ScoreDensityDisplay
-            With what was drawn.
+            The display, drawn.
         """
-        scored = Scored.of(
+        scores = GroupScores.from_estimator(
             estimator, X, None, sensitive_features, sample_weight,
             response_method=response_method, threshold=threshold,
         )  # fmt: skip
         ranks = ranks_of(estimator) if ranks is None else ranks
-        return cls.from_scored(scored, ranks, bins).plot(ax=ax)
+        return cls.from_group_scores(scores, ranks, bins).plot(ax=ax)
 
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_pred: Any,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
         *,
-        sensitive_features: Any,
-        sample_weight: Any = None,
+        sensitive_features: MatrixLike,
+        sample_weight: ArrayLike | None = None,
         threshold: float | None = None,
         ranks: tuple[float, float] | None = None,
-        bins: Any = None,
+        bins: int | ArrayLike | None = None,
         unit: str = "score",
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> ScoreDensityDisplay:
-        """Draw given scores.
+        """Plot the densities of given scores.
 
         Parameters
         ----------
         y_true : array-like or None
-            Not used; it is there for the calling convention.
+            Ignored; present for API consistency.
         y_pred : array-like of shape (n_samples,)
             The scores.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
@@ -178,48 +190,55 @@ class ScoreDensityDisplay:
         sample_weight, ranks, bins, ax
             See :meth:`from_estimator`.
         threshold : float or None, default=None
-            Where decisions change; None is 1/2 if all scores are between 0 and 1, else 0.
+            The decision threshold; None means 1/2 if all scores are between 0 and 1, and else 0.
         unit : str, default="score"
-            What the scores are, for the label of the axis.
+            The label of the horizontal axis.
 
         Returns
         -------
         display : ScoreDensityDisplay
-            With what was drawn.
+            The display, drawn.
         """
-        scored = Scored.check(None, y_pred, sensitive_features, sample_weight, threshold, unit)
-        return cls.from_scored(scored, ranks, bins).plot(ax=ax)
+        scores = GroupScores.from_arrays(
+            None, y_pred, sensitive_features, sample_weight, threshold, unit
+        )
+        return cls.from_group_scores(scores, ranks, bins).plot(ax=ax)
 
     @classmethod
-    def from_scored(
-        cls, scored: Scored, ranks: Any = None, bins: Any = None
+    def from_group_scores(
+        cls,
+        group_scores: GroupScores,
+        ranks: tuple[float, float] | None = None,
+        bins: int | ArrayLike | None = None,
     ) -> ScoreDensityDisplay:
-        """Return the display of checked scores, not drawn; see :meth:`from_estimator`."""
+        """Return the display, not drawn; see :meth:`from_estimator` for the parameters."""
         ranks = None if ranks is None else check_ranks(ranks)
         if bins is None:  # Rice's rule for the smallest group
-            smallest = np.bincount(scored.groups.codes[scored.groups.known]).min()
-            bins = int(np.clip(2.0 * smallest ** (1.0 / 3.0), 8, _MOST_BINS))
-        edges = np.histogram_bin_edges(scored.scores, bins)
+            smallest = np.bincount(group_scores.groups.codes[group_scores.groups.known]).min()
+            bins = int(np.clip(2.0 * smallest ** (1.0 / 3.0), 8, _MAX_BINS))
+        edges = np.histogram_bin_edges(group_scores.scores, bins)
         densities = {}
-        for k, name in enumerate(group_labels(scored.groups)):
-            scores, shares = scored.of_group(k)
+        for k, name in enumerate(group_labels(group_scores.groups)):
+            scores, shares = group_scores.of_group(k)
             heights = np.histogram(scores, edges, weights=shares)[0] / np.diff(edges)
             inside = None if ranks is None else _scores_between(scores, shares, ranks)
             densities[name] = Density(heights, len(scores), inside)
-        return cls(edges, densities, threshold=scored.threshold, unit=scored.unit, ranks=ranks)
+        return cls(
+            edges, densities, threshold=group_scores.threshold, unit=group_scores.unit, ranks=ranks
+        )
 
-    def plot(self, *, ax: Any = None) -> ScoreDensityDisplay:
-        """Draw.
+    def plot(self, *, ax: Axes | None = None) -> ScoreDensityDisplay:
+        """Draw the densities.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            The axes to draw on; None creates a new figure.
 
         Returns
         -------
         display : ScoreDensityDisplay
-            Itself.
+            The display itself.
         """
         self.ax_ = axes_for(ax, f"{type(self).__name__}.plot")
         self.figure_ = self.ax_.figure
@@ -227,7 +246,7 @@ class ScoreDensityDisplay:
         for k, (name, density) in enumerate(self.densities.items()):
             label = f"{name} (n = {density.n_rows})"
             self.lines_[name] = self.ax_.stairs(
-                density.heights, self.edges, label=label, linewidth=1.8, zorder=3.0, **look(k)
+                density.heights, self.edges, label=label, linewidth=1.8, zorder=3.0, **line_style(k)
             )
             if density.inside is not None:
                 self.shades_[name] = self._shade(density, density.inside, k)
@@ -237,24 +256,24 @@ class ScoreDensityDisplay:
         self._finish()
         return self
 
-    def _shade(self, density: Density, inside: tuple[float, float], k: int) -> Any:
+    def _shade(self, density: Density, inside: tuple[float, float], k: int) -> StepPatch:
         """Shade the part of a histogram between two scores."""
         low, high = inside
         between = self.edges[(self.edges > low) & (self.edges < high)]
         edges = np.unique(np.concatenate([[low], between, [max(high, low + 1e-12)]]))
         bins = np.clip(np.searchsorted(self.edges, edges[:-1], side="right") - 1, 0, None)
         bins = np.minimum(bins, len(density.heights) - 1)
-        colour = look(k)["color"]
+        colour = line_style(k)["color"]
         return self.ax_.stairs(
             density.heights[bins], edges, fill=True, facecolor=(colour, 0.22), edgecolor=colour,
             hatch=HATCHES[1 + k % (len(HATCHES) - 1)], linewidth=0.0, zorder=2.0,
         )  # fmt: skip
 
     def _finish(self) -> None:
-        """Set labels and legend."""
+        """Set the labels and the legend."""
         from matplotlib.patches import Patch
 
-        tidy(self.ax_)
+        style_axes(self.ax_)
         self.ax_.set_xlabel(self.unit)
         self.ax_.set_ylabel("density")
         self.ax_.set_ylim(bottom=0.0)
@@ -270,9 +289,9 @@ def _scores_between(
     scores: Array, shares: Array, ranks: tuple[float, float]
 ) -> tuple[float, float]:
     """Return the scores at the ends of a range of ranks, counted from the highest score."""
-    above = 1.0 - np.cumsum(shares)  # strictly above each score, ascending
+    above = 1.0 - np.cumsum(shares)  # shares strictly above each score
     low, high = ranks
-    # The lowest score with at most `high` above it, and the lowest with at most `low`.
+    # The lowest scores with a share of at most `high`, and at most `low`, above them.
     places = np.searchsorted(-above, [-high - 1e-12, -low - 1e-12])
     first, last = scores[np.minimum(places, len(scores) - 1)]
     return float(first), float(last)

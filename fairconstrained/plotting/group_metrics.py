@@ -1,53 +1,65 @@
-"""What decisions do in every group, before and after."""
+"""Plots of the rates of predictions by group, for one or several models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.scores import check_two_classes, groups_of
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES, Decisions
-from fairconstrained.plotting.style import COLOURS, GREY, HATCHES, axes_for, legend_above, tidy
+from fairconstrained.plotting.style import (
+    COLOURS,
+    GREY,
+    HATCHES,
+    axes_for,
+    legend_above,
+    style_axes,
+)
 from fairconstrained.utils.meta_estimators import best_estimator
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
-_WIDTH_OF_BAR = 0.26  # inches
-_PALE = 0.35  # how strong the colours of the first model are; the last has full ones
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer, ErrorbarContainer
+
+_BAR_WIDTH = 0.26  # inches
+_LIGHTEST = 0.35  # colour strength of the first model; the last one has 1
 
 
 class GroupMetricsDisplay:
-    """Bars of the groups' rates, with confidence intervals: one model, or several side by side.
+    """Bars of rates by group with confidence intervals, for one model or several side by side.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions`; the constructor only keeps its
-    arguments. The rates are those of :func:`~fairconstrained.metrics.group_rates`.
+    Create it with :meth:`from_estimator` or :meth:`from_predictions`. The constructor only stores
+    its arguments. The rates are those of :func:`~fairconstrained.metrics.group_rates`.
 
     Parameters
     ----------
     tables : mapping of str to DataFrame
-        For every model a row per group, and for every metric its column and those with ``_low`` and
-        ``_high``.
+        For each model, a table with a row for each group. Each metric has its column and two
+        columns with the suffixes ``_low`` and ``_high``.
     metrics : sequence of str
-        Which columns are drawn.
+        The metrics to draw.
     confidence : float or None, default=0.95
-        Of the intervals; None draws none.
+        The confidence level of the intervals; None draws no intervals.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes.
     figure_ : matplotlib Figure
         The figure.
     bars_ : dict of (str, str) to matplotlib BarContainer
-        For every model and group its bars, one per metric.
+        The bars of each model and group, one for each metric.
     errorbars_ : dict of (str, str) to matplotlib ErrorbarContainer
-        Their intervals.
+        The confidence intervals of the bars.
 
     Examples
     --------
@@ -79,50 +91,50 @@ class GroupMetricsDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: Classifier | Mapping[str, Classifier],
+        X: MatrixLike,
+        y: ArrayLike,
         *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: MatrixLike | None = None,
+        sample_weight: ArrayLike | None = None,
         metrics: Sequence[str] = DEFAULT_RATES,
         confidence: float | None = 0.95,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> GroupMetricsDisplay:
-        """Draw what the decisions of fitted classifiers do.
+        """Plot the rates of fitted classifiers.
 
         Parameters
         ----------
         estimator : classifier or mapping of str to classifier
-            Fitted, of two classes: any classifier, pipeline or search; or several by name, such as
+            A fitted binary classifier, a pipeline or a search; or several by name, for example
             ``{"before": ..., "after": ...}``.
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             The rows.
         y : array-like of shape (n_samples,)
             The labels.
         sensitive_features : array-like, DataFrame or None, default=None
-            The groups; None takes them from the (last) classifier's `sensitive_columns`.
+            The groups; None reads them from the `sensitive_columns` of the (last) classifier.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            The weights of the rows.
-        metrics : sequence of str, default=("selection_rate", "true_positive_rate", \
-                "false_positive_rate", "accuracy")
-            Of these, "error_rate", "precision" and "base_rate".
+            The sample weights.
+        metrics : sequence of str, optional
+            Metrics among "selection_rate", "true_positive_rate", "false_positive_rate", "accuracy",
+            "error_rate", "precision" and "base_rate". The default is the first four.
         confidence : float or None, default=0.95
-            Of the intervals, each on its own (Clopper-Pearson); None draws none.
+            The confidence level of each single interval (Clopper-Pearson); None draws no intervals.
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            The axes to draw on; None creates a new figure.
 
         Returns
         -------
         display : GroupMetricsDisplay
-            With what was drawn.
+            The display, drawn.
         """
         check_same_rows(
             test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
         models = estimator if isinstance(estimator, Mapping) else {"": estimator}
         if not models:
-            raise ValueError("GroupMetricsDisplay: there are no models to draw.")
+            raise ValueError("GroupMetricsDisplay: there are no models to plot.")
         for model in models.values():
             check_two_classes(best_estimator(model))
         last = list(models.values())[-1]
@@ -141,35 +153,35 @@ class GroupMetricsDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_pred: Any,
+        y_true: ArrayLike,
+        y_pred: ArrayLike | Mapping[str, ArrayLike],
         *,
-        sensitive_features: Any,
-        sample_weight: Any = None,
+        sensitive_features: MatrixLike | Groups,
+        sample_weight: ArrayLike | None = None,
         metrics: Sequence[str] = DEFAULT_RATES,
         confidence: float | None = 0.95,
-        pos_label: Any = None,
-        ax: Any = None,
+        pos_label: object = None,
+        ax: Axes | None = None,
     ) -> GroupMetricsDisplay:
-        """Draw what given decisions do.
+        """Plot the rates of given predictions.
 
         Parameters
         ----------
         y_true : array-like of shape (n_samples,)
             The labels.
         y_pred : array-like of shape (n_samples,) or mapping of str to array-like
-            The decisions; or those of several models by name.
+            The predictions of a model, or those of several models by name.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
             The groups.
         sample_weight, metrics, confidence, ax
             See :meth:`from_estimator`.
         pos_label : label or None, default=None
-            The positive class; None takes the second one in sorted order.
+            The positive class; None means the second of the sorted classes.
 
         Returns
         -------
         display : GroupMetricsDisplay
-            With what was drawn.
+            The display, drawn.
         """
         models = y_pred if isinstance(y_pred, Mapping) else {"": y_pred}
         for metric in metrics:
@@ -177,42 +189,42 @@ class GroupMetricsDisplay:
         level = 0.95 if confidence is None else check_confidence(confidence)
         tables = {
             name: Decisions.check(
-                y_true, decisions, sensitive_features, sample_weight, pos_label
+                y_true, predictions, sensitive_features, sample_weight, pos_label
             ).table(metrics, level).iloc[:-1]
-            for name, decisions in models.items()
+            for name, predictions in models.items()
         }  # fmt: skip
         return cls(tables, metrics=tuple(metrics), confidence=confidence).plot(ax=ax)
 
     @property
     def figsize(self) -> tuple[float, float]:
-        """The size of a figure for it, in inches: the wider the more bars there are."""
+        """The size of the figure in inches; the width depends on the number of bars."""
         n_groups = len(next(iter(self.tables.values())))
         places = _places(len(self.metrics), n_groups, len(self.tables))
-        return float(np.clip(_WIDTH_OF_BAR * (places.max() + 2.5) + 1.0, 5.2, 14.0)), 3.9
+        return float(np.clip(_BAR_WIDTH * (places.max() + 2.5) + 1.0, 5.2, 14.0)), 3.9
 
-    def plot(self, *, ax: Any = None) -> GroupMetricsDisplay:
-        """Draw.
+    def plot(self, *, ax: Axes | None = None) -> GroupMetricsDisplay:
+        """Draw the bars.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure, the wider the more bars there are.
+            The axes to draw on; None creates a new figure of size `figsize`.
 
         Returns
         -------
         display : GroupMetricsDisplay
-            Itself.
+            The display itself.
         """
         if not self.tables or not self.metrics:
-            raise ValueError("GroupMetricsDisplay: there are no models or no metrics to draw.")
+            raise ValueError("GroupMetricsDisplay: there are no models or no metrics to plot.")
         groups = list(next(iter(self.tables.values())).index)
         places = _places(len(self.metrics), len(groups), len(self.tables))
         self.ax_ = axes_for(ax, f"{type(self).__name__}.plot", figsize=self.figsize)
         self.figure_ = self.ax_.figure
-        tidy(self.ax_)
+        style_axes(self.ax_)
         self.ax_.grid(False, axis="x")
-        self.bars_: dict[tuple[str, str], Any] = {}
-        self.errorbars_: dict[tuple[str, str], Any] = {}
+        self.bars_: dict[tuple[str, str], BarContainer] = {}
+        self.errorbars_: dict[tuple[str, str], ErrorbarContainer] = {}
         for m, (model, table) in enumerate(self.tables.items()):
             for k, group in enumerate(groups):
                 self._draw(places[:, k, m], model, table.loc[group], k, m)
@@ -224,12 +236,12 @@ class GroupMetricsDisplay:
         self._scale(groups)
         return self
 
-    def _draw(self, x: Any, model: str, rates: pd.Series, k: int, m: int) -> None:
-        """Draw the bars of one group and model."""
+    def _draw(self, x: Array, model: str, rates: pd.Series, k: int, m: int) -> None:
+        """Draw the bars of a group and a model."""
         values = rates[list(self.metrics)].to_numpy(dtype=float)
         group = str(rates.name)
         self.bars_[model, group] = self.ax_.bar(
-            x, np.nan_to_num(values), width=0.92, **self._look(k, m), zorder=2.0
+            x, np.nan_to_num(values), width=0.92, **self._bar_style(k, m), zorder=2.0
         )
         if self.confidence is None:
             return
@@ -241,8 +253,8 @@ class GroupMetricsDisplay:
             fmt="none", ecolor="black", elinewidth=0.9, capsize=2.0, zorder=3.0,
         )  # fmt: skip
 
-    def _look(self, k: int, m: int) -> dict[str, Any]:
-        """Return how the bars of group k and model m look: hue and hatch, and how pale."""
+    def _bar_style(self, k: int, m: int) -> dict[str, Any]:
+        """Return the style of the bars: hue and hatch of group k, colour strength of model m."""
         from matplotlib.colors import to_rgb
 
         hue = np.array(to_rgb(COLOURS[k % len(COLOURS)]))
@@ -255,12 +267,12 @@ class GroupMetricsDisplay:
         }
 
     def _scale(self, groups: list[str]) -> None:
-        """Name groups and models above the bars; rates go from 0 to 1."""
+        """Draw the legend, and set the vertical axis to [0, 1]."""
         from matplotlib.patches import Patch
 
         self.ax_.set_ylim(0.0, 1.0)
         last = len(self.tables) - 1
-        handles = [Patch(label=name, **self._look(k, last)) for k, name in enumerate(groups)]
+        handles = [Patch(label=name, **self._bar_style(k, last)) for k, name in enumerate(groups)]
         if last:
             handles += [
                 Patch(
@@ -276,15 +288,15 @@ class GroupMetricsDisplay:
 
 
 def _tint(m: int, n_models: int) -> float:
-    """Return how strong the colours of a model are: the first pale, the last full."""
-    return 1.0 if n_models == 1 else _PALE + (1.0 - _PALE) * m / (n_models - 1)
+    """Return the colour strength of a model, from light (first) to full (last)."""
+    return 1.0 if n_models == 1 else _LIGHTEST + (1.0 - _LIGHTEST) * m / (n_models - 1)
 
 
 def _places(n_metrics: int, n_groups: int, n_models: int) -> Array:
-    """Return where bars stand, (n_metrics, n_groups, n_models).
+    """Return the positions of the bars, of shape (n_metrics, n_groups, n_models).
 
-    A bar is one wide; half a bar is between groups where there are several models, one and a half
-    between metrics.
+    The unit is the width of a bar. The space between metrics is 1.5; the space between groups is
+    0.35 if there are several models, and else 0.
     """
     gap = 0.35 if n_models > 1 else 0.0
     group = n_models + gap

@@ -1,77 +1,89 @@
-"""The rate of one group against another's, over all thresholds."""
+"""Plots of the rate of one group against that of another, over all thresholds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from textwrap import fill
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairconstrained.inspection.scores import Scored, ranks_of
+from fairconstrained.inspection.scores import GroupScores, ranks_of
 from fairconstrained.metrics.rates import RATES, group_labels, positive_class
-from fairconstrained.plotting.style import GREY, MARKERS, axes_for, legend_above, look, tidy
+from fairconstrained.plotting.style import (
+    GREY,
+    MARKERS,
+    axes_for,
+    legend_above,
+    line_style,
+    style_axes,
+)
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_ranks
 
-_POINTS = 500  # on each axis: more than are seen
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+_POINTS = 500  # resolution of each axis; finer steps are not visible
+_LABEL_WIDTH = 50  # characters that fit below the axes
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Two groups' rates at all thresholds.
+    """The rates of two groups at all thresholds.
 
     Parameters
     ----------
     x, y : ndarray of shape (n_points,)
-        The reference's rates and the other group's, from (0, 0) to (1, 1).
-    decided : tuple of float
-        The two rates of the decisions.
+        The rates of the reference group and of the other group, from (0, 0) to (1, 1).
+    at_threshold : tuple of float
+        The two rates at the decision threshold.
     """
 
     x: Array
     y: Array
-    decided: tuple[float, float]
+    at_threshold: tuple[float, float]
 
 
 class GroupRateDisplay:
-    r"""The rate of positive decisions in one group against another's, over all thresholds.
+    r"""The selection rate of one group against that of another, over all thresholds.
 
-    Each point of a curve is a threshold :math:`\theta`: :math:`\Pr(s > \theta \mid a)` to the
-    right, :math:`\Pr(s > \theta \mid b)` upwards. On the diagonal the groups are treated alike; the
-    largest vertical distance from it is
-    :func:`~fairconstrained.metrics.roc_parity_difference`. A range of ranks is a square: partial
-    demographic parity is about the curve inside it.
+    Each point of a curve belongs to a threshold :math:`\theta`. Its coordinates are
+    :math:`\Pr(s > \theta \mid a)` and :math:`\Pr(s > \theta \mid b)`. On the diagonal the rates are
+    equal. The largest vertical distance from the diagonal is
+    :func:`~fairconstrained.metrics.roc_parity_difference`. A range of ranks is drawn as a square;
+    partial demographic parity restricts the part of the curve inside it.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions`; the constructor only keeps its
-    arguments.
+    Create it with :meth:`from_estimator` or :meth:`from_predictions`. The constructor only stores
+    its arguments.
 
     Parameters
     ----------
     curves : mapping of str to Curve
-        The groups other than the reference.
+        The curves of all groups except the reference group.
     reference : str
-        The group on the horizontal axis.
-    rate : {"selection_rate", "true_positive_rate", "false_positive_rate"}, \
-            default="selection_rate"
-        Which rate.
+        The reference group, on the horizontal axis.
+    rate : str, default="selection_rate"
+        "selection_rate", "true_positive_rate" or "false_positive_rate".
     ranks : tuple of float or None, default=None
-        The range of ranks that is marked.
+        The marked range of ranks.
     kappa : float or None, default=None
-        The gap that is marked along the diagonal.
+        The largest gap allowed, marked as a band along the diagonal.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes.
     figure_ : matplotlib Figure
         The figure.
     lines_ : dict of str to matplotlib Line2D
         The curves.
     points_ : dict of str to matplotlib Line2D
-        The decisions.
+        The points at the decision threshold.
 
     Examples
     --------
@@ -106,84 +118,83 @@ class GroupRateDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
+        estimator: Classifier,
+        X: MatrixLike,
+        y: ArrayLike,
         *,
-        sensitive_features: Any = None,
-        sample_weight: Any = None,
+        sensitive_features: MatrixLike | None = None,
+        sample_weight: ArrayLike | None = None,
         rate: str = "selection_rate",
-        reference: Any = None,
+        reference: object = None,
         response_method: str = "auto",
         threshold: float | None = None,
         ranks: tuple[float, float] | None = None,
         kappa: float | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> GroupRateDisplay:
-        """Draw the rates that a fitted classifier's scores give.
+        """Plot the rates of a fitted classifier.
 
         Parameters
         ----------
         estimator : classifier
-            Fitted, of two classes: any classifier, pipeline or search.
+            A fitted binary classifier, a pipeline or a search.
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             The rows.
         y : array-like of shape (n_samples,) or None
             The labels; not needed for the selection rate.
         sensitive_features : array-like, DataFrame or None, default=None
-            The groups; None takes them from the classifier's `sensitive_columns`.
+            The groups; None reads them from the `sensitive_columns` of the classifier.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            The weights of the rows.
-        rate : {"selection_rate", "true_positive_rate", "false_positive_rate"}, \
-                default="selection_rate"
-            Which rate.
+            The sample weights.
+        rate : str, default="selection_rate"
+            "selection_rate", "true_positive_rate" or "false_positive_rate".
         reference : group or None, default=None
-            The group on the horizontal axis; None takes the largest.
+            The group on the horizontal axis; None means the largest group.
         response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-            What the scores are; curves do not depend on it where both are there.
+            The method that gives the scores. The curves are the same for both methods.
         threshold : float or None, default=None
-            Where decisions change: the marked points. None is 1/2 for probabilities, else 0.
+            The decision threshold; None means 1/2 for probabilities and 0 for other scores.
         ranks : tuple of float or None, default=None
-            The range of ranks that is marked; None takes that of the classifier's constraint, if it
-            names any.
+            The range of ranks to mark; None uses the range of the classifier's constraint, if it
+            has one.
         kappa : float or None, default=None
-            A gap to be marked along the diagonal.
+            The largest gap allowed, marked as a band along the diagonal.
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            The axes to draw on; None creates a new figure.
 
         Returns
         -------
         display : GroupRateDisplay
-            With what was drawn.
+            The display, drawn.
 
         Raises
         ------
         ValueError
-            If there are fewer than two groups, or labels are missing where the rate needs them.
+            If there are fewer than two groups, or the rate needs labels and `y` is None.
         """
-        scored = Scored.of(
+        scores = GroupScores.from_estimator(
             estimator, X, y, sensitive_features, sample_weight,
             response_method=response_method, threshold=threshold,
         )  # fmt: skip
         ranks = ranks_of(estimator) if ranks is None else ranks
-        return cls.from_scored(scored, rate, reference, ranks, kappa).plot(ax=ax)
+        return cls.from_group_scores(scores, rate, reference, ranks, kappa).plot(ax=ax)
 
     @classmethod
     def from_predictions(
         cls,
-        y_true: Any,
-        y_pred: Any,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
         *,
-        sensitive_features: Any,
-        sample_weight: Any = None,
+        sensitive_features: MatrixLike,
+        sample_weight: ArrayLike | None = None,
         rate: str = "selection_rate",
-        reference: Any = None,
+        reference: object = None,
         threshold: float | None = None,
         ranks: tuple[float, float] | None = None,
         kappa: float | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> GroupRateDisplay:
-        """Draw the rates that given scores give.
+        """Plot the rates of given scores.
 
         Parameters
         ----------
@@ -194,89 +205,96 @@ class GroupRateDisplay:
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
             The groups.
         threshold : float or None, default=None
-            Where decisions change; None is 1/2 if all scores are between 0 and 1, else 0.
+            The decision threshold; None means 1/2 if all scores are between 0 and 1, and else 0.
         sample_weight, rate, reference, ranks, kappa, ax
             See :meth:`from_estimator`.
 
         Returns
         -------
         display : GroupRateDisplay
-            With what was drawn.
+            The display, drawn.
         """
-        scored = Scored.check(y_true, y_pred, sensitive_features, sample_weight, threshold)
-        return cls.from_scored(scored, rate, reference, ranks, kappa).plot(ax=ax)
+        scores = GroupScores.from_arrays(
+            y_true, y_pred, sensitive_features, sample_weight, threshold
+        )
+        return cls.from_group_scores(scores, rate, reference, ranks, kappa).plot(ax=ax)
 
     @classmethod
-    def from_scored(
+    def from_group_scores(
         cls,
-        scored: Scored,
+        group_scores: GroupScores,
         rate: str = "selection_rate",
-        reference: Any = None,
-        ranks: Any = None,
+        reference: object = None,
+        ranks: tuple[float, float] | None = None,
         kappa: float | None = None,
     ) -> GroupRateDisplay:
-        """Return the display of checked scores, not drawn; see :meth:`from_estimator`."""
+        """Return the display, not drawn; see :meth:`from_estimator` for the parameters."""
         check_option("rate", rate, dict.fromkeys(_RATES, ""))
-        among = _rows_of(scored, rate)
-        parts = [scored.of_group(k, among) for k in range(len(scored.groups))]
-        names = group_labels(scored.groups)
+        rows = _denominator(group_scores, rate)
+        parts = [group_scores.of_group(k, rows) for k in range(len(group_scores.groups))]
+        names = group_labels(group_scores.groups)
         known = [k for k, (scores, _) in enumerate(parts) if len(scores)]
         if len(known) < 2:
             raise ValueError(
-                f"GroupRateDisplay: a {RATES[rate].title} is needed of two groups at least, and "
-                f"there are rows for {len(known)} of {len(names)}."
+                f"GroupRateDisplay needs at least two groups with a {RATES[rate].title}; "
+                f"{len(known)} of {len(names)} groups have one."
             )
-        first = _reference(scored, names, known, reference)
+        first = _reference(group_scores, names, known, reference)
         curves = {
-            names[k]: _curve(parts[first], parts[k], scored.threshold) for k in known if k != first
+            names[k]: _curve(parts[first], parts[k], group_scores.threshold)
+            for k in known
+            if k != first
         }
         ranks = None if ranks is None else check_ranks(ranks)
         return cls(curves, reference=names[first], rate=rate, ranks=ranks, kappa=kappa)
 
-    def plot(self, *, ax: Any = None) -> GroupRateDisplay:
-        """Draw.
+    def plot(self, *, ax: Axes | None = None) -> GroupRateDisplay:
+        """Draw the curves.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
+            The axes to draw on; None creates a new figure.
 
         Returns
         -------
         display : GroupRateDisplay
-            Itself.
+            The display itself.
         """
         self.ax_ = axes_for(ax, f"{type(self).__name__}.plot", figsize=(4.8, 5.2))
         self.figure_ = self.ax_.figure
-        tidy(self.ax_)
+        style_axes(self.ax_)
         handles = self._draw_background()
         self.lines_, self.points_ = {}, {}
         for k, (name, curve) in enumerate(self.curves.items()):
             label = name if len(self.curves) > 1 else "all thresholds"
             x, y = _thinned(curve.x, curve.y)
             (self.lines_[name],) = self.ax_.plot(
-                x, y, label=label, linewidth=1.8, zorder=3.0, **look(k)
+                x, y, label=label, linewidth=1.8, zorder=3.0, **line_style(k)
             )
             (self.points_[name],) = self.ax_.plot(
-                *([end] for end in curve.decided), marker=MARKERS[k % len(MARKERS)], markersize=8.0,
-                linestyle="none", color=look(k)["color"], markeredgecolor="white", zorder=4.0,
-                label="the decisions", clip_on=False,
+                *([end] for end in curve.at_threshold), marker=MARKERS[k % len(MARKERS)],
+                markersize=8.0, linestyle="none", color=line_style(k)["color"],
+                markeredgecolor="white", zorder=4.0, label="predictions", clip_on=False,
             )  # fmt: skip
         title = RATES[self.rate].title
         other = f"group {next(iter(self.curves))}" if len(self.curves) == 1 else "the other groups"
         self.ax_.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
-        self.ax_.set_xlabel(f"{title} of group {self.reference}")
-        self.ax_.set_ylabel(f"{title} of {other}")
+        self.ax_.set_xlabel(fill(f"{title} of group {self.reference}", _LABEL_WIDTH))
+        self.ax_.set_ylabel(fill(f"{title} of {other}", _LABEL_WIDTH))
         curves = list(self.lines_.values())
         legend_above(self.ax_, [*curves, next(iter(self.points_.values())), *handles])
         return self
 
-    def _draw_background(self) -> list[Any]:
-        """Draw the diagonal, the range of ranks and the band of kappa; return what to name."""
+    def _draw_background(self) -> list[Artist]:
+        """Draw the diagonal, the range of ranks and the band of kappa; return legend handles."""
         from matplotlib.patches import Rectangle
 
         ends = [0.0, 1.0]
-        handles = self.ax_.plot(ends, ends, color=GREY, linewidth=0.9, label="alike", zorder=2.0)
+        handles: list[Artist] = []
+        handles += self.ax_.plot(
+            ends, ends, color=GREY, linewidth=0.9, label="equal rates", zorder=2.0
+        )
         if self.kappa is not None:
             label = f"gap of at most {self.kappa:g}"
             below, above = ([end + side * self.kappa for end in ends] for side in (-1.0, 1.0))
@@ -295,34 +313,38 @@ class GroupRateDisplay:
         return handles
 
 
-def _rows_of(scored: Scored, rate: str) -> Array:
-    """Return the rows that a rate is about."""
-    if scored.labels is None:
+def _denominator(group_scores: GroupScores, rate: str) -> Array:
+    """Return a mask of the rows in the denominator of a rate."""
+    if group_scores.labels is None:
         if rate != "selection_rate":
-            raise ValueError(f"rate={rate!r} needs the labels; they are None.")
-        return np.ones(len(scored.scores), dtype=bool)
-    labels = np.ones(len(scored.scores), dtype=bool)
+            raise ValueError(f"rate={rate!r} needs labels, but they are None.")
+        return np.ones(len(group_scores.scores), dtype=bool)
+    labels = np.ones(len(group_scores.scores), dtype=bool)
     if rate != "selection_rate":
-        labels = scored.labels == positive_class(scored.labels)
+        labels = group_scores.labels == positive_class(group_scores.labels)
     return RATES[rate].denominator(labels, labels)
 
 
-def _reference(scored: Scored, names: list[str], known: list[int], reference: Any) -> int:
-    """Return the position of the group on the horizontal axis: the largest, if none is named."""
+def _reference(
+    group_scores: GroupScores, names: list[str], known: list[int], reference: object
+) -> int:
+    """Return the index of the reference group; the largest group by default."""
     if reference is None:
-        grouped = scored.groups.known
-        size = np.bincount(scored.groups.codes[grouped], scored.weight[grouped], len(names))
+        grouped = group_scores.groups.known
+        size = np.bincount(
+            group_scores.groups.codes[grouped], group_scores.weight[grouped], len(names)
+        )
         return max(known, key=lambda k: size[k])
-    found = [k for k in known if reference in (names[k], scored.groups.names.tolist()[k])]
+    found = [k for k in known if reference in (names[k], group_scores.groups.names.tolist()[k])]
     if not found:
         raise ValueError(
-            f"reference={reference!r} is none of the groups with rows: {[names[k] for k in known]}."
+            f"reference={reference!r} is not one of the groups: {[names[k] for k in known]}."
         )
     return found[0]
 
 
 def _curve(first: tuple[Array, Array], second: tuple[Array, Array], threshold: float) -> Curve:
-    """Return the rates of two groups at all thresholds, without points on straight stretches."""
+    """Return the rates of two groups at all thresholds, without collinear points."""
     points = np.unique(np.concatenate([first[0], second[0]]))[::-1]
     points = np.append(points, -np.inf)
     x, y = _share_above(first, points), _share_above(second, points)
@@ -330,12 +352,12 @@ def _curve(first: tuple[Array, Array], second: tuple[Array, Array], threshold: f
     dx, dy = np.diff(x), np.diff(y)
     turn[1:-1] = np.abs(dx[:-1] * dy[1:] - dx[1:] * dy[:-1]) > 1e-15
     at = np.array([threshold])
-    decided = float(_share_above(first, at)[0]), float(_share_above(second, at)[0])
-    return Curve(x[turn], y[turn], decided)
+    at_threshold = float(_share_above(first, at)[0]), float(_share_above(second, at)[0])
+    return Curve(x[turn], y[turn], at_threshold)
 
 
 def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
-    """Return a curve with no more points than can be seen: dashes of many points take long."""
+    """Thin a curve to the visible resolution: dashed lines with many points are slow to draw."""
     if len(x) <= _POINTS:
         return x, y
     cell = np.stack([x, y]) * _POINTS // 1.0
@@ -345,7 +367,7 @@ def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def _share_above(part: tuple[Array, Array], points: Array) -> Array:
-    """Return the shares of weight above points."""
+    """Return the shares of the weight above given scores."""
     scores, shares = part
     below = np.append(0.0, np.cumsum(shares))
     below /= below[-1]

@@ -1,13 +1,20 @@
-"""How pictures look: colours, lines, markers and hatches that tell things apart in any print."""
+"""The style of the plots: colours, line styles, markers and hatches."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-# Okabe and Ito's colours, which the colour blind can tell apart, without the yellow that paper
-# swallows; the styles of lines, markers and hatches tell things apart in black and white.
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.legend import Legend
+
+# The palette of Okabe and Ito, safe for colour-blind readers, without its yellow, which is hardly
+# visible on paper. Line styles, markers and hatches distinguish groups in black and white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 MARKERS = ("o", "s", "^", "D", "v", "<", ">", "p", "P", "X")
@@ -15,38 +22,39 @@ HATCHES = ("", "///", "...", "\\\\\\", "xx", "ooo", "++", "---", "**")
 GREY = "0.35"
 
 
-def look(i: int) -> dict[str, Any]:
-    """Return colour and style of line i."""
+def line_style(i: int) -> dict[str, Any]:
+    """Return the colour and the line style of line i."""
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": STYLES[i % len(STYLES)]}
 
 
-def axes_for(ax: Any, method: str, figsize: tuple[float, float] = (5.6, 4.2)) -> Any:
-    """Return the axes to draw on: those given, else those of a new figure.
+def axes_for(ax: Axes | None, method: str, figsize: tuple[float, float] = (5.6, 4.2)) -> Axes:
+    """Return the given axes, or the axes of a new figure.
 
     Raises
     ------
     ImportError
-        If matplotlib is not installed; `method` is who needs it.
+        If matplotlib is not installed. The message names `method`, which needs it.
     """
     check_matplotlib_support(method)
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=figsize, layout="constrained")[1]
+    new: Axes = plt.subplots(figsize=figsize, layout="constrained")[1]
+    return new
 
 
-def tidy(ax: Any) -> None:
-    """Draw a light grid behind, and no frame above and to the right."""
+def style_axes(ax: Axes) -> None:
+    """Draw a light grid below the data, and hide the top and right spines."""
     ax.grid(True, which="major", color="0.9", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def legend_above(ax: Any, handles: list[Any] | None = None, **kw: Any) -> Any:
-    """Name things above the axes, where no data are, in as many columns as there is room for."""
+def legend_above(ax: Axes, handles: Sequence[Artist] | None = None, **kw: Any) -> Legend:
+    """Draw the legend above the axes, in as many columns as fit."""
     handles = ax.get_legend_handles_labels()[0] if handles is None else handles
-    alone = len(ax.figure.axes) == 1  # the layout will widen it to about this
+    alone = len(ax.figure.axes) == 1  # the layout widens a single axes to about this width
     room = 0.88 * ax.figure.bbox.width if alone else ax.get_window_extent().width
     for columns in range(max(len(handles), 1), 0, -1):
         legend = ax.legend(

@@ -1,1 +1,1 @@
-"""The fairness report and its pages."""
+"""Fairness reports of fitted classifiers, as text, tables and HTML pages."""

@@ -1,9 +1,9 @@
-"""What a fitted model does to groups, in words, tables and pictures."""
+"""The fairness report of a fitted classifier."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,53 +15,55 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.assessment import Rows, assess, constraints_of, minimizes_gap
 from fairconstrained.inspection.scores import (
-    Scored,
+    GroupScores,
     check_two_classes,
     groups_of,
     has_scores,
     ranks_of,
 )
 from fairconstrained.metrics.rates import DEFAULT_RATES, Decisions
-from fairconstrained.reporting.render import as_html, as_text
+from fairconstrained.reporting.render import FigureData, as_html, as_text
 from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
 from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
 _TABLES = ("groups", "gaps", "constraints", "model")
-_ALWAYS = ("enforce",)
-_SAID_BY_CONSTRAINTS = ("constraint", "kappa", "surrogate")
-_UNSEEN = (
-    "Intervals are about rows that the model has not seen. On the rows that it was fitted to they "
-    "promise too much: take rows that were kept apart."
+_ALWAYS_SHOWN = ("enforce",)
+_SHOWN_WITH_CONSTRAINTS = ("constraint", "kappa", "surrogate")
+_HELD_OUT_ROWS = (
+    "The intervals are valid for rows that were not used in training. On training rows they are "
+    "too optimistic: use held-out rows."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class FairnessReport:
-    """What :func:`fairness_report` returns.
+    """The result of :func:`fairness_report`.
 
-    ``str(report)`` is the report as text, :meth:`to_html` a page with pictures, :meth:`to_frame`
-    its tables.
+    ``print(report)`` shows it as text, :meth:`to_html` returns an HTML page with figures, and
+    :meth:`to_frame` returns its tables.
 
     Attributes
     ----------
     title : str
-        What was looked at.
+        The model, the number of rows and the positive class.
     model : DataFrame
-        What was asked of the model, what held on the rows it was fitted to, and how the solver
-        ended; empty for classifiers of other libraries.
+        The parameters of the model, its gaps on the training rows, and the status of the solver;
+        empty for classifiers of other libraries.
     constraints : DataFrame
-        A row per constraint: its tolerance, the gap on scores (the surrogate's) and of the
-        decisions on these rows, the interval of the latter, and whether it holds.
+        A row for each constraint: the tolerance, the gap of the surrogate on the scores, the gap of
+        the predictions with its confidence interval, the groups with the largest gap, and the
+        verdict.
     gaps : DataFrame
-        The largest gap of each rate between two groups; see
+        The largest gap of each rate; see
         :func:`~fairconstrained.metrics.rate_gaps`.
     groups : DataFrame
-        Counts and rates of every group; see :func:`~fairconstrained.metrics.group_rates`.
+        Counts and rates by group; see :func:`~fairconstrained.metrics.group_rates`.
     confidence : float
-        Of the intervals.
+        The confidence level of the intervals.
     notes : tuple of str
-        What one has to know to read the figures.
+        Remarks on how to read the values.
     """
 
     title: str
@@ -71,15 +73,15 @@ class FairnessReport:
     groups: pd.DataFrame
     confidence: float
     notes: tuple[str, ...]
-    _pictured: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    _figure_data: FigureData = field(repr=False)
 
     def to_frame(self, table: str = "groups") -> pd.DataFrame:
-        """Return a table of the report, with numbers as numbers.
+        """Return a table of the report as a DataFrame with numbers.
 
         Parameters
         ----------
         table : {"groups", "gaps", "constraints", "model"}, default="groups"
-            Which one.
+            The table.
 
         Returns
         -------
@@ -91,21 +93,21 @@ class FairnessReport:
         return frame.copy()
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report as a page that needs no other file: the pictures are inside.
+        """Return the report as a self-contained HTML page with embedded figures.
 
-        Without matplotlib the page has no pictures, and says so.
+        Without matplotlib the page has no figures.
 
         Parameters
         ----------
         path : str, PathLike or None, default=None
-            Where to write it as well.
+            A file to which the page is also written.
 
         Returns
         -------
         page : str
-            HTML; all names from the data are escaped.
+            The HTML source. All names from the data are escaped.
         """
-        page = as_html(self, self._pictured)
+        page = as_html(self, self._figure_data)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -115,54 +117,56 @@ class FairnessReport:
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        """Return what notebooks show."""
-        return as_html(self, self._pictured, whole=False)
+        """Return the report as HTML for notebooks."""
+        return as_html(self, self._figure_data, whole=False)
 
 
 def fairness_report(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sensitive_features: Any = None,
+    estimator: Classifier,
+    X: MatrixLike,
+    y: ArrayLike,
+    sensitive_features: MatrixLike | None = None,
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
 ) -> FairnessReport:
-    """Return what a fitted classifier does to groups on some rows.
+    """Report the fairness of a fitted classifier on given rows.
 
-    Rates have exact intervals (Clopper-Pearson), each with the confidence on its own. The largest
-    gap of a rate has Newcombe's interval for all pairs of groups at once (Bonferroni), and a ratio
-    one made of exact intervals that hold at once. They say what to expect of rows drawn like these;
-    a constraint "holds" when all of its interval is within the tolerance, and "does not hold" when
-    all of it is above.
+    The intervals of the rates are exact (Clopper-Pearson); each has the given confidence. The
+    largest gap of a rate has Newcombe's interval with a Bonferroni correction for all pairs of
+    groups. The largest shortfall of a ratio has an interval from exact intervals with the same
+    correction. All intervals refer to the population that the rows are drawn from. A constraint
+    "holds" if its whole interval is within the tolerance, and "does not hold" if its whole interval
+    is above. Otherwise the verdict says whether it is met on these rows, and that this is
+    inconclusive.
 
     Parameters
     ----------
     estimator : classifier
-        Fitted, of two classes: one of this library, a pipeline that ends in one, a search, or any
-        classifier of scikit-learn's kind, for which only what is measured is reported.
+        A fitted binary classifier: one of this library, a pipeline that ends in one, a search, or
+        any classifier with scikit-learn's API. For the latter, the report has only rates and gaps.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-        The rows to look at, best ones that were kept apart.
+        The features of the rows, preferably held-out rows.
     y : array-like of shape (n_samples,)
-        Their labels.
+        The labels.
     sensitive_features : array-like, DataFrame or None, default=None
-        Their groups; None takes them from the classifier's `sensitive_columns`.
+        The groups; None reads them from the `sensitive_columns` of the classifier.
     sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows. Intervals are then approximate.
+        The sample weights. With weights the intervals are approximate.
     confidence : float, default=0.95
-        Of the intervals.
+        The confidence level of the intervals.
 
     Returns
     -------
     report : FairnessReport
-        ``print(report)``, ``report.to_frame()``, ``report.to_html("report.html")``.
+        The report. See its methods ``to_frame`` and ``to_html``.
 
     Raises
     ------
     ValueError
-        If the classifier does not have two classes, or no groups are known.
+        If the estimator is not a binary classifier, or no groups are known.
     NotFittedError
-        If it is not fitted.
+        If the estimator is not fitted.
 
     References
     ----------
@@ -193,41 +197,41 @@ def fairness_report(
     last = final_estimator(estimator)
     groups = groups_of(estimator, X, sensitive_features, marginal=True)
     predictions = estimator.predict(X)
-    together = replace(groups, marginal=False)
+    intersections = replace(groups, marginal=False)
     positive = estimator.classes_[1]
-    whole = Decisions.check(y, predictions, together, sample_weight, positive)
+    whole = Decisions.check(y, predictions, intersections, sample_weight, positive)
     parts = [
         Decisions.check(y, predictions, one, sample_weight, positive) for one in groups.separate
     ]
     constraints, notes = _constraints(estimator, X, y, groups, sample_weight, confidence)
     kind = type(last).__name__
     return FairnessReport(
-        title=f"{kind} on {len(whole.labels)} rows; the positive decision is {positive}",
+        title=f"{kind} on {len(whole.labels)} rows; the positive class is {positive}",
         model=_model(last),
         constraints=constraints,
         gaps=pd.concat([_gaps(one, groups.marginal, confidence) for one in parts]),
         groups=_groups(parts, confidence),
         confidence=confidence,
-        notes=(*notes, *_notes(groups, sample_weight), _UNSEEN),
-        _pictured={
-            "decisions": whole,
-            "result": getattr(last, "result_", None),
-            "scored": Scored.of(estimator, X, y, together, sample_weight)
+        notes=(*notes, *_notes(groups, sample_weight), _HELD_OUT_ROWS),
+        _figure_data=FigureData(
+            decisions=whole,
+            scores=GroupScores.from_estimator(estimator, X, y, intersections, sample_weight)
             if has_scores(estimator)
             else None,
-            "ranks": ranks_of(last),
-        },
+            ranks=ranks_of(last),
+            result=getattr(last, "result_", None),
+        ),
     )
 
 
 def _groups(parts: list[Decisions], confidence: float) -> pd.DataFrame:
-    """Return the rates of all groups; the row of all rows comes once, at the end."""
+    """Return the rates of all groups, with the row for all rows at the end."""
     tables = [one.table(DEFAULT_RATES, confidence) for one in parts]
     return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])
 
 
 def _gaps(decisions: Decisions, marginal: bool, confidence: float) -> pd.DataFrame:
-    """Return the largest gaps, the attribute in front where it is on its own."""
+    """Return the largest gaps. With marginal groups, their names start with the attribute."""
     gaps = decisions.gaps(DEFAULT_RATES, confidence)
     if marginal:
         gaps.index = [f"{decisions.groups.title}: {name}" for name in gaps.index]
@@ -236,26 +240,31 @@ def _gaps(decisions: Decisions, marginal: bool, confidence: float) -> pd.DataFra
 
 
 def _constraints(
-    estimator: Any, X: Any, y: Any, groups: Groups, sample_weight: Any, confidence: float
+    estimator: Any,
+    X: MatrixLike,
+    y: ArrayLike,
+    groups: Groups,
+    sample_weight: ArrayLike | None,
+    confidence: float,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return whether the model's constraints hold on these rows, and what to note about it."""
+    """Return the table of the model's constraints on these rows, and notes."""
     columns = ["tolerance", "scores", "decisions", "low", "high", "worst", "verdict"]
-    asked = constraints_of(final_estimator(estimator))
-    scores = np.asarray(estimator.decision_function(X), dtype=float) if asked else np.empty(0)
-    if not asked:
+    constraints = constraints_of(final_estimator(estimator))
+    scores = np.asarray(estimator.decision_function(X), dtype=float) if constraints else np.empty(0)
+    if not constraints:
         return pd.DataFrame(columns=columns, index=pd.Index([], name="constraint")), []
     weight = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight, float)
     counted = np.flatnonzero(weight)
     labels = np.where(np.asarray(y) == estimator.classes_[1], 1.0, -1.0)
     rows = Rows(labels[counted], scores[counted], groups.take(counted), weight[counted])
-    found = [assess(name, one, rows, confidence) for name, one in asked]
+    found = [assess(name, one, rows, confidence) for name, one in constraints]
     verdicts = [v.verdict(confidence) for v in found]
     if minimizes_gap(final_estimator(estimator)):
-        verdicts = ["to be as small as the loss allows"] * len(found)
+        verdicts = ["gap minimized, no bound"] * len(found)
     table = pd.DataFrame(
         [
-            [v.tolerance, v.on_scores, v.on_decisions, v.low, v.high, v.worst, words]
-            for v, words in zip(found, verdicts, strict=True)
+            [v.tolerance, v.on_scores, v.on_decisions, v.low, v.high, v.worst, verdict]
+            for v, verdict in zip(found, verdicts, strict=True)
         ],
         columns=columns,
         index=pd.Index([v.name for v in found], name="constraint"),
@@ -264,53 +273,52 @@ def _constraints(
 
 
 def _model(last: Any) -> pd.DataFrame:
-    """Return what was asked of a classifier of ours, and how its fit ended."""
+    """Return the parameters and the results of the fit of a classifier of this library."""
     rows: dict[str, str] = {}
     result = getattr(last, "result_", None)
     if result is not None:
-        asked = constraints_of(last)
-        constraints = [repr(one).replace("\n", "") for _, one in asked]
-        rows["constraint"] = "; ".join(" ".join(text.split()) for text in constraints) or "none"
-        usual = type(last)().get_params(deep=False)
+        constraints = [one for _, one in constraints_of(last)]
+        rows["constraint"] = "; ".join(" ".join(repr(one).split()) for one in constraints) or "none"
+        defaults = type(last)().get_params(deep=False)
         for name, value in last.get_params(deep=False).items():
-            if name not in _SAID_BY_CONSTRAINTS and (
-                name in _ALWAYS or repr(value) != repr(usual[name])
+            if name not in _SHOWN_WITH_CONSTRAINTS and (
+                name in _ALWAYS_SHOWN or repr(value) != repr(defaults[name])
             ):
                 rows[name] = str(value)
-        if asked:
-            rows["gap on scores, rows of fit"] = f"{last.gap_:.4f}"
-            rows["gap of decisions, rows of fit"] = f"{last.decision_gap_:.4f}"
+        if constraints:
+            rows["gap on scores, training rows"] = f"{last.gap_:.4f}"
+            rows["gap of predictions, training rows"] = f"{last.decision_gap_:.4f}"
             rows["violation on scores"] = f"{last.violation_:.2e}"
-            rows |= dict(_promised(last))
+            rows |= dict(_search_results(last))
         rows["solver"] = " ".join(repr(result.solver).split())
         rows["status"] = result.message
     return pd.DataFrame({"value": rows}, dtype=object).rename_axis("what")
 
 
-def _promised(last: Any) -> Iterator[tuple[str, str]]:
-    """Yield what the search for decisions within the bound found, if there was one."""
+def _search_results(last: Any) -> Iterator[tuple[str, str]]:
+    """Yield the results of the search for predictions within the bound, if there was one."""
     search = getattr(last, "decision_search_", None)
     if search is not None:
         met = "met" if search.met else "not met"
-        yield "bound on decisions, rows of fit", met + " (constant)" * search.constant
+        yield "bound on predictions, training rows", met + " (constant)" * search.constant
         yield (
-            "accuracy, rows of fit",
-            f"{search.accuracy:.4f} (bounding scores: {search.accuracy_on_scores:.4f}, "
+            "accuracy, training rows",
+            f"{search.accuracy:.4f} (bound on scores only: {search.accuracy_on_scores:.4f}, "
             f"unconstrained: {search.accuracy_unconstrained:.4f})",
         )
     certificate = getattr(last, "certificate_", None)
     if certificate is not None:
-        says = "within the bound" if certificate.certified else "not shown to be within the bound"
+        verdict = "" if certificate.certified else "not "
         yield (
             "population",
-            f"{says} with {100.0 * certificate.confidence:g}% confidence, by "
-            f"{certificate.n_held_out} rows held out in fit",
+            f"{verdict}shown to be within the bound with {100.0 * certificate.confidence:g}% "
+            f"confidence, on {certificate.n_held_out} rows held out in fit",
         )
 
 
-def _notes(groups: Groups, sample_weight: Any) -> Iterator[str]:
+def _notes(groups: Groups, sample_weight: ArrayLike | None) -> Iterator[str]:
     unknown = int((~groups.known).sum())
     if unknown:
-        yield f"{unknown} rows are of no known group: they count among all rows only."
+        yield f"The group of {unknown} rows is unknown. They count only in the rates of all rows."
     if sample_weight is not None:
-        yield "Rows have weights: rates are weighted, counts are not, intervals are approximate."
+        yield "Rates are weighted, counts are not. With weights the intervals are approximate."

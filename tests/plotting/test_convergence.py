@@ -55,7 +55,7 @@ def test_x(results, x):
     assert line.get_xdata() == pytest.approx(getattr(results["IPC"].trace, x))
 
 
-def test_reference_turns_the_objective_into_a_gap(results):
+def test_reference_gives_the_relative_gap(results):
     best = results["IPC"].objective - 0.1
     display = draw(ConvergenceDisplay.from_results(results, reference=best))
     gap = (np.asarray(results["AL"].trace.objective) - best) / best
@@ -64,7 +64,7 @@ def test_reference_turns_the_objective_into_a_gap(results):
     assert "gap" in display.axes_[0].get_ylabel()
 
 
-def test_feasible_points_are_drawn_inside_the_panel_below_the_others():
+def test_violations_of_zero_are_drawn_at_the_bottom():
     display = draw(ConvergenceDisplay({"run": trace_of(0.1, 0.0, 1e-6, 0.0)}).plot())
     shown = display.lines_["run"][1].get_ydata()
     low, high = display.axes_[1].get_ylim()
@@ -73,13 +73,13 @@ def test_feasible_points_are_drawn_inside_the_panel_below_the_others():
     assert "0" in [label.get_text() for label in display.axes_[1].get_yticklabels()]
 
 
-def test_end_is_hollow_where_the_run_is_not_feasible():
+def test_last_marker_is_hollow_if_infeasible():
     display = ConvergenceDisplay({"bad": trace_of(0.1, 0.05), "good": trace_of(0.1, 0.0)}).plot()
     ends = [line for line in display.axes_[0].lines if line.get_label() == "_end"]
     assert [end.get_markerfacecolor() == "white" for end in ends] == [True, False]
 
 
-def test_ten_runs_look_different():
+def test_ten_runs_have_different_styles():
     runs = {f"run {i}": trace_of(*np.geomspace(1.0, 1e-5, 5 + i)) for i in range(10)}
     display = draw(ConvergenceDisplay(runs).plot())
     looks = {
@@ -99,27 +99,27 @@ def test_one_point(violation, reference):
     assert len(display.lines_["one"][0].get_xdata()) == 1
 
 
-def test_diverging_run_is_drawn_as_far_as_it_is_finite():
+def test_non_finite_values_are_not_drawn():
     trace = trace_of(0.1, 0.2, np.nan)
     trace.objective[-1] = np.inf
     display = draw(ConvergenceDisplay({"run": trace}).plot())
     assert np.isfinite(display.lines_["run"][0].get_ydata()).tolist() == [True, True, False]
 
 
-def test_axes_of_runs_of_different_lengths_are_logarithmic():
+def test_x_is_logarithmic_for_runs_of_different_lengths():
     runs = {"short": trace_of(0.1, 0.0), "long": trace_of(*np.full(50, 0.1))}
     assert ConvergenceDisplay(runs).plot().axes_[0].get_xscale() == "log"
     assert ConvergenceDisplay(runs).plot(log_x=False).axes_[0].get_xscale() == "linear"
     assert ConvergenceDisplay({"long": runs["long"]}).plot().axes_[0].get_xscale() == "linear"
 
 
-def test_a_list_is_named_by_its_solvers(results):
+def test_unnamed_results_get_the_names_of_their_solvers(results):
     many = [results["IPC"], results["AL"], results["IPC"]]
     display = ConvergenceDisplay.from_results(many)
     assert list(display.lines_) == ["IPC 1", "AugmentedLagrangian", "IPC 2"]
 
 
-def test_given_axes_are_drawn_on(results):
+def test_given_axes_are_used(results):
     figure, axes = plt.subplots(3, 1)
     display = draw(ConvergenceDisplay.from_results(results, axes=axes))
     assert display.figure_ is figure
@@ -133,7 +133,7 @@ def test_line_properties_can_be_set(results):
     assert display.lines_["IPC"][0].get_color() == "red"
 
 
-def test_what_cannot_be_drawn_is_refused(results):
+def test_invalid_input_raises(results):
     with pytest.raises(ValueError, match="'data_passes', 'seconds', 'iteration', got 'time'"):
         ConvergenceDisplay.from_results(results, x="time")
     with pytest.raises(ValueError, match="no results"):
@@ -142,12 +142,12 @@ def test_what_cannot_be_drawn_is_refused(results):
         ConvergenceDisplay.from_results(results, axes=plt.subplots(1, 2)[1])
 
 
-def test_matplotlib_is_imported_when_something_is_drawn():
+def test_matplotlib_is_imported_on_first_plot():
     code = "import sys, fairconstrained.plotting; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_without_matplotlib_the_message_says_what_to_install(monkeypatch, results):
+def test_missing_matplotlib_raises_import_error(monkeypatch, results):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"from_results requires matplotlib"):
         ConvergenceDisplay.from_results(results)

@@ -23,7 +23,7 @@ def path(data):
     )  # fmt: skip
 
 
-def test_path_is_drawn_on_the_rows_asked_for(path):
+def test_rows_parameter_selects_the_rows(path):
     ours = draw(FairnessPathDisplay.from_path(path, unconstrained=(0.4, 0.9)))
     assert ours.line_.get_xdata() == pytest.approx(path.validation["val_decision_gap"][::-1])
     assert ours.line_.get_ydata() == pytest.approx(path.validation["val_accuracy"][::-1])
@@ -37,7 +37,7 @@ def test_path_is_drawn_on_the_rows_asked_for(path):
         FairnessPathDisplay.from_path(path, rows="validation")
 
 
-def test_path_from_an_estimator_begins_at_the_unconstrained_model(data):
+def test_path_from_an_estimator_starts_at_the_unconstrained_model(data):
     X, y, groups = data
     ax = plt.figure().add_subplot()
     display = FairnessPathDisplay.from_estimator(
@@ -67,7 +67,7 @@ def test_path_from_predictions(data):
     assert display.unconstrained == pytest.approx((np.ptp(rates), np.mean(free == y)))
 
 
-def test_peers_are_added(data):
+def test_other_models_can_be_added(data):
     display = FairnessPathDisplay([0.1, 0.0], [0.8, 0.7], points={"one": (0.05, 0.7)}).plot()
     display.add_points("several", [[0.09, 0.77], [0.02, 0.72]])
     assert display.points_["several"].get_xdata().tolist() == [0.02, 0.09]
@@ -83,10 +83,10 @@ def test_peers_are_added(data):
     assert len(looks) == 4
 
 
-def test_paths_that_cannot_be_drawn_are_refused():
+def test_invalid_paths_raise():
     with pytest.raises(ValueError, match="2 gaps and 1 accuracies"):
         FairnessPathDisplay([0.1, 0.2], [0.8]).plot()
-    with pytest.raises(ValueError, match="name must be what the legend calls the points"):
+    with pytest.raises(ValueError, match="name must be a string"):
         FairnessPathDisplay([0.1], [0.8]).plot().add_points([0.1], [0.8])
     with pytest.raises(ValueError, match=r"shape \(n, 2\); got shape \(3,\)"):
         FairnessPathDisplay([0.1], [0.8], points={"peer": [1.0, 2.0, 3.0]}).plot()

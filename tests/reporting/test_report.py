@@ -66,7 +66,7 @@ class Page(HTMLParser):
         self.words.append(data)
 
 
-def test_figures_are_those_of_the_fit_on_its_rows(data, model):
+def test_values_on_the_training_rows_equal_those_of_the_fit(data, model):
     X, y, groups = data
     report = fairness_report(model, X, y, groups)
     row = report.to_frame("constraints").loc["demographic_parity"]
@@ -86,8 +86,8 @@ def test_figures_are_those_of_the_fit_on_its_rows(data, model):
 def test_text_has_all_parts(data, model):
     X, y, groups = data
     text = str(fairness_report(model, X, y, groups))
-    words = ["What was asked", "demographic_parity", "selection rate", HOSTILE, "converged after"]
-    words += ["95% confidence", "rows that the model has not seen"]
+    words = ["Model and fit", "demographic_parity", "selection rate", HOSTILE, "converged after"]
+    words += ["95% confidence", "use held-out rows"]
     assert [word for word in words if word not in text] == []
     assert not [line for line in text.splitlines() if line != line.rstrip()]
 
@@ -100,7 +100,7 @@ def test_text_has_all_parts(data, model):
         "group_auc",
     ],
 )  # fmt: skip
-def test_gaps_of_every_constraint_are_those_of_the_fit(constraint, data):
+def test_gaps_of_every_constraint_equal_those_of_the_fit(constraint, data):
     X, y, groups = data
     clf = FairLogisticClassifier(constraint, kappa=0.2).fit(X, y, sensitive_features=groups)
     table = fairness_report(clf, X, y, groups).to_frame("constraints")
@@ -112,7 +112,7 @@ def test_gaps_of_every_constraint_are_those_of_the_fit(constraint, data):
         assert table["low"].iloc[0] <= clf.decision_gap_ <= table["high"].iloc[0]
 
 
-def test_several_constraints_and_what_cannot_be_measured(data):
+def test_several_constraints_some_of_them_not_measurable(data):
     X, y, groups = data
     reference = MinorityRate(0.5, minority="a", reference=X[:100], reference_groups=groups[:100])
     several = ["demographic_parity", "partial_dp", "roc_parity", reference]
@@ -133,8 +133,8 @@ def test_several_constraints_and_what_cannot_be_measured(data):
     [
         (0.00, 4000, "holds (95% confidence)"),
         (0.20, 4000, "does not hold (95% confidence)"),
-        (0.06, 100, "not met on these rows, not certain either way"),
-        (0.04, 100, "met on these rows, not certain either way"),
+        (0.06, 100, "not met on these rows, inconclusive at 95% confidence"),
+        (0.04, 100, "met on these rows, inconclusive at 95% confidence"),
     ],
 )
 def test_verdicts(gap, n, verdict, model):
@@ -188,14 +188,14 @@ def test_model_without_scores(data):
     assert Page(page).tags.count("img") == 1
 
 
-def test_unconstrained_model_of_ours(data):
+def test_unconstrained_model_of_this_library(data):
     X, y, groups = data
     report = fairness_report(FairLogisticClassifier(None).fit(X, y), X, y, groups)
     assert report.constraints.empty
     assert report.model.loc["constraint", "value"] == "none"
 
 
-def test_attributes_on_their_own(data):
+def test_marginal_groups(data):
     X, y, groups = data
     both = pd.DataFrame({"sex": groups, "old": np.arange(len(y)) % 3 == 0})
     clf = FairLogisticClassifier(kappa=0.1, combine="marginal").fit(X, y, sensitive_features=both)
@@ -205,7 +205,7 @@ def test_attributes_on_their_own(data):
     assert [name.split(": ")[0] for name in report.gaps.index] == ["sex"] * 4 + ["old"] * 4
 
 
-def test_rows_of_unknown_groups_count_among_all_rows(data):
+def test_rows_of_unknown_group_count_only_in_the_rates_of_all_rows(data):
     X, y, groups = data
     some = np.where(np.arange(len(y)) % 5 == 0, None, groups)
     clf = FairLogisticClassifier(kappa=0.05, groups_missing="ignore_in_constraint")
@@ -214,30 +214,30 @@ def test_rows_of_unknown_groups_count_among_all_rows(data):
     assert report.groups["rows"].tolist() == [*report.groups["rows"].iloc[:2], len(y)]
     assert report.groups["rows"].iloc[:2].sum() == 480
     assert report.constraints["decisions"].iloc[0] == pytest.approx(clf.decision_gap_)
-    assert "120 rows are of no known group" in str(report)
+    assert "The group of 120 rows is unknown" in str(report)
     clf.set_params(groups_missing="own_group").fit(X, y, sensitive_features=some)
     assert "missing" in fairness_report(clf, X, y, some).groups.index
     with pytest.raises(ValueError, match="missing values"):
         fairness_report(LogisticRegression().fit(X, y), X, y, some)
 
 
-def test_promises_about_decisions_and_the_population_are_told(data):
+def test_report_shows_the_bounds_on_predictions_and_population(data):
     X, y, groups = data
     clf = FairLogisticClassifier(kappa=0.3, enforce="decision", confidence=0.5, random_state=0)
     clf.fit(X, y, sensitive_features=groups)
     asked = fairness_report(clf, X, y, groups).model["value"]
     assert asked["confidence"] == "0.5"
-    assert asked["bound on decisions, rows of fit"].startswith("met")
-    assert f"{clf.decision_search_.accuracy:.4f}" in asked["accuracy, rows of fit"]
+    assert asked["bound on predictions, training rows"].startswith("met")
+    assert f"{clf.decision_search_.accuracy:.4f}" in asked["accuracy, training rows"]
     assert f"{clf.certificate_.n_held_out} rows held out" in asked["population"]
 
 
-def test_goal_fairness_has_no_tolerance_to_meet(data):
+def test_goal_fairness_has_no_tolerance(data):
     X, y, groups = data
     clf = FairLogisticClassifier(goal="fairness", max_loss_increase=0.05)
     report = fairness_report(clf.fit(X, y, sensitive_features=groups), X, y, groups)
     row = report.constraints.iloc[0]
-    assert row["verdict"] == "to be as small as the loss allows"
+    assert row["verdict"] == "gap minimized, no bound"
     assert row["decisions"] == pytest.approx(clf.decision_gap_)
     asked = report.model["value"]
     assert (asked["goal"], asked["max_loss_increase"]) == ("fairness", "0.05")
@@ -265,7 +265,7 @@ def test_rows_without_a_positive_label(data, model):
     Page(report.to_html())
 
 
-def test_page_stands_alone_and_is_escaped(data, model, tmp_path):
+def test_page_is_self_contained_and_escaped(data, model, tmp_path):
     X, y, groups = data
     report = fairness_report(model, X, y, groups)
     text = report.to_html(tmp_path / "report.html")
@@ -282,14 +282,14 @@ def test_page_stands_alone_and_is_escaped(data, model, tmp_path):
     assert text.count("alt=") == 4
 
 
-def test_notebooks_show_the_page_without_its_frame(data, model):
+def test_notebooks_show_a_fragment(data, model):
     X, y, groups = data
     text = fairness_report(model, X, y, groups)._repr_html_()
     assert text.startswith("<div") and "<html" not in text
     assert Page(text).tags.count("img") == 4
 
 
-def test_pictures_leave_pyplot_alone(data, model):
+def test_figures_do_not_change_the_state_of_pyplot(data, model):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     X, y, groups = data
     before = pyplot.get_fignums()
@@ -297,15 +297,15 @@ def test_pictures_leave_pyplot_alone(data, model):
     assert pyplot.get_fignums() == before
 
 
-def test_without_matplotlib_the_page_says_so(data, model, monkeypatch):
+def test_page_without_matplotlib_has_no_figures(data, model, monkeypatch):
     X, y, groups = data
     monkeypatch.setattr(report_page, "find_spec", lambda name: None)
     page = Page(fairness_report(model, X, y, groups).to_html())
     assert "img" not in page.tags
-    assert "they need matplotlib" in "".join(page.words)
+    assert "figures need matplotlib" in "".join(page.words)
 
 
-def test_bad_input_is_refused(data, model):
+def test_invalid_input_raises(data, model):
     X, y, groups = data
     with pytest.raises(ValueError, match="pass sensitive_features"):
         fairness_report(model, X, y)
