@@ -46,7 +46,8 @@ def population_gap(clf):
 
 def fitted(n=4000, seed=0, constraint="demographic_parity", **options):
     X, y, groups = draw(n, seed)
-    options = {"kappa": 0.12, "confidence": 0.9, "random_state": seed, **options}
+    kappa = {"kappa": 0.12} if isinstance(constraint, str) else {}
+    options = {**kappa, "confidence": 0.9, "random_state": seed, **options}
     clf = FairLogisticClassifier(constraint, enforce="decision", **options)
     return clf.fit(X, y, sensitive_features=groups)
 

@@ -92,6 +92,7 @@ def test_text_has_all_parts(data, model):
     assert not [line for line in text.splitlines() if line != line.rstrip()]
 
 
+@pytest.mark.filterwarnings("ignore:kappa=:fairconstrained.InputWarning")  # own tolerances
 @pytest.mark.parametrize(
     "constraint",
     [
