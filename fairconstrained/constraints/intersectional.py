@@ -193,7 +193,8 @@ class IntersectionalLossParity(Constraint):
         """
         groups = check_groups(groups, len(y), combine="marginal")
         kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
-        least = check_between("min_share", self.min_share, 0.0, 1.0, "a share of the weight")
+        most = np.nextafter(1.0, 0.0)
+        least = check_between("min_share", self.min_share, 0.0, most, "a share of the weight, < 1")
         loss = resolve("loss", self.loss, LOSSES, Loss)
         membership = check_option("membership", self.membership, _MEMBERSHIP)
         if not isinstance(self.average, bool | np.bool_):

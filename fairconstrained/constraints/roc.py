@@ -15,7 +15,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
-from fairconstrained.utils.validation import check_count, check_kappa
+from fairconstrained.utils.validation import check_count, check_kappa, check_numbers
 
 
 class ROCParity(Constraint):
@@ -150,9 +150,4 @@ def _check_thresholds(thresholds: object) -> Array:
             "ROCParity: thresholds=None takes its grid from the scores of the model without "
             "constraints, which bind does not have; give thresholds, or use it in an estimator."
         )
-    found = np.asarray(thresholds, dtype=float)
-    if found.ndim != 1 or found.size == 0 or not np.all(np.isfinite(found)):
-        raise ValueError(
-            f"thresholds must be a list of one or more finite numbers; got {thresholds!r}."
-        )
-    return found
+    return check_numbers("thresholds", thresholds, -np.inf, np.inf)

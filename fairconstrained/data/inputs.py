@@ -63,7 +63,10 @@ def check_labels(
     check_held(name, y)
     if np.ndim(np.asarray(y, dtype=object)) == 0:
         raise ValueError(f"{name} must hold one label per row of {rows}; got {y!r}.")
-    labels = np.asarray(column_or_1d(y, warn=warn_column))
+    try:
+        labels = np.asarray(column_or_1d(y, input_name=name, warn=warn_column))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
     if len(labels) != n_rows:
         raise ValueError(
             f"{name} has {len(labels)} rows, {rows} has {n_rows}: give one label per row of {rows}."
@@ -117,6 +120,10 @@ def check_weight(name: str, weight: object, n_rows: int, *, rows: str = "X") -> 
         raise ValueError(f"{name} has shape {values.shape}, expected {(n_rows,)}: {name} {how}.")
     if values is not None and not np.isfinite(values).all():
         raise ValueError(f"{name} contains NaN or infinity: {name} {how}.")
+    if values is not None and values.min(initial=0.0) < 0.0:
+        raise ValueError(f"Negative values in data passed to `{name}`: {name} {how}.")
+    if values is not None and not values.any():
+        raise ValueError(f"{name} must contain at least one non-zero number.")
     with np.errstate(over="ignore"):
         checked = _check_sample_weight(
             float(values) if values is not None and not values.ndim else values,

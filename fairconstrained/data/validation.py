@@ -73,9 +73,9 @@ class SensitiveColumns:
                 )
         return wanted
 
-    def table(self, estimator: Any, X: Any) -> Any:
+    def table(self, estimator: Any, X: Any, name: str = "X") -> Any:
         """Return X as something that has columns: a frame as it is, else an ndarray or CSR."""
-        check_held("X", X)
+        check_held(name, X)
         if self.columns is None or hasattr(X, "columns"):
             return X
         return check_array(
@@ -94,15 +94,15 @@ class SensitiveColumns:
         left_out = [] if self.use_sensitive else self.positions(estimator)
         return np.setdiff1d(np.arange(estimator.n_features_in_), left_out)
 
-    def features(self, estimator: Any, X: Any, *, reset: bool) -> Any:
+    def features(self, estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Any:
         """Return what the model sees of X as a float ndarray or CSR.
 
         Columns that it may not see need not be numeric. With `reset` the estimator's
         n_features_in_ and feature_names_in_ are set, else X is compared with them.
         """
         if self.columns is None or callable(self.columns) or self.use_sensitive:
-            return numeric(X, partial(validate_data, estimator, reset=reset, **NUMERIC))
-        X = self.table(estimator, X)
+            return numeric(X, partial(validate_data, estimator, reset=reset, **NUMERIC), name)
+        X = self.table(estimator, X, name)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         kept = self.kept(estimator)
         if kept.size == 0:
@@ -111,10 +111,12 @@ class SensitiveColumns:
                 "use_sensitive=False the model may not see them: no features are left."
             )
         seen = _safe_indexing(X, kept, axis=1)
-        return numeric(seen, partial(check_array, estimator=estimator, input_name="X", **NUMERIC))
+        return numeric(
+            seen, partial(check_array, estimator=estimator, input_name=name, **NUMERIC), name
+        )
 
 
-def numeric(X: Any, convert: Callable[[Any], Any]) -> Any:
+def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
     """Return features as a float ndarray or CSR.
 
     Parameters
@@ -123,18 +125,22 @@ def numeric(X: Any, convert: Callable[[Any], Any]) -> Any:
         The features as they were passed.
     convert : callable
         scikit-learn's conversion and checks.
+    name : str, default="X"
+        What X is called in messages.
 
     Raises
     ------
     ValueError
         The message names the columns that are not numbers.
     """
-    check_held("X", X)
+    check_held(name, X)
     check_features(X)
     try:
         return convert(X)
     except (ValueError, TypeError) as error:
         explained = explain_text(X, error)
+        if name not in str(explained):
+            explained = type(error)(f"{name}: {explained}")
         if explained is error:
             raise
         raise explained from error
@@ -177,8 +183,8 @@ class Reader:
     def read(self, X: Any, groups: Any, name: str, rows: str) -> tuple[Any, Groups | None]:
         """Return what the model sees of X, and the groups; see :meth:`TrainingData.others`."""
         check_same_rows(**{rows: X, name: groups})
-        X = self.columns.table(self.estimator, X)
-        features = self.columns.features(self.estimator, X, reset=False)
+        X = self.columns.table(self.estimator, X, rows)
+        features = self.columns.features(self.estimator, X, reset=False, name=rows)
         values, source = groups, name
         if values is None:
             values, source = self.columns.groups(self.estimator, X), "sensitive_columns"

@@ -9,6 +9,8 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
+from fairconstrained.utils.validation import check_seed, check_switch
+
 __all__ = ["make_biased_classification"]
 
 
@@ -79,6 +81,9 @@ def make_biased_classification(
     >>> [round(float((X[groups == g] @ w > 0).mean()), 1) for g in (0, 1)]
     [0.3, 0.7]
     """
+    for name, value in (("sparse", sparse), ("return_coef", return_coef)):
+        check_switch(name, value)
+    check_seed(random_state)
     _check_number("n_samples", n_samples, Integral, 1, np.inf)
     _check_number("n_features", n_features, Integral, 1, np.inf)
     _check_number("n_groups", n_groups, Integral, 2, np.inf)

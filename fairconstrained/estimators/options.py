@@ -9,7 +9,6 @@ from numbers import Integral, Number, Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
@@ -19,7 +18,7 @@ from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.exceptions import InputWarning
 from fairconstrained.penalties.base import L2, Penalty
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.validation import is_number
+from fairconstrained.utils.validation import check_seed, check_switch, is_number
 
 _ENFORCE = {"score": "the surrogate of the decision", "decision": "what `predict` does"}
 _GOALS = {"accuracy": "least loss", "fairness": "least unfairness"}
@@ -173,28 +172,9 @@ def check_solver_options(estimator: Any) -> None:
         raise ValueError(f"verbose must be an integer, 0 for silence; got {estimator.verbose!r}.")
 
 
-def check_seed(random_state: Any) -> None:
-    """Check a random state.
-
-    Raises
-    ------
-    ValueError
-        If it is not an integer, a RandomState or None.
-    """
-    try:
-        check_random_state(random_state)
-    except ValueError as error:
-        raise ValueError(
-            "random_state must be an integer in [0, 2**32 - 1], a numpy.random.RandomState or "
-            f"None; got {random_state!r}."
-        ) from error
-
-
 def _check_switches(estimator: Any, *names: str) -> None:
     for name in names:
-        value = getattr(estimator, name)
-        if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{name} must be True or False; got {value!r}.")
+        check_switch(name, getattr(estimator, name))
 
 
 def penalty_of(alpha: Any) -> Penalty:

@@ -166,7 +166,8 @@ def check_two_classes(estimator: object) -> None:
     if classes is None or len(classes) != 2:
         found = "no classes" if classes is None else f"{len(classes)} classes"
         raise ValueError(
-            f"A classifier with two classes is needed; {type(estimator).__name__} has {found}."
+            f"estimator: a classifier with two classes is needed; {type(estimator).__name__} has "
+            f"{found}."
         )
 
 

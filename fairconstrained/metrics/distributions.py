@@ -10,7 +10,7 @@ from fairconstrained.terms._ranked_sums import Ranked
 from fairconstrained.terms.rank_gaps import within_ranks
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.validation import check_ranks
+from fairconstrained.utils.validation import check_between, check_ranks
 
 
 def _rows(groups: Groups) -> list[Array]:
@@ -204,6 +204,7 @@ def weak_partial_demographic_parity_difference(
         y_true, y_pred, sensitive_features, sample_weight
     )
     cells = [ranked_cell(scores, weight, rows) for rows in _rows(groups)]
-    rates = np.array([cell.share_above(np.array(float(threshold))) for cell in cells])
+    theta = check_between("threshold", threshold, -np.inf, np.inf, "predictions are above it")
+    rates = np.array([cell.share_above(np.array(theta)) for cell in cells])
     inside = np.clip(rates, low, high) / (high - low)
     return float(compare(inside[:-1], inside[-1]))

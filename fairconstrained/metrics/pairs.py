@@ -32,7 +32,7 @@ def _positive(labels: Array, pos_label: object) -> Array:
         pos_label = classes[-1]
         if len(classes) == 1 and pos_label not in (1, True):
             return np.zeros(len(labels), dtype=bool)
-    elif pos_label not in classes:
+    elif not np.isscalar(pos_label) or pos_label not in classes.tolist():
         raise ValueError(
             f"pos_label={pos_label!r} is not in y_true. Its classes: {classes.tolist()}."
         )

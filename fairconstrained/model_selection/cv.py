@@ -18,14 +18,15 @@ from sklearn.utils.parallel import Parallel, delayed
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
-from fairconstrained.estimators.options import check_seed
+from fairconstrained.estimators.options import penalty_of
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection.path_fitting import follow
 from fairconstrained.model_selection.refit import within
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import is_number
+from fairconstrained.utils.validation import check_seed, is_number
 
+_ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
 _CV = "an integer >= 2, a splitter, an iterable of splits, or None"
 _MEASURES = {"accuracy": "val_accuracy", "loss": "val_loss", "gap": "val_decision_gap"}
 _OWN = ("kappas", "n_kappas", "alphas", "max_gap", "refit", "cv", "n_jobs")
@@ -204,6 +205,10 @@ combine, group_interactions, max_iter, tol, verbose
             X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
         check_seed(self.random_state)
+        if self.n_jobs is not None and (not is_number(self.n_jobs, Integral) or self.n_jobs == 0):
+            raise ValueError(
+                f"n_jobs must be None or an integer other than 0; got {self.n_jobs!r}."
+            )
         rule = self._rule()
         base, alphas = self._base(), self._alphas()
         rows = (X, y, sample_weight, sensitive_features)
@@ -233,7 +238,7 @@ combine, group_interactions, max_iter, tol, verbose
             raise ValueError(f"max_gap must be a number >= 0; got {self.max_gap!r}.")
         if callable(self.refit):
             return self.refit
-        if self.refit not in RULES:
+        if not isinstance(self.refit, str) or self.refit not in RULES:
             raise ValueError(
                 f"refit must be one of {', '.join(map(repr, RULES))} or a callable; "
                 f"got {self.refit!r}."
@@ -249,11 +254,12 @@ combine, group_interactions, max_iter, tol, verbose
     def _alphas(self) -> list[Any]:
         """Return the candidates for alpha."""
         try:
-            alphas = list(self.alphas)
-        except TypeError:
-            alphas = []
-        if not alphas:
-            raise ValueError(f"alphas must be a sequence of numbers; got {self.alphas!r}.")
+            alphas = [] if isinstance(self.alphas, str) else list(self.alphas)
+            penalties = [penalty_of(alpha) for alpha in alphas]
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{_ALPHAS}; got {self.alphas!r}: {error}") from error
+        if not penalties:
+            raise ValueError(f"{_ALPHAS}; got {self.alphas!r}.")
         return alphas
 
     def _folds(self, X: Any, y: Any) -> Any:

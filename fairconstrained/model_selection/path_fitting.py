@@ -28,7 +28,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import is_number
+from fairconstrained.utils.validation import check_numbers, is_number
 
 _ORDER = 2  # of the polynomial in kappa that the next point is predicted with
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
@@ -209,10 +209,7 @@ def _grid(problems: ProblemFamily, kappas: Any, n_kappas: Any, min_ratio: Any) -
             "estimator: leave kappa at None in the constraint whose tolerance is to vary."
         )
     if kappas is not None:
-        given = np.unique(np.asarray(kappas, dtype=float))[::-1]
-        if given.ndim != 1 or not given.size or not np.all((given >= 0) & np.isfinite(given)):
-            raise ValueError(f"kappas must be numbers >= 0, at least one; got {kappas!r}.")
-        return given
+        return np.unique(check_numbers("kappas", kappas, 0.0, 1.0))[::-1]
     if not (is_number(n_kappas, Integral) and n_kappas >= 2):
         raise ValueError(f"n_kappas must be an integer >= 2; got {n_kappas!r}.")
     if not (is_number(min_ratio, Real) and 0.0 < min_ratio < 1.0):

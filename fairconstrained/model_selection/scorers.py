@@ -26,6 +26,7 @@ _ENDINGS = {
     "_error_group_max": False,
     "_score_group_min": True,
 }
+_METHODS = {"predict", "predict_proba", "predict_log_proba", "decision_function"}
 _LABELS = ("pos_label", "priority")  # options of metrics that name a class
 
 
@@ -323,6 +324,14 @@ def make_fairness_scorer(
             f"metric must take sensitive_features, as metric(y_true, y_pred, *, sensitive_features)"
             f"; {_name(metric)} takes {sorted(takes)}."
         )
+    methods = [response_method] if isinstance(response_method, str) else response_method
+    if not (isinstance(methods, Sequence) and methods and set(map(str, methods)) <= _METHODS):
+        raise ValueError(
+            f"response_method must be one of {sorted(_METHODS)}, or a sequence of them; got "
+            f"{response_method!r}."
+        )
+    if not isinstance(requested, str):
+        raise ValueError(f"requested must be a string, a name of metadata; got {requested!r}.")
     return FairnessScorer(
         metric,
         response_method=response_method,

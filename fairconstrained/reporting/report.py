@@ -13,6 +13,7 @@ import pandas as pd
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups
+from fairconstrained.data.inputs import check_held, check_labels
 from fairconstrained.inspection.assessment import Rows, assess, constraints_of, minimizes_gap
 from fairconstrained.inspection.scores import (
     GroupScores,
@@ -194,6 +195,7 @@ def fairness_report(
     check_same_rows(
         test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
     )
+    _check_known_labels(estimator, y)
     last = final_estimator(estimator)
     groups = groups_of(estimator, X, sensitive_features, marginal=True)
     predictions = estimator.predict(X)
@@ -222,6 +224,18 @@ def fairness_report(
             result=getattr(last, "result_", None),
         ),
     )
+
+
+def _check_known_labels(estimator: Any, y: Any) -> None:
+    """Raise if a label is not among the classes of the estimator."""
+    check_held("y", y)
+    labels = check_labels("y", y, len(np.ravel(np.asarray(y))), rows="y")
+    unknown = [one for one in np.unique(labels).tolist() if one not in estimator.classes_.tolist()]
+    if unknown:
+        raise ValueError(
+            f"y has the label {unknown[0]!r}, which is not among the classes "
+            f"{estimator.classes_.tolist()} of the estimator."
+        )
 
 
 def _groups(parts: list[Decisions], confidence: float) -> pd.DataFrame:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
+from sklearn.utils import check_random_state
+
+from fairconstrained.utils.typing import Array
 
 
-def is_number(value: Any, kind: Any) -> bool:
-    """Return whether a value is a number of a kind; True and False are not."""
-    return isinstance(value, kind) and not isinstance(value, bool)
+def is_number(value: object, kind: type) -> TypeGuard[Any]:
+    """Return whether a value is a number of a kind (Real or Integral); True and False are not."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_)
 
 
-def check_kappa(kappa: Any) -> float:
+def check_kappa(kappa: object) -> float:
     """Return kappa as a float.
 
     Raises
@@ -22,43 +25,93 @@ def check_kappa(kappa: Any) -> float:
     ValueError
         If it is not a number between 0 and 1.
     """
-    if not isinstance(kappa, Real) or isinstance(kappa, bool) or not 0.0 <= float(kappa) <= 1.0:
+    if not is_number(kappa, Real) or not 0.0 <= float(kappa) <= 1.0:
         raise ValueError(
             f"kappa must be a number between 0 and 1 (the largest gap allowed); got {kappa!r}."
         )
     return float(kappa)
 
 
-def check_between(argument: str, value: Any, low: float, high: float, what: str) -> float:
+def check_between(argument: str, value: object, low: float, high: float, what: str) -> float:
     """Return a number as a float.
 
     Raises
     ------
     ValueError
-        If it is not a number in [low, high]; the message says what it is for.
+        If it is not a number in [low, high]; the message states its meaning, `what`.
     """
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    if not (number and low <= float(value) <= high):
+    if not is_number(value, Real) or not low <= float(value) <= high:
         raise ValueError(
             f"{argument} must be a number between {low:g} and {high:g} ({what}); got {value!r}."
         )
     return float(value)
 
 
-def check_count(argument: str, value: Any) -> int:
-    """Return a number of thresholds.
+def check_count(argument: str, value: object) -> int:
+    """Return a count as an int.
 
     Raises
     ------
     ValueError
         If it is not an integer >= 1.
     """
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+    if not is_number(value, Integral) or value < 1:
         raise ValueError(f"{argument} must be an integer >= 1; got {value!r}.")
     return int(value)
 
 
-def check_ranks(ranks: Any) -> tuple[float, float]:
+def check_switch(argument: str, value: object) -> bool:
+    """Return a switch as a bool.
+
+    Raises
+    ------
+    ValueError
+        If it is not True or False.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{argument} must be True or False; got {value!r}.")
+    return bool(value)
+
+
+def check_seed(random_state: object) -> None:
+    """Check a random state.
+
+    Raises
+    ------
+    ValueError
+        If it is not an integer, a RandomState or None.
+    """
+    try:
+        check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            "random_state must be an integer in [0, 2**32 - 1], a numpy.random.RandomState or "
+            f"None; got {random_state!r}."
+        ) from error
+
+
+def check_numbers(argument: str, values: object, low: float, high: float) -> Array:
+    """Return a list of numbers as an array of shape (n_numbers,).
+
+    Raises
+    ------
+    ValueError
+        If it is not one finite number or more, in one dimension and in [low, high].
+    """
+    try:
+        found = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        found = np.empty((0, 0))
+    inside = np.isfinite(found) & (found >= low) & (found <= high)
+    if found.ndim != 1 or not found.size or not inside.all() or isinstance(values, str):
+        limits = "" if low == -np.inf and high == np.inf else f" between {low:g} and {high:g}"
+        raise ValueError(
+            f"{argument} must be a list of one or more finite numbers{limits}; got {values!r}."
+        )
+    return found
+
+
+def check_ranks(ranks: object) -> tuple[float, float]:
     """Return the two ends of a range of ranks.
 
     Raises
@@ -67,8 +120,8 @@ def check_ranks(ranks: Any) -> tuple[float, float]:
         If they are not two numbers 0 <= alpha < beta <= 1.
     """
     ends = list(ranks) if isinstance(ranks, Sequence | np.ndarray) else []
-    numbers = all(isinstance(end, Real) and not isinstance(end, bool) for end in ends)
-    if len(ends) != 2 or isinstance(ranks, str) or not numbers or not 0 <= ends[0] < ends[1] <= 1:
+    numbers = len(ends) == 2 and all(is_number(end, Real) for end in ends)
+    if not numbers or not 0 <= ends[0] < ends[1] <= 1:
         raise ValueError(
             "ranks must be two numbers 0 <= alpha < beta <= 1, shares counted from the highest "
             f"score, such as (0.05, 0.3); got {ranks!r}."
@@ -76,7 +129,7 @@ def check_ranks(ranks: Any) -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
-def check_confidence(confidence: float) -> float:
+def check_confidence(confidence: object) -> float:
     """Return the confidence as a float.
 
     Raises
@@ -84,7 +137,6 @@ def check_confidence(confidence: float) -> float:
     ValueError
         If it is not a number between 0 and 1.
     """
-    valid = isinstance(confidence, Real) and not isinstance(confidence, bool)
-    if not valid or not 0.0 < confidence < 1.0:
+    if not is_number(confidence, Real) or not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be a number between 0 and 1; got {confidence!r}.")
     return float(confidence)

@@ -225,8 +225,11 @@ class TestMessages:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ({"kappas": [-0.1]}, "kappas must be numbers >= 0"),
-            ({"kappas": []}, "kappas must be numbers >= 0"),
+            (
+                {"kappas": [-0.1]},
+                "kappas must be a list of one or more finite numbers",
+            ),
+            ({"kappas": []}, "kappas must be a list of one or more finite numbers"),
             ({"n_kappas": 1}, "n_kappas must be an integer >= 2"),
             ({"min_ratio": 1.5}, "min_ratio must be a number between 0 and 1"),
             ({"X_val": np.ones((3, 6))}, "need both X_val and y_val"),

@@ -1,0 +1,354 @@
+"""Bad values for every argument of every public class and function: errors that name the argument.
+
+Each table names what is called, its arguments, and values of different kinds that are not valid.
+"""
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+from fairconstrained import (
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    NeymanPearsonClassifier,
+    best_score_within,
+    fairness_path,
+    fairness_report,
+    make_biased_classification,
+    make_fairness_scorer,
+    metrics,
+)
+from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.domains import L1Ball
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.functions.surrogates import Sigmoid
+
+N = 60
+X, Y, GROUPS = make_biased_classification(N, 3, gap=0.4, random_state=0)
+MODEL = FairLogisticClassifier().fit(X, Y, sensitive_features=GROUPS)
+THREE = NeymanPearsonClassifier(max_iter=30).fit(X, (X[:, 0] > 0) * 1 + (X[:, 1] > 0))
+NAN, THING = float("nan"), object()
+
+NUMBER = ["a", NAN, [0.1], True, 1j]
+SHARE = [*NUMBER, -0.1, 1.1]
+OPEN_SHARE = ["a", 0, 1, NAN, [0.9], True]
+CHOICE = ["nonsense", 3, ["a"], b"x", THING]
+SWITCH = ["yes", None, 2, [], 0.5]
+COUNT = [0, -1, 1.5, "a", True]
+SEED = ["a", 1.5, -1, [1], THING]
+MATRIX = ["a", None, 3, X[:, 0], [["a"]] * N, np.full((N, 3), NAN), np.zeros((N, 0)), X * 1j]
+LABELS = ["a", None, 3, Y[:-1], np.full(N, NAN), X]
+WEIGHTS = ["balanced", [1], -np.ones(N), np.full(N, NAN), ["a"] * N, np.zeros(N), X, THING]
+MEMBERS = ["grp", 3, GROUPS[:-1], [None] * N, np.zeros((N, 1, 1)), [{}] * N, np.full(N, NAN), THING]
+NUMBERS = ["a", [-1.0], [], [NAN], [[0.1]], 3j, THING, ["x"], [2.0]]
+
+SHARED = {
+    "alpha": [*NUMBER, None, -1],
+    "fit_intercept": SWITCH,
+    "solver": [*CHOICE, None],
+    "max_iter": COUNT,
+    "tol": [*NUMBER, None, 0, -1],
+    "warm_start": SWITCH,
+    "random_state": SEED,
+    "verbose": ["a", None, 1.5, [1], THING],
+}
+FAIR = {
+    "constraint": ["nonsense", 3, [3], [], object, {"a": 1}],
+    "kappa": [*SHARE, None],
+    "goal": [*CHOICE, None],
+    "max_loss_increase": [*NUMBER, None, 0, -1],
+    "beta": ["a", -1, NAN, [1], True],
+    "surrogate": ["nonsense", 3, ["a"], THING, Sigmoid],
+    "loss": ["nonsense", 3, ["a"], THING, None, Logistic],
+    "domain": ["l1", 3, [1], THING, L1Ball],
+    "sensitive_columns": ["zz", 0.5, [0.5], [None], THING],
+    "use_sensitive": SWITCH,
+    "combine": [*CHOICE, None],
+    "groups_missing": [*CHOICE, None],
+    "group_interactions": SWITCH,
+    "enforce": [*CHOICE, None],
+    "confidence": OPEN_SHARE,
+    "holdout": [*OPEN_SHARE, None],
+    **SHARED,
+}
+OWN_CV = {
+    "kappas": NUMBERS,
+    "n_kappas": [1, *COUNT, None],
+    "alphas": ["a", 3, [], ["x"], [-1], None, [None]],
+    "max_gap": ["a", -1, NAN, None, [1], True],
+    "refit": ["best", 3, None, ["a"], True],
+    "cv": [1, 0, "a", 1.5, True, THING],
+    "n_jobs": ["a", 1.5, 0, [1], THING],
+}
+NEYMAN_PEARSON = {
+    "priority": ["a", 7, [1], THING, 1.5],
+    "kappa": ["a", -1, NAN, {7: 1.0}, {1: -1.0}, [1], True],
+    "surrogate": ["nonsense", 3, ["a"], None, THING],
+    "radius": ["a", 0, -1, NAN, [1], True],
+    **SHARED,
+}
+ROWS = {"X": MATRIX, "y": LABELS, "sample_weight": WEIGHTS, "sensitive_features": MEMBERS}
+NEEDED = {  # other options without which an argument is not used
+    "confidence": {"enforce": "decision"},
+    "holdout": {"enforce": "decision", "confidence": 0.9},
+    "max_loss_increase": {"goal": "fairness"},
+    "beta": {"solver": "ipc"},
+}
+
+
+def fitted(kind, name, value, **rows):
+    """Fit an estimator with one bad option, or to one bad argument."""
+    options = {"cv": 2, "n_kappas": 2} if kind is FairLogisticClassifierCV else {"max_iter": 2}
+    arguments = {"X": X, "y": Y, **rows}
+    if name in ROWS:
+        arguments[name] = value
+    else:
+        options = {**options, **NEEDED.get(name, {}), name: value}
+    if name == "sensitive_columns":
+        del arguments["sensitive_features"]
+    kind(**options).fit(**arguments)
+
+
+def fair(kind):
+    return lambda name, value: fitted(kind, name, value, sensitive_features=GROUPS)
+
+
+def neyman_pearson(name, value):
+    fitted(NeymanPearsonClassifier, name, value)
+
+
+def path(name, value):
+    arguments = {
+        "estimator": FairLogisticClassifier(), "X": X, "y": Y, "sensitive_features": GROUPS,
+        "n_kappas": 2,
+    }  # fmt: skip
+    if name.endswith("_val"):
+        arguments |= {"X_val": X, "y_val": Y, "sensitive_features_val": GROUPS}
+    fairness_path(**{**arguments, name: value})
+
+
+def report(name, value):
+    fairness_report(
+        **{"estimator": MODEL, "X": X, "y": Y, "sensitive_features": GROUPS, name: value}
+    )
+
+
+def scorer(name, value):
+    made = make_fairness_scorer(**{"metric": metrics.group_auc_difference, name: value})
+    made(MODEL, X, Y, **({} if name == "sensitive_columns" else {"sensitive_features": GROUPS}))
+
+
+def scored(name, value):
+    rows = {"X": X, "y_true": Y, "sensitive_features": GROUPS, name: value}
+    make_fairness_scorer(metrics.group_auc_difference)(MODEL, **rows)
+
+
+def rule(name, value):
+    best_score_within(**{"gap": "gap", "limit": 0.1, name: value})
+
+
+def generated(name, value):
+    make_biased_classification(**{name: value})
+
+
+def predicted(method):
+    return lambda name, value: getattr(MODEL, method)(value)
+
+
+def constraint(kind):
+    def call(name, value):
+        options = {name: value}
+        if name == "thresholds" and "membership" in kind().get_params():
+            options["membership"] = "thresholds"
+        if name == "reference":
+            options["reference_groups"] = GROUPS
+        if name == "reference_groups":
+            options["reference"] = X
+        fitted(FairLogisticClassifier, "constraint", kind(**options), sensitive_features=GROUPS)
+
+    return call
+
+
+def metric(function):
+    labels = ("class_error_rates", "group_rates", "neyman_pearson_error", "rate_gaps")
+    predictions = (X[:, 0] > 0) * 1 if function.__name__ in labels else X[:, 0]
+
+    def call(name, value):
+        rows = {"y_true": Y, "y_pred": predictions, "sensitive_features": GROUPS}
+        function(**{**rows, name: value})
+
+    return call
+
+
+OF_CONSTRAINTS = {
+    "kappa": ["a", -1, NAN, [0.1], True],
+    "surrogate": ["nonsense", 3, ["a"], THING, Sigmoid],
+    "against": [*CHOICE, None],
+    "ratio": SHARE,
+    "c": SHARE,
+    "r": ["a", -1, 9, NAN, [1], True],
+    "beta": ["a", -1, 0, NAN, None, True],
+    "bound": ["a", -1, NAN, [1], True],
+    "loss": ["nonsense", 3, ["a"], THING, Logistic],
+    "membership": [*CHOICE, None],
+    "thresholds": ["a", 0, [], ["x"], [NAN], THING],
+    "min_share": [*SHARE, 1, None],
+    "average": SWITCH,
+    "ranks": ["nonsense", 3, (0.3, 0.1), (0, 2), ("a", "b"), (0.1,), None],
+    "n_ranks": [*COUNT, None],
+    "n_thresholds": [*COUNT, None],
+    "minority": ["zz", 3, [1], THING, 1.5],
+    "reference": ["a", 3, X[:, 0], X[:, :2], np.full((5, 3), NAN)],
+    "reference_groups": ["a", GROUPS[:-1], 3, [None] * N, np.zeros((N, 1, 1))],
+}
+OF_METRICS = {
+    "y_true": LABELS,
+    "y_pred": LABELS,
+    "sensitive_features": MEMBERS,
+    "sample_weight": WEIGHTS,
+    "method": [*CHOICE, None],
+    "ranks": OF_CONSTRAINTS["ranks"],
+    "threshold": ["a", NAN, None, [1], True],
+    "pos_label": ["zz", 7, [1], THING, 1.5],
+    "confidence": [*OPEN_SHARE, None],
+    "priority": ["zz", [1], THING, (0,), b"a"],
+}
+OPTIONAL = {"class_error_rates", "neyman_pearson_error"}  # groups may be None
+TABLES = {
+    "FairLogisticClassifier": (fair(FairLogisticClassifier), FAIR | ROWS),
+    "FairHingeClassifier": (fair(FairHingeClassifier), FAIR),
+    "FairLogisticClassifierCV": (
+        fair(FairLogisticClassifierCV),
+        {**{k: v for k, v in FAIR.items() if k not in NEEDED}, **ROWS, **OWN_CV},
+    ),
+    "NeymanPearsonClassifier": (
+        neyman_pearson,
+        NEYMAN_PEARSON | {k: v for k, v in ROWS.items() if k != "sensitive_features"},
+    ),
+    "predict": (predicted("predict"), {"X": [*MATRIX, X[:, :2]]}),
+    "predict_proba": (predicted("predict_proba"), {"X": MATRIX}),
+    "decision_function": (predicted("decision_function"), {"X": MATRIX}),
+    "to_sklearn": (
+        lambda name, value: MODEL.to_sklearn(sensitive=value),
+        {"sensitive": [*CHOICE, None]},
+    ),
+    "fairness_path": (
+        path,
+        {
+            "estimator": ["a", None, 3, FairLogisticClassifier, NeymanPearsonClassifier()],
+            "kappas": OWN_CV["kappas"],
+            "n_kappas": OWN_CV["n_kappas"],
+            "min_ratio": [*OPEN_SHARE, None],
+            **ROWS,
+            "X_val": ["a", 3, X[:, 0], np.full((N, 3), NAN), X[:, :2]],
+            "y_val": [*LABELS, Y + 5],
+            "sample_weight_val": WEIGHTS,
+            "sensitive_features_val": [*MEMBERS, None],
+        },
+    ),
+    "fairness_report": (
+        report,
+        {
+            **ROWS,
+            "estimator": ["a", None, 3, FairLogisticClassifier(), THREE],
+            "y": [*LABELS, X[:, 0], Y + 5],
+            "confidence": [*OPEN_SHARE, None],
+        },
+    ),
+    "make_fairness_scorer": (
+        scorer,
+        {
+            "metric": ["a", None, 3, lambda y_true, y_pred: 0.0, [1]],
+            "response_method": ["a", 3, None, ["a"], THING],
+            "greater_is_better": ["a", 3, 0.5, [], THING],
+            "sensitive_columns": ["zz", 0.5, [None], THING, [9]],
+            "requested": [3, None, [1], THING, 1.5],
+        },
+    ),
+    "scorer": (
+        scored,
+        {"X": MATRIX, "y_true": [*LABELS, Y + 5], "sensitive_features": MEMBERS,
+         "sample_weight": WEIGHTS},
+    ),
+    "best_score_within": (
+        rule,
+        {
+            "gap": [3, None, ["a"], THING, 1.5],
+            "limit": ["a", -1, NAN, None, True],
+            "score": [3, None, ["a"], THING, 1.5],
+            "at_least": SWITCH,
+        },
+    ),
+    "make_biased_classification": (
+        generated,
+        {
+            "n_samples": [*COUNT, None],
+            "n_features": [*COUNT, None],
+            "n_groups": [1, *COUNT, None],
+            "gap": ["a", -1, 1, NAN, None, True],
+            "n_informative": [0, -1, 11, 1.5, "a", True],
+            "class_sep": ["a", -1, NAN, None, True],
+            "flip_y": ["a", -1, 0.5, NAN, None, True],
+            "sparse": SWITCH,
+            "return_coef": SWITCH,
+            "random_state": SEED,
+        },
+    ),
+    **{
+        kind.__name__: (
+            constraint(kind),
+            {name: OF_CONSTRAINTS[name] for name in kind().get_params(deep=False)},
+        )
+        for kind in CONSTRAINTS.values()
+    },
+    **{
+        name: (
+            metric(getattr(metrics, name)),
+            {one: OF_METRICS[one] for one in inspect.signature(getattr(metrics, name)).parameters},
+        )
+        for name in metrics.__all__
+    },
+}  # fmt: skip
+SAID = {"y": ("y_true",)}  # what else may stand for an argument
+
+
+def _cases():
+    for title, (call, table) in TABLES.items():
+        for name, values in table.items():
+            for k, value in enumerate(values):
+                yield pytest.param(call, name, value, id=f"{title}-{name}-{k}")
+
+
+# A group column of numbers and tiny groups are warned of before some of the errors.
+@pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning")
+@pytest.mark.parametrize(("call", "name", "value"), list(_cases()))
+def test_the_error_names_the_argument(call, name, value):
+    with pytest.raises((ValueError, TypeError)) as found:
+        call(name, value)
+    said = str(found.value)
+    assert any(re.search(rf"\b{word}\b", said) for word in (name, *SAID.get(name, ()))), said
+    assert len(said) > 20 and not isinstance(found.value, UnicodeError)
+
+
+def test_every_parameter_of_the_estimators_is_in_the_tables():
+    for kind in (
+        FairLogisticClassifier, FairHingeClassifier, NeymanPearsonClassifier,
+        FairLogisticClassifierCV,
+    ):  # fmt: skip
+        assert issubclass(kind, BaseEstimator)
+        assert set(kind().get_params(deep=False)) - set(TABLES[kind.__name__][1]) <= {"beta"}
+
+
+def test_there_are_five_values_of_every_argument():
+    for title, (_, table) in TABLES.items():
+        for name, values in table.items():
+            assert len(values) >= 5, (title, name)
+
+
+def test_groups_that_may_be_left_out():
+    for name in OPTIONAL:
+        getattr(metrics, name)(Y, (X[:, 0] > 0) * 1, sensitive_features=None)
