@@ -315,7 +315,7 @@ def test_invalid_input_raises(data, model):
         fairness_report(model, X, y, groups, confidence=1.0)
     with pytest.raises(ValueError, match="table='rates' is unknown"):
         fairness_report(model, X, y, groups).to_frame("rates")
-    with pytest.raises(ValueError, match="two classes is needed"):
+    with pytest.raises(ValueError, match="classifier with two classes is needed"):
         fairness_report(LogisticRegression().fit(X, np.arange(len(y)) % 3), X, y, groups)
     with pytest.raises(ValueError, match=r"sensitive_features has \d+ rows, y_true has"):
         fairness_report(model, X, y, groups[:-1])
