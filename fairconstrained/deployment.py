@@ -1,14 +1,13 @@
-"""From a fitted model to the place where it decides: plain pipelines, files that are safe to load.
+"""Deployment of fitted models: conversion to scikit-learn, and files that are safe to load.
 
-``pickle`` and ``joblib`` take all estimators of this library as they are, and run whatever is in a
-file when they load it. ``skops.io`` loads only types that it trusts, which are those of NumPy,
-SciPy and scikit-learn, and those the caller names; a library cannot add to them. There are
-two ways, then:
+All estimators of this library can be saved with ``pickle`` and ``joblib``, but loading such a file
+can run arbitrary code. ``skops.io`` loads only trusted types: those of NumPy, SciPy and
+scikit-learn, and those that the caller lists. There are two ways to use it:
 
-- :func:`to_sklearn` gives a model made of scikit-learn's classes alone: nothing in its file is
-  untrusted, and this library need not be installed where it is loaded;
-- a file with an estimator of this library, with its constraint, its solver and its result, is
-  loaded with ``skops.io.load(file, trusted=trusted_types())``.
+- :func:`to_sklearn` returns a model that consists of scikit-learn's classes. Its file needs no
+  further trusted types, and can be loaded where this library is not installed.
+- A file with an estimator of this library, including its constraint, solver and result, is loaded
+  with ``skops.io.load(file, trusted=trusted_types())``.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from sklearn.pipeline import Pipeline
 
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
+from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.estimators.linear.export import visible_columns
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.linear.svm import FairHingeClassifier
@@ -35,27 +35,28 @@ __all__ = ["to_sklearn", "trusted_types"]
 _CONVERTIBLE = (FairLogisticClassifier, FairHingeClassifier)
 
 
-def to_sklearn(model: Any, *, sensitive: str = "zero") -> Any:
-    """Return a fitted model with scikit-learn's classes in the place of this library's.
+def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
+    """Convert a fitted model to scikit-learn's classes.
 
     Parameters
     ----------
     model : FairLogisticClassifier, FairHingeClassifier, Pipeline that ends in one, or search
-        What is to be deployed, fitted; of a search its `best_estimator_`.
+        The fitted model. Of a search, `best_estimator_` is converted.
     sensitive : {"zero", "leave_out"}, default="zero"
-        Sensitive columns that the classifier does not see: with "zero" they get a coefficient of
-        zero, and must be numbers; with "leave_out" a pipeline drops them before its last step
-        (they may then be strings), and a classifier on its own is to get X without them.
+        What to do with sensitive columns that are not features of the classifier. With "zero" they
+        have a coefficient of zero, and must be numeric. With "leave_out" a pipeline drops them
+        before its last step, so that they may be strings; a single classifier then needs X without
+        them.
 
     Returns
     -------
     model : LogisticRegression, LinearSVC or Pipeline
-        It shares the fitted transformers with the pipeline that was given.
+        The converted model. It shares the fitted transformers with the given pipeline.
 
     Raises
     ------
     ValueError
-        If there is no classifier of this library to convert, or it has coefficients for every group
+        If the model is not a classifier of this library, or if it has coefficients for each group
         (``group_interactions=True``).
 
     Examples
@@ -82,8 +83,8 @@ def to_sklearn(model: Any, *, sensitive: str = "zero") -> Any:
     return Pipeline([*front, (name, plain)])
 
 
-def _converted(model: Any, sensitive: str) -> Any:
-    """Return the plain classifier for one of ours."""
+def _converted(model: object, sensitive: str) -> Any:
+    """Return the scikit-learn classifier for a classifier of this library."""
     if not isinstance(model, _CONVERTIBLE):
         kinds = " or ".join(kind.__name__ for kind in _CONVERTIBLE)
         raise ValueError(
@@ -93,8 +94,8 @@ def _converted(model: Any, sensitive: str) -> Any:
     return model.to_sklearn(sensitive=sensitive)
 
 
-def _selection(model: Any) -> ColumnTransformer:
-    """Return a fitted transformer that keeps the columns that a classifier sees."""
+def _selection(model: FairLinearClassifier) -> ColumnTransformer:
+    """Return a fitted transformer that selects the features of a classifier."""
     names = getattr(model, "feature_names_in_", None)
     kept = visible_columns(model)
     columns = kept.tolist() if names is None else names[kept].tolist()
@@ -104,16 +105,16 @@ def _selection(model: Any) -> ColumnTransformer:
 
 
 def trusted_types() -> list[str]:
-    """Return the names of this library's types that a file of skops may hold.
+    """Return the names of the types of this library that a skops file may contain.
 
-    These are its estimators, constraints, solvers, losses, surrogates, penalties and domains, and
-    what `result_` and the like are made of: they hold values, and loading one runs nothing but
-    assignments. A function in `sensitive_columns`, or a class of your own, is not among them.
+    These are the estimators, constraints, solvers, losses, surrogates, penalties and domains, and
+    the types of `result_` and other fitted attributes. Loading them only assigns attributes.
+    Functions in `sensitive_columns` and classes of the user are not included.
 
     Returns
     -------
     names : list of str
-        For ``skops.io.load(file, trusted=...)``.
+        The argument `trusted` of ``skops.io.load``.
 
     Examples
     --------
@@ -121,14 +122,14 @@ def trusted_types() -> list[str]:
     >>> "fairconstrained.estimators.linear.logistic.FairLogisticClassifier" in trusted_types()
     True
     """
-    found = {*_ours(BaseEstimator), Result, Status, Trace, Certificate, DecisionSearch}
+    found = {*_subclasses(BaseEstimator), Result, Status, Trace, Certificate, DecisionSearch}
     return sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in found)
 
 
-def _ours(base: type[Any]) -> Iterator[type[Any]]:
-    """Yield all classes of this library below a class, however far."""
+def _subclasses(base: type[object]) -> Iterator[type[Any]]:
+    """Yield all direct and indirect subclasses of a class that belong to this library."""
     kinds: list[type[Any]] = base.__subclasses__()
     for kind in kinds:
         if kind.__module__.startswith("fairconstrained."):
             yield kind
-        yield from _ours(kind)
+        yield from _subclasses(kind)

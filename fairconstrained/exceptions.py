@@ -1,4 +1,4 @@
-"""Warnings and errors, each with the figures that led to it."""
+"""Warnings and errors of this library."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = [
 
 
 class ConstantDecisionWarning(UserWarning):
-    """No model better than one that decides the same of everybody meets a bound on decisions."""
+    """The only model found within a bound on predictions predicts the same class for every row."""
 
 
 class InputWarning(UserWarning):
-    """An argument is accepted, but is probably not what was meant."""
+    """An argument is valid, but probably not what the user intended."""
 
 
 class VacuousConstraintWarning(UserWarning):
-    """A cell of a constraint holds no rows, so that nothing is asked of it."""
+    """A cell of a constraint has no rows, so that the constraint holds trivially there."""
 
 
 class InfeasibleConstraintWarning(ConvergenceWarning):
-    """No model was found that meets the constraints; the least unfair one is kept."""
+    """No feasible model was found; the one with the smallest violation is returned."""
 
 
 class IncompatibleSolverError(ValueError):
-    """A solver lacks what a problem needs, for instance smoothness."""
+    """A solver cannot be applied to a problem, for example because it needs smooth functions."""

@@ -56,8 +56,8 @@ def fitted(request, data):
     return request.param(kappa=0.05).fit(X, y, sensitive_features=groups)
 
 
-def assert_alike(plain, model, X):
-    """Assert that two models have the same scores, probabilities and decisions."""
+def assert_equal_outputs(plain, model, X):
+    """Assert that two models have the same scores, probabilities and predictions."""
     np.testing.assert_allclose(plain.decision_function(X), model.decision_function(X), atol=1e-12)
     assert np.array_equal(plain.predict(X), model.predict(X))
     assert hasattr(plain, "predict_proba") == hasattr(model, "predict_proba")
@@ -65,15 +65,15 @@ def assert_alike(plain, model, X):
         np.testing.assert_allclose(plain.predict_proba(X), model.predict_proba(X), atol=1e-12)
 
 
-def test_plain_model_decides_alike(fitted, data):
+def test_converted_model_has_equal_predictions(fitted, data):
     plain = fitted.to_sklearn()
     expected = LogisticRegression if hasattr(fitted, "predict_proba") else LinearSVC
     assert type(plain) is expected
-    assert_alike(plain, fitted, data[0])
-    assert_alike(plain, fitted, sp.csr_array(data[0]))
+    assert_equal_outputs(plain, fitted, data[0])
+    assert_equal_outputs(plain, fitted, sp.csr_array(data[0]))
 
 
-def test_plain_model_has_the_attributes_of_a_fitted_one(fitted, data):
+def test_converted_model_has_the_attributes_of_a_fitted_one(fitted, data):
     X, y, _ = data
     plain = fitted.to_sklearn()
     real = clone(plain).set_params(max_iter=1_000_000).fit(X, y)
@@ -85,7 +85,7 @@ def test_plain_model_has_the_attributes_of_a_fitted_one(fitted, data):
     assert np.max(plain.n_iter_) == fitted.n_iter_
 
 
-def test_plain_model_is_a_copy(fitted, data):
+def test_converted_model_is_a_copy(fitted, data):
     X = data[0]
     plain = fitted.to_sklearn()
     before = fitted.decision_function(X)
@@ -101,7 +101,7 @@ def test_names_and_labels_are_kept(frame):
     plain = fair.to_sklearn()
     assert plain.feature_names_in_.tolist() == ["a", "b", "c", "d"]
     assert plain.classes_.tolist() == ["no", "yes"]
-    assert_alike(plain, fair, X)
+    assert_equal_outputs(plain, fair, X)
 
 
 def test_no_intercept(data):
@@ -109,14 +109,14 @@ def test_no_intercept(data):
     fair = FairLogisticClassifier(fit_intercept=False).fit(X, y, sensitive_features=groups)
     plain = fair.to_sklearn()
     assert plain.get_params()["fit_intercept"] is False
-    assert_alike(plain, fair, X)
+    assert_equal_outputs(plain, fair, X)
 
 
-def test_hidden_column_has_no_weight_or_is_left_out(data):
+def test_hidden_column_has_zero_weight_or_is_left_out(data):
     X, y, groups = data
     whole = np.column_stack([X[:, :2], groups, X[:, 2:]])
     fair = FairLogisticClassifier(sensitive_columns=[2]).fit(whole, y)
-    assert_alike(fair.to_sklearn(), fair, whole)
+    assert_equal_outputs(fair.to_sklearn(), fair, whole)
     smaller = fair.to_sklearn(sensitive="leave_out")
     assert smaller.n_features_in_ == 4
     expected = fair.predict_proba(whole)
@@ -127,16 +127,16 @@ def test_visible_sensitive_column_stays(data):
     X, y, groups = data
     whole = np.column_stack([X, groups])
     fair = FairLogisticClassifier(sensitive_columns=[4], use_sensitive=True).fit(whole, y)
-    assert_alike(fair.to_sklearn(sensitive="leave_out"), fair, whole)
+    assert_equal_outputs(fair.to_sklearn(sensitive="leave_out"), fair, whole)
 
 
-def test_pipeline_without_the_column_of_strings(frame):
+def test_pipeline_drops_the_column_of_strings(frame):
     X, y = frame
     fair = make_pipeline(FairLogisticClassifier(sensitive_columns=["sex"])).fit(X, y)
     plain = to_sklearn(fair, sensitive="leave_out")
     assert [name for name, _ in plain.steps] == ["columns", "fairlogisticclassifier"]
-    assert_alike(plain, fair, X)
-    assert_alike(plain, fair, X.assign(sex="not known"))
+    assert_equal_outputs(plain, fair, X)
+    assert_equal_outputs(plain, fair, X.assign(sex="not known"))
 
 
 def test_pipeline_and_search(frame):
@@ -148,10 +148,10 @@ def test_pipeline_and_search(frame):
     search = GridSearchCV(pipeline, {"fairlogisticclassifier__kappa": [0.05]}, cv=2).fit(X, y)
     for sensitive in ("zero", "leave_out"):
         plain = to_sklearn(search, sensitive=sensitive)
-        assert_alike(plain, search.best_estimator_, X)
+        assert_equal_outputs(plain, search.best_estimator_, X)
 
 
-def test_coefficients_per_group_have_no_plain_equivalent(data):
+def test_coefficients_per_group_cannot_be_converted(data):
     X, y, groups = data
     whole = np.column_stack([X, groups])
     fair = FairLogisticClassifier(sensitive_columns=[4], group_interactions=True).fit(whole, y)
@@ -161,7 +161,7 @@ def test_coefficients_per_group_have_no_plain_equivalent(data):
         to_sklearn(make_pipeline(StandardScaler(), fair))
 
 
-def test_what_cannot_be_converted_is_refused(data):
+def test_unsupported_models_raise(data):
     X, y, _ = data
     with pytest.raises(NotFittedError):
         FairLogisticClassifier().to_sklearn()
@@ -173,17 +173,17 @@ def test_what_cannot_be_converted_is_refused(data):
 
 def test_pickle(fitted, data):
     again = pickle.loads(pickle.dumps(fitted))
-    assert_alike(again, fitted, data[0])
+    assert_equal_outputs(again, fitted, data[0])
     assert again.result_.status is fitted.result_.status
     assert again.result_.trace == fitted.result_.trace
 
 
-def test_plain_model_has_no_untrusted_types(fitted, data):
+def test_converted_model_has_no_untrusted_types(fitted, data):
     skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
     saved = skops.dumps(make_pipeline(StandardScaler().fit(data[0]), fitted.to_sklearn()))
     assert skops.get_untrusted_types(data=saved) == []
     loaded = skops.loads(saved)
-    assert_alike(loaded[-1], fitted, data[0])
+    assert_equal_outputs(loaded[-1], fitted, data[0])
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -200,7 +200,7 @@ def test_skops_loads_the_estimator_with_its_result(solver, data):
     untrusted = skops.get_untrusted_types(data=saved)
     assert set(untrusted) <= set(trusted_types())
     loaded = skops.loads(saved, trusted=trusted_types())
-    assert_alike(loaded, fair, X)
+    assert_equal_outputs(loaded, fair, X)
     assert loaded.result_.status is fair.result_.status
     assert loaded.result_.message == fair.result_.message
     assert loaded.result_.trace == fair.result_.trace
@@ -228,14 +228,14 @@ def test_skops_loads_objects_among_the_parameters(options, data):
         warnings.simplefilter("ignore", ConstantDecisionWarning)
         fair.fit(X, y, sensitive_features=groups)
     loaded = skops.loads(skops.dumps(fair), trusted=trusted_types())
-    assert_alike(loaded, fair, X)
+    assert_equal_outputs(loaded, fair, X)
     assert repr(loaded) == repr(fair)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", InfeasibleConstraintWarning)
         warnings.simplefilter("ignore", ConstantDecisionWarning)
         again = clone(loaded).fit(X, y, sensitive_features=groups)
-    assert_alike(again, fair, X)
+    assert_equal_outputs(again, fair, X)
 
 
 def test_functions_are_not_trusted(data):
@@ -265,7 +265,7 @@ def test_onnx(fitted, data):
         np.testing.assert_allclose(probabilities, fitted.predict_proba(X), atol=1e-5)
 
 
-def test_a_pickle_is_not_much_longer_than_the_model():
+def test_pickle_is_not_much_larger_than_the_model():
     X, y, groups = make_biased_classification(300, n_features=200, random_state=0)
     fit = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
     assert len(pickle.dumps(fit)) < 10 * fit.coef_.nbytes

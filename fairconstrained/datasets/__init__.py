@@ -1,8 +1,8 @@
-"""Benchmark data sets of the fairness literature, and generated data with a known unfairness.
+"""Benchmark data sets of the fairness literature, and synthetic data with a known gap.
 
-Every ``fetch_*`` function reads its files from the folder that the environment variable
-``FAIRCONSTRAINED_DATA`` names and, where that is not set, asks OpenML. Both give the same table,
-with its rows in the same order.
+The ``fetch_*`` functions read files from the folder in the environment variable
+``FAIRCONSTRAINED_DATA``. If it is not set, they download the data from OpenML. Both sources give
+the same table, with the rows in the same order.
 """
 
 from fairconstrained.datasets._fetch import (

@@ -1,8 +1,8 @@
-"""Benchmark data sets of the fairness literature.
+"""Loaders of benchmark data sets of the fairness literature.
 
-Every ``fetch_*`` function reads its files from the folder that the environment variable
-``FAIRCONSTRAINED_DATA`` names and, where that is not set, asks OpenML. Both give the same table,
-with its rows in the same order. Generated data are in :mod:`fairconstrained.generators`.
+The ``fetch_*`` functions read files from the folder in the environment variable
+``FAIRCONSTRAINED_DATA``. If it is not set, they download the data from OpenML. Both sources give
+the same table, with the rows in the same order.
 """
 
 import inspect
@@ -43,7 +43,7 @@ def _above_zero(label: pd.Series) -> pd.Series:
 
 @dataclass(frozen=True)
 class _Source:
-    """Where a data set comes from and how its table becomes data, target and groups."""
+    """The source of a data set, and how to convert its table to data, target and groups."""
 
     descr: str
     files: tuple[str, ...]
@@ -51,7 +51,7 @@ class _Source:
     sensitive: Callable[[Any], pd.DataFrame | pd.Series]
     positive: Callable[[pd.Series], pd.Series] = _above_zero
     target_names: tuple[str, str] = ("no", "yes")
-    features: str = ""  # none named: every column of the table but those in `drop`
+    features: str = ""  # if empty: all columns of the table except those in `drop`
     drop: str = ""
     drop_missing: bool = False
     rows: Callable[[pd.DataFrame], pd.Series] | None = None
@@ -96,7 +96,7 @@ _BANK_FULL = _Source(
     files=("bank-full.csv.gz",),
     label="y",
     sensitive=_bank_groups,
-    positive=lambda y: y.isin(["yes", "2"]),  # OpenML's copy says 1 and 2
+    positive=lambda y: y.isin(["yes", "2"]),  # OpenML's copy has the labels 1 and 2
     openml={"data_id": 1461},
     openml_columns="age job marital education default balance housing loan contact day month "
     "duration campaign pdays previous poutcome",
@@ -152,7 +152,7 @@ def _check_choice(name: str, value: object, valid: Iterable[str]) -> None:
 
 
 def _fetch(source: _Source, return_X_y: bool, data_home: _Dir, subset: str = "all") -> Any:
-    """Load, select, convert: the one road from a source to what a ``fetch_*`` returns."""
+    """Load a data set, select its rows and convert it to the result of a ``fetch_*`` function."""
     _check_choice("subset", subset, _SUBSETS)
     folder = os.environ.get(_FOLDER)
     table, label = _from_folder(source, Path(folder)) if folder else _from_openml(source, data_home)
@@ -160,7 +160,7 @@ def _fetch(source: _Source, return_X_y: bool, data_home: _Dir, subset: str = "al
     index = _train_first(target)[_SUBSETS[subset]] if source.uci_split else np.arange(len(target))
     if source.rows is not None:
         index = index[source.rows(table)]
-    data, target = _tidy(source, table, index), target.iloc[index].reset_index(drop=True)
+    data, target = _select(source, table, index), target.iloc[index].reset_index(drop=True)
     if return_X_y:
         return data, target
     bunch = Bunch(
@@ -182,8 +182,8 @@ def _from_folder(source: _Source, folder: Path) -> tuple[Any, pd.Series]:
     for name in source.files:
         if not (folder / name).is_file():
             raise FileNotFoundError(
-                f"No file {name!r} in {str(folder)!r}, the folder that the environment variable "
-                f"{_FOLDER} names. It is from: {source.descr}"
+                f"No file {name!r} in {str(folder)!r}, the folder in the environment variable "
+                f"{_FOLDER}. The source of the file: {source.descr}"
             )
     paths = [folder / name for name in source.files]
     if source.sparse:
@@ -194,7 +194,7 @@ def _from_folder(source: _Source, folder: Path) -> tuple[Any, pd.Series]:
     table = pd.concat([pd.read_csv(path, na_values=["?"]) for path in paths], ignore_index=True)
     if source.label not in table:
         raise ValueError(
-            f"{' and '.join(source.files)} must be comma-separated with a header row that names "
+            f"{' and '.join(source.files)} must be comma-separated and have a header row with "
             f"the label {source.label!r}; found the columns {list(table.columns[:5])} ..."
         )
     return table, table.pop(source.label)
@@ -203,7 +203,7 @@ def _from_folder(source: _Source, folder: Path) -> tuple[Any, pd.Series]:
 def _from_openml(source: _Source, data_home: _Dir) -> tuple[Any, pd.Series]:
     advice = (
         f"To read it from a folder instead, save it there as {' and '.join(source.files)} and set "
-        f"the environment variable {_FOLDER} to the folder. It is from: {source.descr}"
+        f"the environment variable {_FOLDER} to the folder. The source: {source.descr}"
     )
     if source.openml is None:
         raise FileNotFoundError(f"OpenML has no usable copy of this data set. {advice}")
@@ -219,7 +219,7 @@ def _from_openml(source: _Source, data_home: _Dir) -> tuple[Any, pd.Series]:
 
 
 def _train_first(target: pd.Series) -> np.ndarray:
-    """Order of the rows that puts UCI's training part first; copies differ in this."""
+    """Return the order of rows with UCI's training part first. The order differs among copies."""
     rows = np.arange(len(target))
     for order in (rows, np.roll(rows, -_N_TEST)):
         found = len(rows), target.iloc[order[:_N_TRAIN]].sum()
@@ -231,16 +231,21 @@ def _train_first(target: pd.Series) -> np.ndarray:
     )
 
 
-def _tidy(source: _Source, table: Any, index: np.ndarray) -> Any:
-    if source.sparse:
+def _select(
+    source: _Source, table: pd.DataFrame | sp.csr_matrix, index: np.ndarray
+) -> pd.DataFrame | sp.csr_matrix:
+    """Return the features of some rows, with numeric and categorical columns."""
+    if not isinstance(table, pd.DataFrame):
         return sp.csr_matrix(table, dtype=float)[index]
     names = source.features.split() or table.columns.difference(source.drop.split(), sort=False)
-    data = pd.DataFrame({name: _numbers_or_levels(table[name].astype(object)) for name in names})
+    data = pd.DataFrame(
+        {name: _numeric_or_categorical(table[name].astype(object)) for name in names}
+    )
     data = data.iloc[index].reset_index(drop=True)
     return data.dropna(axis="columns") if source.drop_missing else data
 
 
-def _numbers_or_levels(column: pd.Series) -> Any:
+def _numeric_or_categorical(column: pd.Series) -> Any:
     try:
         return pd.to_numeric(column).to_numpy()
     except ValueError:
@@ -251,19 +256,21 @@ _SHARED_DOC = """
 return_X_y : bool, default=False
     Return ``(data, target)`` instead of a Bunch.
 data_home : str or path-like, default=None
-    Cache folder for OpenML, as in :func:`sklearn.datasets.fetch_openml`.
+    The cache folder for OpenML, as in :func:`sklearn.datasets.fetch_openml`.
 
 Returns
 -------
 Bunch or tuple
-    ``data`` (the features, sensitive ones included; text as ``category``), ``target`` (0 or 1),
-    ``sensitive_features``, ``feature_names``, ``target_names``, ``frame`` (None), ``DESCR`` and,
-    where there is a ``subset`` to choose, ``split`` ("train" or "test" for each row).
+    ``data`` (the features, including the sensitive ones; text columns have dtype ``category``),
+    ``target`` (0 or 1), ``sensitive_features``, ``feature_names``, ``target_names``, ``frame``
+    (None), ``DESCR`` and, if the function has a parameter ``subset``, ``split`` ("train" or "test"
+    for each row).
 
 Raises
 ------
 FileNotFoundError
-    If the folder ``FAIRCONSTRAINED_DATA`` lacks a file, or it is not set and OpenML has no copy.
+    If a file is missing in the folder ``FAIRCONSTRAINED_DATA``, or if that is not set and OpenML
+    has no copy.
 
 Examples
 --------
@@ -271,8 +278,8 @@ Examples
 """
 
 
-def _documented(fetcher: _Fetcher) -> _Fetcher:
-    """Append what the documentation of all fetchers has in common."""
+def _with_shared_doc(fetcher: _Fetcher) -> _Fetcher:
+    """Append the common part of the documentation of all loaders."""
     doc = inspect.getdoc(fetcher) or ""
     if "Parameters\n" not in doc:
         doc += "\n\nParameters\n----------"
@@ -280,57 +287,58 @@ def _documented(fetcher: _Fetcher) -> _Fetcher:
     return fetcher
 
 
-@_documented
+@_with_shared_doc
 def fetch_adult(*, subset: str = "all", return_X_y: bool = False, data_home: _Dir = None) -> Any:
-    """Load Adult (48,842 x 14): does a person earn more than 50,000 dollars a year.
+    """Load Adult (48,842 x 14): predict whether a person earns more than 50,000 dollars a year.
 
-    Missing entries are NaN. Sensitive features: ``sex`` and ``race``.
+    Missing values are NaN. Sensitive features: ``sex`` and ``race``.
 
     Parameters
     ----------
     subset : {"all", "train", "test"}, default="all"
-        Which part of UCI's split; "all" is train followed by test.
+        The part of UCI's split; "all" is the training part followed by the test part.
     """
     return _fetch(_ADULT, return_X_y, data_home, subset)
 
 
-@_documented
+@_with_shared_doc
 def fetch_bank(*, version: str = "full", return_X_y: bool = False, data_home: _Dir = None) -> Any:
-    """Load Bank Marketing: does a client called by a bank subscribe a deposit.
+    """Load Bank Marketing: predict whether a client who is called subscribes to a deposit.
 
-    "unknown" is a level of its own, as in UCI's documentation. Sensitive features: ``age``
-    ("25-60" or "other") and ``marital`` ("single" or "not single"). ``duration`` is known only
-    after the call: papers keep it, a model to be used before the call must not.
+    "unknown" is a separate category, as in UCI's documentation. Sensitive features: ``age``
+    ("25-60" or "other") and ``marital`` ("single" or "not single"). The feature ``duration`` is
+    known only after the call. Papers use it, but a model for decisions before the call must not.
 
     Parameters
     ----------
     version : {"full", "additional"}, default="full"
-        "full" is 45,211 x 16; "additional" is 41,188 x 20 and not on OpenML.
+        "full" has shape 45,211 x 16; "additional" has shape 41,188 x 20 and is not on OpenML.
     """
     _check_choice("version", version, _BANK)
     return _fetch(_BANK[version], return_X_y, data_home)
 
 
-@_documented
+@_with_shared_doc
 def fetch_compas(*, filtered: bool = True, return_X_y: bool = False, data_home: _Dir = None) -> Any:
-    """Load COMPAS (6,172 x 9): is a defendant charged again within two years.
+    """Load COMPAS (6,172 x 9): predict whether a defendant is charged again within two years.
 
-    Only what is known at the screening is kept: ProPublica's columns on later events hold the
-    label, and the COMPAS scores are another model's answer. Sensitive features: ``race`` and
-    ``sex``. The copies on OpenML are encoded and have 5,278 rows, or have another label.
+    Only features that are known at the screening are kept. ProPublica's columns on later events
+    contain the label, and the COMPAS scores are the output of another model. Sensitive features:
+    ``race`` and ``sex``. The copies on OpenML differ: they are encoded and have 5,278 rows, or they
+    have another label.
 
     Parameters
     ----------
     filtered : bool, default=True
-        Apply ProPublica's filter, without which there are 7,214 rows: charged within 30 days of
-        the screening, outcome known, not for an ordinary traffic offence, score present.
+        Apply ProPublica's filter: charged within 30 days of the screening, known outcome, no
+        ordinary traffic offence, score present. Without the filter there are 7,214 rows.
     """
     return _fetch(_COMPAS if filtered else replace(_COMPAS, rows=None), return_X_y, data_home)
 
 
-@_documented
+@_with_shared_doc
 def fetch_law_school(*, return_X_y: bool = False, data_home: _Dir = None) -> Any:
-    """Load Law School (20,798 x 11): does a student pass the bar exam.
+    """Load Law School (20,798 x 11): predict whether a student passes the bar exam.
 
     Sensitive features: ``race`` (White or Non-White) and ``male`` (1 or 0). The copy on OpenML,
     law-school-admission-bianry, lacks ``zfygpa`` and ``zgpa`` and has another label.
@@ -338,32 +346,33 @@ def fetch_law_school(*, return_X_y: bool = False, data_home: _Dir = None) -> Any
     return _fetch(_LAW_SCHOOL, return_X_y, data_home)
 
 
-@_documented
+@_with_shared_doc
 def fetch_communities(
     *, drop_missing: bool = True, return_X_y: bool = False, data_home: _Dir = None
 ) -> Any:
-    """Load Communities and Crime (1,994 x 99): does a community have much violent crime.
+    """Load Communities and Crime (1,994 x 99): predict a high rate of violent crime.
 
-    The positive class is above the 70th percentile of violent crimes per inhabitant. Sensitive
-    feature: ``racepctblack``, "high" above 0.06 (normalised), else "low".
+    Rows are communities. The positive class is above the 70th percentile of violent crimes per
+    inhabitant. Sensitive feature: ``racepctblack``, "high" if the normalized share exceeds 0.06,
+    else "low".
 
     Parameters
     ----------
     drop_missing : bool, default=True
-        Leave out the 23 of 122 features that have missing entries.
+        Drop the 23 of 122 features that have missing values.
     """
     return _fetch(replace(_COMMUNITIES, drop_missing=drop_missing), return_X_y, data_home)
 
 
-@_documented
+@_with_shared_doc
 def fetch_a9a(*, subset: str = "train", return_X_y: bool = False, data_home: _Dir = None) -> Any:
-    """Load a9a, LIBSVM's Adult, as a sparse CSR matrix of 123 binary features.
+    """Load a9a, LIBSVM's version of Adult, as a sparse CSR matrix of 123 binary features.
 
     Sensitive feature: ``sex`` ("Female" or "Male").
 
     Parameters
     ----------
     subset : {"train", "test", "all"}, default="train"
-        32,561 rows, 16,281 rows, or the first followed by the second.
+        The 32,561 training rows, the 16,281 test rows, or both in this order.
     """
     return _fetch(_A9A, return_X_y, data_home, subset)

@@ -1,4 +1,4 @@
-"""Generated data with a known unfairness."""
+"""Synthetic data with a known demographic parity gap."""
 
 from numbers import Integral, Real
 from typing import Any
@@ -14,8 +14,10 @@ from fairconstrained.utils.validation import check_seed, check_switch
 __all__ = ["make_biased_classification"]
 
 
-def _check_number(name: str, value: object, kind: Any, low: float, high: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, kind) or not low <= value < high:
+def _check_number(
+    name: str, value: object, kind: type[Integral] | type[Real], low: float, high: float
+) -> None:
+    if isinstance(value, bool) or not isinstance(value, kind) or not low <= float(value) < high:
         what = "an integer" if kind is Integral else "a number"
         raise ValueError(f"{name} must be {what} in [{low}, {high}); got {value!r}.")
 
@@ -33,7 +35,7 @@ def make_biased_classification(
     return_coef: bool = False,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Any, ...]:
-    r"""Generate two classes whose best classifier has a known demographic parity gap.
+    r"""Generate binary classification data with a known demographic parity gap.
 
     Group :math:`g` of :math:`G` has the positive rate
     :math:`r_g = 1/2 - \mathrm{gap}/2 + \mathrm{gap} \cdot g / (G - 1)`. With a unit vector
@@ -41,39 +43,42 @@ def make_biased_classification(
 
     .. math:: x = z + \Phi^{-1}(r_g) w, \qquad P(y = 1 \mid x) = f + (1 - 2 f) \, \sigma(c w^T x).
 
-    The score :math:`w^T x` is :math:`N(\Phi^{-1}(r_g), 1)` in group :math:`g`, so that the Bayes
-    decision :math:`w^T x > 0` is positive there with probability exactly :math:`r_g`. Given
-    :math:`x`, the group says nothing more about :math:`y`.
+    In group :math:`g` the score :math:`w^T x` has the distribution :math:`N(\Phi^{-1}(r_g), 1)`.
+    The selection rate of the Bayes classifier, which predicts 1 if :math:`w^T x > 0`, is therefore
+    :math:`r_g`. Given :math:`x`, the label :math:`y` is independent of the group.
 
     Parameters
     ----------
     n_samples, n_features, n_groups : int, default=1000, 10, 2
-        Shape of ``X``; number of groups, the sizes of which differ by at most one.
+        The shape of ``X``, and the number of groups. The sizes of the groups differ by at most one.
     gap : float, default=0.2
-        Bayes decisions' rate in the last group, the most favoured, less that in the first.
+        The difference between the selection rates of the Bayes classifier in the last and in the
+        first group.
     n_informative : int, default=None
-        Features on which the label depends, the first of ``X``; None is 5, or fewer if need be.
+        The number of features that the label depends on. They are the first columns of ``X``. None
+        means 5, or ``n_features`` if that is smaller.
     class_sep, flip_y : float, default=2.0, 0.0
-        Steepness of the logistic model (0: labels are coin flips); probability, below 1/2, that
-        a label is flipped.
+        The steepness of the logistic model (with 0 the labels are random), and the probability that
+        a label is flipped, below 1/2.
     sparse, return_coef : bool, default=False
-        Return ``X`` as CSR, with 5% of the uninformative entries set; return ``w`` as well.
+        Return ``X`` as a CSR matrix, with 5% of the uninformative entries non-zero; also return
+        ``w``.
     random_state : int, RandomState or None, default=None
-        Seed of the generator.
+        The seed of the random number generator.
 
     Returns
     -------
     X : ndarray or CSR matrix of shape (n_samples, n_features)
-        The features; the group is not among them.
+        The features, without the group.
     y, sensitive_features : ndarray of shape (n_samples,)
-        Labels 0 and 1; groups 0 to ``n_groups - 1``.
+        The labels, 0 and 1, and the groups, 0 to ``n_groups - 1``.
     coef : ndarray of shape (n_features,)
-        The vector ``w``, only with ``return_coef=True``.
+        The vector ``w``; only with ``return_coef=True``.
 
     Raises
     ------
     ValueError
-        If an argument is out of its range.
+        If an argument is outside its range.
 
     Examples
     --------
@@ -92,7 +97,7 @@ def make_biased_classification(
     _check_number("n_informative", used, Integral, 1, n_features + 1)
     _check_number("class_sep", class_sep, Real, 0, np.inf)
     _check_number("flip_y", flip_y, Real, 0, 0.5)
-    # A Generator is much faster than the RandomState it is seeded from.
+    # A Generator is much faster than the RandomState that seeds it.
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
     groups = rng.permutation(np.arange(n_samples) % n_groups)
     coef = np.zeros(n_features)
@@ -100,8 +105,8 @@ def make_biased_classification(
     coef /= np.linalg.norm(coef)
     shifts = norm.ppf(np.linspace(0.5 - gap / 2, 0.5 + gap / 2, n_groups))
     informative = rng.standard_normal((n_samples, used)) + np.outer(shifts[groups], coef[:used])
-    chance = flip_y + (1 - 2 * flip_y) * expit(class_sep * (informative @ coef[:used]))
-    y = (rng.random(n_samples) < chance).astype(int)
+    probability = flip_y + (1 - 2 * flip_y) * expit(class_sep * (informative @ coef[:used]))
+    y = (rng.random(n_samples) < probability).astype(int)
     X = _with_noise(informative, n_features - used, sparse, rng)
     return (X, y, groups, coef) if return_coef else (X, y, groups)
 

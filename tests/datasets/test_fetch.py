@@ -131,7 +131,7 @@ def test_a9a(data_folder):
     assert_allclose((test.sensitive_features == "Male").mean(), 0.6670, atol=5e-5)
 
 
-def test_a9a_and_adult_are_the_same_people(data_folder):
+def test_a9a_and_adult_have_the_same_rows(data_folder):
     a9a, adult = fetch_a9a(subset="all"), fetch_adult()
     assert_array_equal(a9a.target, adult.target)
     assert_array_equal(a9a.split, adult.split)
@@ -228,7 +228,7 @@ def test_file_with_another_separator(monkeypatch, tmp_path):
         (fetch_bank, {"version": 2}, r"version must be one of 'full', 'additional'; got 2"),
     ],
 )
-def test_bad_options(fetcher, options, message):
+def test_invalid_options_raise(fetcher, options, message):
     with pytest.raises(ValueError, match=message):
         fetcher(**options)
 
@@ -291,7 +291,7 @@ def test_openml_adult_with_missing_rows(openml):
         fetch_adult()
 
 
-def test_openml_bank_gets_its_names_back(openml):
+def test_openml_bank_has_column_names(openml):
     table = {f"V{i}": [i, i + 1] for i in range(1, 17)}
     table["V1"] = [24, 25]
     table["V3"] = pd.Categorical(["single", "married"])
@@ -368,7 +368,7 @@ def test_no_network(monkeypatch):
     assert "FAIRCONSTRAINED_DATA" in caught.value.__notes__[0]
 
 
-def test_both_routes_give_the_same(data_folder, openml, monkeypatch):
+def test_folder_and_openml_give_equal_data(data_folder, openml, monkeypatch):
     raw = pd.read_csv(data_folder / "adult.csv.gz", na_values=["?"])
     raw = raw.drop(columns="split").iloc[np.r_[N_TRAIN : len(raw), :N_TRAIN]]
     raw = raw.reset_index(drop=True)

@@ -24,7 +24,7 @@ def group_rates(positive, groups):
         (0.0, 2, [0.5, 0.5]),
     ],
 )
-def test_gap_is_as_asked(gap, n_groups, rates, sparse):
+def test_bayes_classifier_has_the_given_gap(gap, n_groups, rates, sparse):
     X, _, groups, coef = make_biased_classification(
         200_000, gap=gap, n_groups=n_groups, sparse=sparse, return_coef=True, random_state=0
     )
@@ -59,7 +59,7 @@ def test_informative_features_come_first():
     assert np.count_nonzero(few) == 2
 
 
-def test_sparse_is_sparse():
+def test_sparse_output():
     X, _, _ = make_biased_classification(1000, 200, n_informative=2, sparse=True, random_state=0)
     assert sp.issparse(X) and X.format == "csr" and X.shape == (1000, 200)
     assert X[:, :2].nnz == 2000
@@ -128,6 +128,6 @@ def test_any_valid_arguments_give_finite_data(
         ({"random_state": "seed"}, "seed"),
     ],
 )
-def test_bad_arguments(options, message):
+def test_invalid_arguments_raise(options, message):
     with pytest.raises(ValueError, match=message):
         make_biased_classification(**options)
