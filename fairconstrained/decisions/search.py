@@ -229,7 +229,7 @@ class _Run:
                 break
             problem = steepened(self.search, self.start, factor)
             warm = task.solver.minimize(
-                problem.shifted(tightening(self.search, last)),
+                problem.shifted(tightening(self.search, problem, last)),
                 warm=warm,
                 tol=budget.solve_tol_factor * task.solver.tol,
                 callback=lambda _: self.spent() > budget.solve_passes,

@@ -18,7 +18,7 @@ from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array
 
 
-def tightening(search: CandidateSearch, candidate: Candidate) -> Array:
+def tightening(search: CandidateSearch, problem: Problem, candidate: Candidate) -> Array:
     r"""Return the shifts of the constraints on scores at which those on decisions hold.
 
     With the surrogate's value :math:`g_j` and the value for decisions :math:`G_j` at the model, and
@@ -28,11 +28,20 @@ def tightening(search: CandidateSearch, candidate: Candidate) -> Array:
     Constraints that are no averages over cells have one shift for all outputs, that of the largest
     values, since their strict version may have other outputs.
 
+    Parameters
+    ----------
+    search : CandidateSearch
+        The constraints on decisions, and the budget.
+    problem : Problem
+        The constraints on scores, see `steepened`.
+    candidate : Candidate
+        The model.
+
     Returns
     -------
     shifts : ndarray of shape (n_constraints,)
     """
-    problem, shifts = search.problem, []
+    shifts = []
     surrogates = Measure.all_of(problem.constraints, problem.models)
     for smooth, strict in zip(surrogates, search.measures[1:], strict=True):
         values = smooth.value(candidate.scores, candidate.w)
