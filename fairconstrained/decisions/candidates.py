@@ -214,7 +214,9 @@ class CandidateSearch:
         return self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
 
     def sweep_between(self, one: Candidate, other: Candidate) -> Candidate:
-        """Return the best candidate on the line through two."""
+        """Return the best candidate on the line through two, for models with linear scores."""
+        if not self.model.linear:
+            return one
         by = tuple(end - start for start, end in zip(one.scores, other.scores, strict=True))
         line = Line(self.measures, one.w, other.w - one.w, one.scores, by)
         whole = self.problem.domain.whole_space

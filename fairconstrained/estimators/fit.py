@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
+from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.population import (
     Certificate,
     HeldOut,
@@ -351,6 +352,27 @@ class Fit:
             random_state=self.estimator.random_state,
         )
 
+    def decision_task(self, result: Result, budget: SearchBudget | None = None) -> DecisionTask:
+        """Return what a search on decisions starts from.
+
+        Parameters
+        ----------
+        result : Result
+            The solution of the problem, which bounds scores.
+        budget : SearchBudget or None, default=None
+            What the search may cost; None takes the defaults.
+        """
+        return DecisionTask(
+            self.problem,
+            result,
+            self.solver,
+            self.data.y,
+            self.data.sample_weight,
+            self.unconstrained.result.w,
+            self.estimator.random_state,
+            SearchBudget() if budget is None else budget,
+        )
+
     def enforced(self, result: Result) -> Solution:
         """Return the solution, with enforce="decision" a model whose decisions meet the bound.
 
@@ -361,15 +383,7 @@ class Fit:
         """
         if self.estimator.enforce == "score" or not self.problem.n_constraints:
             return Solution(result)
-        task = DecisionTask(
-            self.problem,
-            result,
-            self.solver,
-            self.data.y,
-            self.data.sample_weight,
-            self.unconstrained.result.w,
-            self.estimator.random_state,
-        )
+        task = self.decision_task(result)
         if self.held_out is None or self.estimator.confidence is None:
             search, certificate = search_decisions(task), None
         else:

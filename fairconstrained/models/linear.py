@@ -210,7 +210,8 @@ class LinearModel:
         if not isinstance(self.X, np.ndarray):
             back = self._transpose @ v
         elif self.X.dtype == np.float32:
-            back = sum(self.X[rows].T.astype(float) @ v[rows] for rows in _row_blocks(self.X))
+            blocks = (self.X[rows].T.astype(float) @ v[rows] for rows in _row_blocks(self.X))
+            back = sum(blocks, np.zeros((self.X.shape[1], *v.shape[1:])))
         else:
             back = self.X.T @ v
         back = back.reshape(-1, self.n_outputs).T

@@ -1,0 +1,200 @@
+"""enforce="decision" with every constraint: the bound, then accuracy, then loss."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.metrics import roc_auc_score
+
+from fairconstrained import (
+    ConstantDecisionWarning,
+    DemographicParity,
+    FairLogisticClassifier,
+    InfeasibleConstraintWarning,
+    make_biased_classification,
+)
+from fairconstrained.constraints import (
+    CONSTRAINTS,
+    DisparateImpact,
+    EqualizedOdds,
+    GroupAUCParity,
+    InterGroupAUCParity,
+    IntraGroupAUCParity,
+    PartialDemographicParity,
+    ROCParity,
+    WeakPartialDemographicParity,
+)
+from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.candidates import CandidateSearch
+from fairconstrained.decisions.repair import repair_step
+from fairconstrained.decisions.search import search_decisions
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.cell_means import average
+from fairconstrained.utils.rounding import ROUNDING
+
+RANKINGS = [
+    "group_auc",
+    "inter_group_auc",
+    "intra_group_auc",
+    "roc_parity",
+    "partial_dp",
+    "weak_partial_dp",
+]
+
+
+def draw(n_groups, n=240, seed=0):
+    """Return biased data with groups of several sizes."""
+    X, y, halves = make_biased_classification(n, 4, gap=0.3, random_state=seed)
+    parts = np.random.default_rng(seed).random(n) < 0.4
+    return X, y, halves if n_groups == 2 else 2 * halves + parts
+
+
+def imbalanced(n=600, seed=0, rate=0.07):
+    """Return data whose majority prediction is hard to improve, though scores rank rows well."""
+    random = np.random.default_rng(seed)
+    X, groups = random.normal(size=(n, 3)), random.integers(0, 2, n)
+    score = X @ [0.8, 0.4, 0.0] + 0.5 * groups + random.logistic(size=n)
+    return X, (score > np.quantile(score, 1.0 - rate)).astype(int), groups
+
+
+def fitted(constraint, X, y, groups, **options):
+    clf = FairLogisticClassifier(constraint, enforce="decision", **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantDecisionWarning)
+        warnings.simplefilter("ignore", InfeasibleConstraintWarning)
+        return clf.fit(X, y, sensitive_features=groups)
+
+
+def constants(clf, X, y, groups):
+    """Return accuracy and violation on decisions of the two constant models."""
+    problem = Fit.of(clf, X, y, None, groups).problem
+    for sign in (-1.0, 1.0):
+        w = problem.start()
+        w[: X.shape[1] + 1] = np.append(np.zeros(X.shape[1]), sign)
+        yield np.mean(y == (sign > 0)), problem.at(w).zero_one_violation
+
+
+@pytest.mark.parametrize("n_groups", [2, 4])
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_never_worse_than_a_feasible_constant_and_one_truth(name, n_groups):
+    X, y, groups = draw(n_groups)
+    constraint = ROCParity(n_thresholds=10) if name == "roc_parity" else CONSTRAINTS[name]()
+    options = {"kappa": 0.1} if constraint.takes_kappa else {}
+    clf = fitted(constraint, X, y, groups, **options)
+    search, result = clf.decision_search_, clf.result_
+    assert np.all(np.isfinite(clf.coef_)) and np.all(np.isfinite(clf.intercept_))
+    assert search.met == (result.zero_one_violation == 0.0) == (search.violation == 0.0)
+    assert search.accuracy == pytest.approx(clf.score(X, y))
+    assert search.constant == (np.unique(clf.predict(X)).size == 1)
+    feasible = [right for right, violation in constants(clf, X, y, groups) if violation == 0.0]
+    assert search.met or not feasible
+    assert search.accuracy >= max(feasible, default=0.0) - ROUNDING
+    assert result.violation == clf.violation_
+    assert f"on scores the model has objective {result.objective:.6g}" in str(result)
+    assert f"violation {result.violation:.2e} and" in str(result)
+    assert f"KKT residual {result.kkt_residual:.2e}" in str(result)
+
+
+class TestRounding:
+    """A bound of zero difference, which constant decisions meet up to rounding."""
+
+    @pytest.mark.parametrize(
+        "constraint",
+        [
+            DemographicParity(0.0),
+            DemographicParity(ratio=1.0),
+            EqualizedOdds(0.0),
+            DisparateImpact(1.0),
+            IntraGroupAUCParity(0.0),
+            InterGroupAUCParity(0.0),
+        ],
+    )
+    @pytest.mark.parametrize("rate", [0.07, 0.93])
+    def test_at_least_the_majority(self, constraint, rate):
+        X, y, groups = imbalanced(120, rate=rate)
+        weight = np.random.default_rng(1).uniform(0.5, 1.5, len(y))
+        clf = FairLogisticClassifier(constraint, enforce="decision")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConstantDecisionWarning)
+            clf.fit(X, y, weight, sensitive_features=groups)
+        majority = max(np.average(y, weights=weight), 1.0 - np.average(y, weights=weight))
+        assert clf.decision_search_.met and clf.result_.zero_one_violation == 0.0
+        assert clf.decision_search_.accuracy >= majority - ROUNDING
+
+    def test_a_gap_within_rounding_is_the_bound(self):
+        X, y, groups = draw(2)
+        clf = fitted(DemographicParity(0.1), X, y, groups)
+        assert clf.decision_search_.met and clf.decision_gap_ <= 0.1
+
+
+class TestRankings:
+    """Constraints on rankings are met by constant decisions with scores that rank rows."""
+
+    @pytest.mark.parametrize("name", RANKINGS)
+    def test_the_better_loss_among_equally_accurate_models(self, name):
+        X, y, groups = imbalanced()
+        clf = fitted(name, X, y, groups, kappa=0.2, random_state=0)
+        assert clf.decision_search_.met
+        assert clf.score(X, y) >= 1.0 - y.mean() - ROUNDING
+        share = y.mean()
+        entropy = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
+        assert clf.objective_ < entropy - 1e-3
+        assert np.any(clf.coef_) and roc_auc_score(y, clf.decision_function(X)) > 0.6
+
+    def test_group_auc_keeps_its_ranking(self):
+        X, y, groups = imbalanced(seed=3)
+        clf = fitted(GroupAUCParity(0.1), X, y, groups)
+        assert clf.decision_search_.met and clf.decision_gap_ <= 0.1
+        assert clf.score(X, y) >= 1.0 - y.mean() - ROUNDING
+        assert roc_auc_score(y, clf.decision_function(X)) > 0.6
+
+
+class TestPartialParity:
+    @pytest.mark.parametrize("kind", [PartialDemographicParity, WeakPartialDemographicParity])
+    @pytest.mark.parametrize("n_groups", [3, 4])
+    def test_several_groups(self, kind, n_groups):
+        X, y, _ = draw(2, 300)
+        groups = np.arange(300) % n_groups
+        clf = fitted(kind(0.3, ranks=(0.2, 0.6)), X, y, groups)
+        assert clf.decision_search_.met and clf.decision_gap_ <= 0.3
+
+
+def test_repair_with_float32_rows_and_a_cell_without_rows_near_the_threshold():
+    random = np.random.default_rng(0)
+    groups = np.repeat(["a", "b", "c"], [200, 200, 20])
+    X = random.normal(size=(420, 3))
+    X[groups == "c", 0] += 40.0  # far from the threshold of the others
+    X[groups == "b", 1] += 0.5
+    y = np.where(X @ [1.0, 1.0, 0.0] + random.logistic(size=420) > 0.3, 1.0, -1.0)
+    found = []
+    for kind in (np.float32, np.float64):
+        model = LinearModel(X.astype(kind))
+        term = DemographicParity(0.05).bind(y, groups, np.ones(420))
+        loss = CompositeFunction(model, average(Logistic(), y, np.ones(420)))
+        problem = Problem(loss, (CompositeFunction(model, term),))
+        search = CandidateSearch(problem, y, np.ones(420))
+        one = search.evaluate(np.array([0.5, 1.0, 0.0, -0.2]))
+        assert one.violation > 0.0 and np.abs(one.scores[0][groups == "c"]).min() > 1.0
+        found.append(repair_step(search, one, 0.002, 0.2))
+    assert found[0].violation == pytest.approx(found[1].violation, abs=1e-3)
+
+
+def test_gradient_of_a_float32_model_without_rows():
+    model = LinearModel(np.ones((5, 3), dtype=np.float32)).batch(np.zeros(0, dtype=int))
+    assert_array_equal(model.vjp(np.zeros(4), np.zeros(0)), np.zeros(4))
+
+
+def test_a_smaller_budget_solves_less():
+    X, y, groups = draw(2, 600)
+    fit = Fit.of(FairLogisticClassifier(kappa=0.05, enforce="decision"), X, y, None, groups)
+    first = fit.solve()
+    small = SearchBudget(max_solves=0, n_repairs=0)
+    none = search_decisions(fit.decision_task(first, small))
+    some = search_decisions(fit.decision_task(first))
+    assert none.n_solves == 0 < some.n_solves and none.data_passes < some.data_passes
+    assert none.met and some.met and some.accuracy >= none.accuracy
