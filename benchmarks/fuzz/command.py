@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from argparse import ArgumentParser, Namespace
 
-from benchmarks.fuzz.fitting import Case
+from benchmarks.fuzz.fitting import CPU_SECONDS, Case
 from benchmarks.fuzz.oracle import examine
 from benchmarks.fuzz.report import Tally, describe
 from benchmarks.fuzz.runner import verdicts
@@ -18,6 +18,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--first", type=int, default=0, help="the index of the first case")
     parser.add_argument("--count", type=int, help="the largest number of cases")
     parser.add_argument("--workers", type=int, default=1, help="how many processes")
+    parser.add_argument("--cpu-seconds", type=float, default=CPU_SECONDS, help="limit of a fit")
     parser.add_argument("--progress", type=int, default=100, help="a line after so many cases")
     parser.add_argument("--reproduce", metavar="SEED:INDEX", help="run one case again")
 
@@ -44,8 +45,16 @@ def search(options: Namespace) -> bool:
     seed = time.time_ns() % 2**31 if options.seed is None else options.seed
     seconds = min(options.seconds, 10.0) if options.quick else options.seconds
     print(f"seed {seed}", flush=True)
-    tally, limits = Tally(), {"first": options.first, "count": options.count}
-    for verdict in verdicts(seed, seconds, workers=options.workers, **limits):
+    tally = Tally()
+    found = verdicts(
+        seed,
+        seconds,
+        workers=options.workers,
+        first=options.first,
+        count=options.count,
+        cpu_seconds=options.cpu_seconds,
+    )
+    for verdict in found:
         tally.add(verdict)
         if verdict.failures:
             print(describe(verdict), flush=True)

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from benchmarks.fuzz.bounds import all_measured
 from benchmarks.fuzz.checks import Failure
 from benchmarks.fuzz.data import Array
-from benchmarks.fuzz.fitting import Case, Outcome, rows_of
+from benchmarks.fuzz.fitting import Case, Outcome, measure, rows_of
 from benchmarks.fuzz.formulas import is_smooth_loss, mean_loss, penalty
 
 _PAIRWISE = ("GroupAUCParity", "InterGroupAUCParity", "IntraGroupAUCParity")
@@ -47,7 +47,8 @@ def suits(outcome: Outcome) -> bool:
     smooth = smooth and _smooth(estimator.surrogate) and hasattr(estimator.alpha, "__float__")
     plain = data.sensitive_columns is None and estimator.domain is None
     plain = plain and estimator.goal == "accuracy" and estimator.enforce == "score"
-    return bool(small and smooth and plain and data.dense.shape[1] <= 12 and kinds)
+    few = small and data.dense.shape[1] <= 12 and kinds
+    return bool(few and smooth and plain and measure(outcome) is not None)
 
 
 def local(outcome: Outcome) -> Local:

@@ -50,11 +50,12 @@ class Case:
     seed: int
     index: int
     chosen: Chosen
+    cpu_seconds: float = CPU_SECONDS
 
     @classmethod
-    def of(cls, seed: int, index: int) -> Case:
-        """Return the case with a seed and an index."""
-        return cls(seed, index, draw(np.random.default_rng([seed, index])))
+    def of(cls, seed: int, index: int, cpu_seconds: float = CPU_SECONDS) -> Case:
+        """Return the case with a seed and an index; a fit may take so many CPU seconds."""
+        return cls(seed, index, draw(np.random.default_rng([seed, index])), cpu_seconds)
 
     @property
     def rng(self) -> np.random.Generator:
@@ -174,7 +175,7 @@ def run(case: Case, data: Data | None = None, *, times: int = 1) -> Outcome:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            with limited(CPU_SECONDS + 30.0):
+            with limited(case.cpu_seconds):
                 if case.chosen.estimator == "fairness_path":
                     estimator = fit_path(data, **settings)
                 else:

@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from benchmarks.fuzz.checks import Failure
-from benchmarks.fuzz.fitting import Case
+from benchmarks.fuzz.fitting import CPU_SECONDS, Case
 from benchmarks.fuzz.oracle import Verdict, examine
 
 WALL_SECONDS = 900.0  # CPU seconds are limited inside of the worker; this is for hangs without any
@@ -30,13 +30,13 @@ class _Worker:
         self.process = context.Process(target=_work, args=(other,), daemon=True)
         self.process.start()
         other.close()
-        self.task: tuple[int, int] = (0, 0)
+        self.task: tuple[Any, ...] = ()
         self.began = time.monotonic()
 
-    def give(self, seed: int, index: int) -> None:
-        """Start a case."""
-        self.task, self.began = (seed, index), time.monotonic()
-        self.connection.send(self.task)
+    def give(self, *task: float) -> None:
+        """Start a case, given as for `Case.of`."""
+        self.task, self.began = task, time.monotonic()
+        self.connection.send(task)
 
     def lost(self, kind: str, text: str) -> Verdict:
         """Return the verdict of a case that did not come back, and end the process."""
@@ -46,7 +46,7 @@ class _Worker:
         failure = (Failure(kind, text),)
         seconds = time.monotonic() - self.began
         made = case.chosen.estimator, case.constraint, case.solver
-        return Verdict(*self.task, *made, 1, seconds, failure, case.snippet())
+        return Verdict(case.seed, case.index, *made, 1, seconds, failure, case.snippet())
 
     def close(self) -> None:
         """End the process."""
@@ -61,6 +61,7 @@ def verdicts(
     workers: int = 1,
     first: int = 0,
     count: int | None = None,
+    cpu_seconds: float = CPU_SECONDS,
     wall: float = WALL_SECONDS,
 ) -> Iterator[Verdict]:
     """Yield the verdicts of the cases first, first + 1, ... until the seconds are over."""
@@ -72,7 +73,7 @@ def verdicts(
         while True:
             while idle and time.monotonic() < deadline and (end is None or index < end):
                 worker = idle.pop()
-                worker.give(seed, index)
+                worker.give(seed, index, cpu_seconds)
                 busy.append(worker)
                 index += 1
             if not busy:

@@ -20,6 +20,7 @@ from fairconstrained.solvers import SOLVERS
 Rng = np.random.Generator
 KAPPAS = (0.0, 0.005, 0.02, 0.05, 0.05, 0.1, 0.3, 1.0)
 _FAST = ("auto", "ipc", "augmented-lagrangian", "smoothing")
+_SLOW_ROWS = 200  # the most rows for the other solvers, which take seconds where these do not
 NAMED = tuple(name for name in SOLVERS if name != "level-search")
 
 
@@ -206,7 +207,7 @@ def _data(rng: Rng) -> DataSpec:
 
 def _solver(rng: Rng) -> dict[str, Any]:
     """Return the solver, and now and then few iterations or a beta."""
-    name = "auto" if maybe(rng, 0.6) else one_of(rng, NAMED)
+    name = "auto" if maybe(rng, 0.65) else one_of(rng, NAMED)
     settings: dict[str, Any] = {} if name == "auto" else {"solver": name}
     if maybe(rng, 0.1 if name in _FAST else 0.3):
         settings["max_iter"] = int(one_of(rng, [1, 3, 10, 50, 200]))
@@ -265,6 +266,8 @@ def _with_sensitive(rng: Rng, chosen: Chosen) -> Chosen:
         kind = one_of(rng, ["strings", "floats", "integers"])
         data = replace(data, n_groups=(2, int(rng.integers(2, 4))), group_kind=kind)
         settings["combine"] = one_of(rng, ["intersection", "marginal", "marginal"])
+        if any(type(one).__name__ == "MinorityRate" for one in as_objects(settings["constraint"])):
+            settings["combine"] = "intersection"  # with "marginal" the minority has to be named
     if maybe(rng, 0.1):
         frame = data.container in ("frame", "shuffled")
         kind = data.group_kind if frame else one_of(rng, ["integers", "floats"])
@@ -355,4 +358,8 @@ _ESTIMATORS: list[tuple[float, Callable[[Rng], Chosen]]] = [
 def draw(rng: Rng) -> Chosen:
     """Return an estimator, its settings and its data."""
     shares = [share for share, _ in _ESTIMATORS]
-    return _ESTIMATORS[int(rng.choice(len(shares), p=shares))][1](rng)
+    chosen = _ESTIMATORS[int(rng.choice(len(shares), p=shares))][1](rng)
+    if chosen.settings.get("solver", "auto") not in _FAST:
+        rows = min(chosen.data.n_rows, _SLOW_ROWS)
+        chosen = replace(chosen, data=replace(chosen.data, n_rows=rows))
+    return chosen
