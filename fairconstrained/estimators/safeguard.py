@@ -135,7 +135,7 @@ def _best_constant(problem: Problem, result: Result) -> Measured | None:
     uncounted, tol, model = problem.uncounted(), result.solver.tol, _linear_model(problem)
     assert model is not None
     found = (uncounted.at(w) for w in _constants(problem, model))
-    feasible = [(at.objective, at.w) for at in found if at.violation <= 0.0]
+    feasible = [(at.objective, at.w) for at in found if at.violation <= 1e-3 * tol]
     if not feasible:
         return None
     w = min(feasible, key=lambda one: one[0])[1]
