@@ -1,4 +1,4 @@
-"""What is deployed decides as the model that was fitted, and its file holds no surprises."""
+"""Tests of deployment: converted models have equal predictions, and files are safe to load."""
 
 import pickle
 import warnings
@@ -43,7 +43,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def frame(data):
-    """Named columns, one of them the groups, as strings."""
+    """A DataFrame with named columns, including a column of groups as strings."""
     X, y, groups = data
     columns = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     columns.insert(1, "sex", np.where(groups == 0, "f", "m"))

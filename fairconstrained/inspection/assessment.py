@@ -11,7 +11,7 @@ from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constra
 from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
-from fairconstrained.metrics.rates import Decisions
+from fairconstrained.metrics.rates import Predictions
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
@@ -40,10 +40,10 @@ class Rows:
     groups: Groups
     weight: Array
 
-    def decisions(self) -> list[Decisions]:
+    def predictions(self) -> list[Predictions]:
         """Return labels and predictions, once for each grouping (marginal groups have several)."""
         return [
-            Decisions(self.y > 0, self.scores > 0, groups, self.weight)
+            Predictions(self.y > 0, self.scores > 0, groups, self.weight)
             for groups in self.groups.separate
         ]
 
@@ -58,7 +58,7 @@ class Assessment:
         The name of the constraint.
     tolerance : float
         The largest gap allowed.
-    on_scores, on_decisions : float
+    on_scores, on_predictions : float
         The gaps of the surrogate and of the predictions; nan if they cannot be measured.
     low, high : float
         The confidence interval of the gap of the predictions; nan if there is none.
@@ -71,7 +71,7 @@ class Assessment:
     name: str
     tolerance: float
     on_scores: float
-    on_decisions: float
+    on_predictions: float
     low: float
     high: float
     worst: str
@@ -79,14 +79,14 @@ class Assessment:
 
     def verdict(self, confidence: float) -> str:
         """Return in words whether the predictions satisfy the constraint."""
-        if np.isnan(self.on_decisions):
+        if np.isnan(self.on_predictions):
             return "not measured"
         level = f"{100.0 * confidence:g}% confidence"
         if at_most(self.high, self.tolerance):
             return f"holds ({level})"
         if not (np.isnan(self.low) or at_most(self.low, self.tolerance)):
             return f"does not hold ({level})"
-        met = "met" if at_most(self.on_decisions, self.tolerance) else "not met"
+        met = "met" if at_most(self.on_predictions, self.tolerance) else "not met"
         return f"{met} on these rows" + ("" if np.isnan(self.low) else f", inconclusive at {level}")
 
 
@@ -136,21 +136,23 @@ def assess(name: str, constraint: Constraint, rows: Rows, confidence: float) -> 
         terms, note = [], str(error)
     if not terms:
         return Assessment(name, np.nan, np.nan, np.nan, np.nan, np.nan, "", note)
-    on_scores, on_decisions, tolerance, worst = np.nan, np.nan, np.nan, ""
+    on_scores, on_predictions, tolerance, worst = np.nan, np.nan, np.nan, ""
     for term in terms:
         zero_one = term.zero_one()
         if not zero_one.n_outputs:
             continue
         gaps, bounds = zero_one.gap(rows.scores), zero_one.gap_bounds
         j = int(np.argmax(gaps - bounds))
-        if not gaps[j] <= on_decisions:  # also true for the first term, when on_decisions is nan
-            on_decisions, worst = float(gaps[j]), str(zero_one.names[j]).split(" <= ")[0]
+        if (
+            not gaps[j] <= on_predictions
+        ):  # also true for the first term, when on_predictions is nan
+            on_predictions, worst = float(gaps[j]), str(zero_one.names[j]).split(" <= ")[0]
             tolerance = float(bounds[j])
         if not term.n_auxiliary:
             on_scores = float(np.fmax(on_scores, term.gap(rows.scores).max()))
     interval = _interval(constraint, rows, confidence)
     return Assessment(
-        name, tolerance, on_scores, on_decisions, float(interval.low), float(interval.high), worst
+        name, tolerance, on_scores, on_predictions, float(interval.low), float(interval.high), worst
     )
 
 
@@ -164,6 +166,6 @@ def _interval(constraint: Constraint, rows: Rows, confidence: float) -> Interval
     """Return the interval of the gap of the predictions; nan if no method is known for it."""
     if not constraint.rates_compared:
         return _UNKNOWN
-    cells = [one.cells(rate) for one in rows.decisions() for rate in constraint.rates_compared]
+    cells = [one.cells(rate) for one in rows.predictions() for rate in constraint.rates_compared]
     largest = largest_shortfall if constraint.compares_ratios else largest_gap
     return largest(cells, confidence)

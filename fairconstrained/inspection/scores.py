@@ -194,8 +194,8 @@ def groups_of(
 ) -> Groups:
     """Return the groups of rows, from `sensitive_features` or from the model's sensitive columns.
 
-    Missing values are treated as the parameter `groups_missing` of a classifier of this library
-    says. Its parameter `combine` is used only if `marginal` is true.
+    The parameter `groups_missing` of a classifier of this library determines how missing values are
+    treated. Its parameter `combine` is used only if `marginal` is true.
 
     Raises
     ------

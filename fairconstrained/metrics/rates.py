@@ -36,36 +36,36 @@ class Rate:
     title: str
 
 
-def _all(labels: Array, decisions: Array) -> Array:
+def _all(labels: Array, predictions: Array) -> Array:
     return np.ones_like(labels)
 
 
-def _positive(labels: Array, decisions: Array) -> Array:
+def _positive(labels: Array, predictions: Array) -> Array:
     return labels
 
 
-def _negative(labels: Array, decisions: Array) -> Array:
+def _negative(labels: Array, predictions: Array) -> Array:
     return ~labels
 
 
-def _selected(labels: Array, decisions: Array) -> Array:
-    return decisions
+def _selected(labels: Array, predictions: Array) -> Array:
+    return predictions
 
 
-def _right(labels: Array, decisions: Array) -> Array:
-    return labels == decisions
+def _correct(labels: Array, predictions: Array) -> Array:
+    return labels == predictions
 
 
-def _wrong(labels: Array, decisions: Array) -> Array:
-    return labels != decisions
+def _incorrect(labels: Array, predictions: Array) -> Array:
+    return labels != predictions
 
 
 RATES: Mapping[str, Rate] = {
     "selection_rate": Rate(_all, _selected, "selection rate"),
     "true_positive_rate": Rate(_positive, _selected, "true positive rate"),
     "false_positive_rate": Rate(_negative, _selected, "false positive rate"),
-    "accuracy": Rate(_all, _right, "accuracy"),
-    "error_rate": Rate(_all, _wrong, "error rate"),
+    "accuracy": Rate(_all, _correct, "accuracy"),
+    "error_rate": Rate(_all, _incorrect, "error rate"),
     "precision": Rate(_selected, _positive, "precision"),
     "base_rate": Rate(_all, _positive, "rate of positive labels"),
 }
@@ -73,12 +73,12 @@ DEFAULT_RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", 
 
 
 @dataclass(frozen=True, eq=False)
-class Decisions:
+class Predictions:
     """Labels and predictions by group.
 
     Parameters
     ----------
-    labels, decisions : ndarray of bool of shape (n_rows,)
+    labels, predictions : ndarray of bool of shape (n_rows,)
         Whether the labels and the predictions are positive.
     groups : Groups
         The groups. Rows of unknown group count only in the rates of all rows.
@@ -87,7 +87,7 @@ class Decisions:
     """
 
     labels: Array
-    decisions: Array
+    predictions: Array
     groups: Groups
     weight: Array
 
@@ -99,7 +99,7 @@ class Decisions:
         sensitive_features: MatrixLike | Groups,
         sample_weight: ArrayLike | None = None,
         pos_label: object = None,
-    ) -> Decisions:
+    ) -> Predictions:
         """Check the arguments of a metric of predictions, and drop the rows of weight zero.
 
         Raises
@@ -115,14 +115,14 @@ class Decisions:
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
         )
-        labels, decisions = check_predictions(y_true, y_pred)
+        labels, predictions = check_predictions(y_true, y_pred)
         groups = check_groups(sensitive_features, len(labels), rows="y_true")
         weight = check_weight("sample_weight", sample_weight, len(labels), rows="y_true")
-        positive = positive_class(np.concatenate([labels, decisions]), pos_label)
+        positive = positive_class(np.concatenate([labels, predictions]), pos_label)
         counted = np.flatnonzero(weight)
         return cls(
             labels[counted] == positive,
-            decisions[counted] == positive,
+            predictions[counted] == positive,
             groups.take(counted),
             weight[counted],
         )
@@ -133,8 +133,8 @@ class Decisions:
         With weights this is the effective sample size of Kish, :math:`(\sum w)^2 / \sum w^2`.
         """
         rate = RATES[name]
-        rows = np.flatnonzero(rate.denominator(self.labels, self.decisions) & self.groups.known)
-        counted = rate.numerator(self.labels, self.decisions)[rows]
+        rows = np.flatnonzero(rate.denominator(self.labels, self.predictions) & self.groups.known)
+        counted = rate.numerator(self.labels, self.predictions)[rows]
         codes, weight, n = self.groups.codes[rows], self.weight[rows], len(self.groups)
         total = np.bincount(codes, weight, n)
         squares = np.bincount(codes, weight**2, n)
@@ -148,7 +148,7 @@ class Decisions:
         """Return counts and rates: a row for each group, and one for all rows."""
         together = Groups(np.zeros_like(self.groups.codes), np.array(["all rows"]))
         by_group = self._table(names, confidence)
-        overall = Decisions(self.labels, self.decisions, together, self.weight)
+        overall = Predictions(self.labels, self.predictions, together, self.weight)
         return pd.concat([by_group, overall._table(names, confidence)])
 
     def _table(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
@@ -156,7 +156,7 @@ class Decisions:
         columns: dict[str, Array] = {
             "rows": np.bincount(codes[known], minlength=n),
             "positive_labels": np.bincount(codes[known & self.labels], minlength=n),
-            "positive_decisions": np.bincount(codes[known & self.decisions], minlength=n),
+            "positive_decisions": np.bincount(codes[known & self.predictions], minlength=n),
         }
         for name in names:
             interval = clopper_pearson(*self.cells(name), confidence)
@@ -263,8 +263,8 @@ def group_rates(
     all rows     5            0.60      0.60
     """
     confidence = check_confidence(confidence)
-    decisions = Decisions.check(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    return decisions.table(DEFAULT_RATES, confidence)
+    predictions = Predictions.check(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    return predictions.table(DEFAULT_RATES, confidence)
 
 
 def rate_gaps(
@@ -303,5 +303,5 @@ def rate_gaps(
     selection_rate  0.17       b      a
     """
     confidence = check_confidence(confidence)
-    decisions = Decisions.check(y_true, y_pred, sensitive_features, sample_weight, pos_label)
-    return decisions.gaps(DEFAULT_RATES, confidence)
+    predictions = Predictions.check(y_true, y_pred, sensitive_features, sample_weight, pos_label)
+    return predictions.gaps(DEFAULT_RATES, confidence)

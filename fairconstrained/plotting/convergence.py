@@ -111,7 +111,7 @@ class ConvergenceDisplay:
         Returns
         -------
         display : ConvergenceDisplay
-            With what was drawn.
+            The display, drawn.
 
         Raises
         ------

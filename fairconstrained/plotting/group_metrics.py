@@ -12,7 +12,7 @@ import pandas as pd
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.scores import check_two_classes, groups_of
-from fairconstrained.metrics.rates import DEFAULT_RATES, RATES, Decisions
+from fairconstrained.metrics.rates import DEFAULT_RATES, RATES, Predictions
 from fairconstrained.plotting.style import (
     COLOURS,
     GREY,
@@ -188,7 +188,7 @@ class GroupMetricsDisplay:
             check_option("metrics", metric, dict.fromkeys(RATES, ""))
         level = 0.95 if confidence is None else check_confidence(confidence)
         tables = {
-            name: Decisions.check(
+            name: Predictions.check(
                 y_true, predictions, sensitive_features, sample_weight, pos_label
             ).table(metrics, level).iloc[:-1]
             for name, predictions in models.items()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import pandas as pd
 
 from fairconstrained.inspection.scores import GroupScores
-from fairconstrained.metrics.rates import DEFAULT_RATES, RATES, Decisions
+from fairconstrained.metrics.rates import DEFAULT_RATES, RATES, Predictions
 from fairconstrained.plotting import (
     ConvergenceDisplay,
     GroupMetricsDisplay,
@@ -105,7 +105,7 @@ class FigureData:
 
     Parameters
     ----------
-    decisions : Decisions
+    predictions : Predictions
         Labels and predictions.
     scores : GroupScores or None
         The scores, if the model has any.
@@ -115,7 +115,7 @@ class FigureData:
         The result of the solver, for classifiers of this library.
     """
 
-    decisions: Decisions
+    predictions: Predictions
     scores: GroupScores | None
     ranks: tuple[float, float] | None
     result: Result | None
@@ -286,7 +286,7 @@ def _figures(data: FigureData, confidence: float) -> Iterator[str]:
 def _images(data: FigureData, confidence: float) -> Iterator[tuple[str, str]]:
     """Yield captions and PNG images in base64."""
     scores, result = data.scores, data.result
-    table = data.decisions.table(DEFAULT_RATES, confidence).iloc[:-1]
+    table = data.predictions.table(DEFAULT_RATES, confidence).iloc[:-1]
     bars = GroupMetricsDisplay({"": table}, confidence=confidence)
     yield "Rates of the predictions by group.", _panel(bars, bars.figsize)
     if scores is not None:

@@ -22,7 +22,7 @@ from fairconstrained.inspection.scores import (
     has_scores,
     ranks_of,
 )
-from fairconstrained.metrics.rates import DEFAULT_RATES, Decisions
+from fairconstrained.metrics.rates import DEFAULT_RATES, Predictions
 from fairconstrained.reporting.render import FigureData, as_html, as_text
 from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
 from fairconstrained.utils.registry import check_option
@@ -201,9 +201,9 @@ def fairness_report(
     predictions = estimator.predict(X)
     intersections = replace(groups, marginal=False)
     positive = estimator.classes_[1]
-    whole = Decisions.check(y, predictions, intersections, sample_weight, positive)
+    whole = Predictions.check(y, predictions, intersections, sample_weight, positive)
     parts = [
-        Decisions.check(y, predictions, one, sample_weight, positive) for one in groups.separate
+        Predictions.check(y, predictions, one, sample_weight, positive) for one in groups.separate
     ]
     constraints, notes = _constraints(estimator, X, y, groups, sample_weight, confidence)
     kind = type(last).__name__
@@ -216,7 +216,7 @@ def fairness_report(
         confidence=confidence,
         notes=(*notes, *_notes(groups, sample_weight), _HELD_OUT_ROWS),
         _figure_data=FigureData(
-            decisions=whole,
+            predictions=whole,
             scores=GroupScores.from_estimator(estimator, X, y, intersections, sample_weight)
             if has_scores(estimator)
             else None,
@@ -238,17 +238,17 @@ def _check_known_labels(estimator: Any, y: Any) -> None:
         )
 
 
-def _groups(parts: list[Decisions], confidence: float) -> pd.DataFrame:
+def _groups(parts: list[Predictions], confidence: float) -> pd.DataFrame:
     """Return the rates of all groups, with the row for all rows at the end."""
     tables = [one.table(DEFAULT_RATES, confidence) for one in parts]
     return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])
 
 
-def _gaps(decisions: Decisions, marginal: bool, confidence: float) -> pd.DataFrame:
+def _gaps(predictions: Predictions, marginal: bool, confidence: float) -> pd.DataFrame:
     """Return the largest gaps. With marginal groups, their names start with the attribute."""
-    gaps = decisions.gaps(DEFAULT_RATES, confidence)
+    gaps = predictions.gaps(DEFAULT_RATES, confidence)
     if marginal:
-        gaps.index = [f"{decisions.groups.title}: {name}" for name in gaps.index]
+        gaps.index = [f"{predictions.groups.title}: {name}" for name in gaps.index]
         gaps.index.name = "rate"
     return gaps
 
@@ -277,7 +277,7 @@ def _constraints(
         verdicts = ["gap minimized, no bound"] * len(found)
     table = pd.DataFrame(
         [
-            [v.tolerance, v.on_scores, v.on_decisions, v.low, v.high, v.worst, verdict]
+            [v.tolerance, v.on_scores, v.on_predictions, v.low, v.high, v.worst, verdict]
             for v, verdict in zip(found, verdicts, strict=True)
         ],
         columns=columns,

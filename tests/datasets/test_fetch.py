@@ -33,7 +33,7 @@ N_TRAIN, N_TEST, TRAIN_POSITIVES, TEST_POSITIVES = 32561, 16281, 7841, 3846
 
 @pytest.fixture
 def openml(monkeypatch):
-    """Stand in for OpenML: what it is asked goes to `asked`, what it answers is `answer`."""
+    """A replacement of OpenML that records its arguments in `asked` and returns `answer`."""
     fake = SimpleNamespace(answer=None, asked=None)
 
     def fetch_openml(**asked):
@@ -233,11 +233,11 @@ def test_invalid_options_raise(fetcher, options, message):
         fetcher(**options)
 
 
-# OpenML: small tables with the columns and the values that OpenML's copies have.
+# OpenML: small tables with the columns and values of the copies on OpenML.
 
 
 def adult_like(test_first):
-    """Rows of UCI's sizes and rates; the capital gain is the row's place, train first."""
+    """Return rows with the sizes and rates of UCI; the capital gain numbers the rows."""
     label = np.full(N_TRAIN + N_TEST, "<=50K")
     label[:TRAIN_POSITIVES] = ">50K"
     label[N_TRAIN : N_TRAIN + TEST_POSITIVES] = ">50K"

@@ -1,4 +1,4 @@
-"""Tests of generated data: the gap, the rates and the shapes that were asked for."""
+"""Tests of synthetic data: the gap, the rates and the shapes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The displays: what they draw, and that nothing breaks on the runs one meets."""
+"""Tests of ConvergenceDisplay, including single-point and diverging runs."""
 
 import subprocess
 import sys

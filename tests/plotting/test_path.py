@@ -1,4 +1,4 @@
-"""The display of paths: what it draws is what the models of the path do."""
+"""Tests of FairnessPathDisplay: the points are the gaps and accuracies of the models."""
 
 import numpy as np
 import pytest

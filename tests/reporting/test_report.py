@@ -1,4 +1,4 @@
-"""The report says what was asked, what holds and how sure that is; its page stands alone."""
+"""Tests of the fairness report: its values, its verdicts and its HTML page."""
 
 import base64
 import re
@@ -44,7 +44,7 @@ def model(data):
 
 
 class Page(HTMLParser):
-    """Checks that tags nest, and collects what matters."""
+    """Parse a page: check that tags are nested, and collect tags, links and text."""
 
     def __init__(self, text):
         super().__init__()
@@ -92,7 +92,6 @@ def test_text_has_all_parts(data, model):
     assert not [line for line in text.splitlines() if line != line.rstrip()]
 
 
-@pytest.mark.filterwarnings("ignore:kappa=:fairconstrained.InputWarning")  # own tolerances
 @pytest.mark.parametrize(
     "constraint",
     [
@@ -141,7 +140,7 @@ def test_several_constraints_some_of_them_not_measurable(data):
 )
 def test_verdicts(gap, n, verdict, model):
     class Fixed(FairLogisticClassifier):
-        """Decides what the only column says."""
+        """A classifier whose scores are its only feature."""
 
         def decision_function(self, X):
             return np.asarray(X)[:, 0] - 0.5
