@@ -16,6 +16,7 @@ from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT, certify, violation_stationarity
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.parameters import check_parameters
 from fairconstrained.solvers.result import Result, Status, Trace, describe
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array, RandomState
@@ -180,13 +181,23 @@ class Solver(BaseEstimator, ABC):
         return [name for name in self.requires if not getattr(problem, name)]
 
     def check(self, problem: Problem) -> None:
-        """Raise if the problem lacks what the solver needs.
+        """Raise if a parameter is not valid, or the problem lacks what the solver needs.
 
         Raises
         ------
+        ValueError
+            Names the parameter, what was found and what is valid.
         IncompatibleSolverError
             Names what is missing and which solvers can do without.
         """
+        parameters = self.get_params(deep=False)
+        check_parameters(type(self).__name__, parameters)
+        for name in ("oracle", "solver"):
+            if not isinstance(parameters.get(name), Solver | None):
+                raise TypeError(
+                    f"{type(self).__name__}: {name} must be a solver, such as "
+                    f"AugmentedLagrangian(), or None; got {parameters[name]!r}."
+                )
         missing = self.missing(problem)
         if missing:
             from fairconstrained.solvers import able  # the registry is above this module

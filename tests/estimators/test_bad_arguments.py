@@ -21,6 +21,7 @@ from fairconstrained import (
     make_biased_classification,
     make_fairness_scorer,
     metrics,
+    solvers,
 )
 from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.domains import L1Ball
@@ -103,6 +104,8 @@ NEEDED = {  # other options without which an argument is not used
 def fitted(kind, name, value, **rows):
     """Fit an estimator with one bad option, or to one bad argument."""
     options = {"cv": 2, "n_kappas": 2} if kind is FairLogisticClassifierCV else {"max_iter": 2}
+    if isinstance(value, solvers.Solver):
+        options = {}  # the estimator's max_iter would take the place of the solver's
     arguments = {"X": X, "y": Y, **rows}
     if name in ROWS:
         arguments[name] = value
@@ -173,6 +176,13 @@ def constraint(kind):
     return call
 
 
+def solver(kind):
+    return lambda name, value: fitted(
+        FairLogisticClassifier, "solver", kind().set_params(**{name: value}),
+        sensitive_features=GROUPS,
+    )  # fmt: skip
+
+
 def metric(function):
     labels = ("class_error_rates", "group_rates", "neyman_pearson_error", "rate_gaps")
     predictions = (X[:, 0] > 0) * 1 if function.__name__ in labels else X[:, 0]
@@ -216,6 +226,14 @@ OF_METRICS = {
     "pos_label": ["zz", 7, [1], THING, 1.5],
     "confidence": [*OPEN_SHARE, None],
     "priority": ["zz", [1], THING, (0,), b"a"],
+}
+OF_SOLVERS = {
+    **{
+        key: [-1, 1.5, "a", True, [1]] for key in ("max_iter", "max_inner", "check_every", "memory")
+    },
+    **{key: ["a", -1, NAN, [1], True] for key in ("tol", "rho", "sigma", "growth", "mu", "width")},
+    **{key: ["yes", 2, [], 0.5, THING] for key in ("accelerate", "repair")},
+    **{key: ["ssg", 3, [1], THING, solvers.IPC] for key in ("oracle", "solver")},
 }
 OPTIONAL = {"class_error_rates", "neyman_pearson_error"}  # groups may be None
 TABLES = {
@@ -298,6 +316,13 @@ TABLES = {
             "random_state": SEED,
         },
     ),
+    **{
+        title: (
+            solver(kind),
+            {name: OF_SOLVERS[name] for name in kind().get_params(False) if name in OF_SOLVERS},
+        )
+        for title, kind in solvers.SOLVERS.items()
+    },
     **{
         kind.__name__: (
             constraint(kind),
