@@ -87,7 +87,9 @@ class Assessment:
         if not (np.isnan(self.low) or at_most(self.low, self.tolerance)):
             return f"does not hold ({level})"
         met = "met" if at_most(self.on_predictions, self.tolerance) else "not met"
-        return f"{met} on these rows" + ("" if np.isnan(self.low) else f", inconclusive at {level}")
+        return f"{met} on these rows" + (
+            "" if np.isnan(self.low) else f" (inconclusive at {100.0 * confidence:g}%)"
+        )
 
 
 def constraints_of(model: object) -> list[tuple[str, Constraint]]:

@@ -226,7 +226,7 @@ def fairness_report(
     )
 
 
-def _check_known_labels(estimator: Any, y: Any) -> None:
+def _check_known_labels(estimator: Classifier, y: ArrayLike) -> None:
     """Raise if a label is not among the classes of the estimator."""
     check_held("y", y)
     labels = check_labels("y", y, len(np.ravel(np.asarray(y))), rows="y")

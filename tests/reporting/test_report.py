@@ -134,8 +134,8 @@ def test_several_constraints_some_of_them_not_measurable(data):
     [
         (0.00, 4000, "holds (95% confidence)"),
         (0.20, 4000, "does not hold (95% confidence)"),
-        (0.06, 100, "not met on these rows, inconclusive at 95% confidence"),
-        (0.04, 100, "met on these rows, inconclusive at 95% confidence"),
+        (0.06, 100, "not met on these rows (inconclusive at 95%)"),
+        (0.04, 100, "met on these rows (inconclusive at 95%)"),
     ],
 )
 def test_verdicts(gap, n, verdict, model):
