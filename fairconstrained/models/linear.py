@@ -287,6 +287,25 @@ def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     return FeatureScale(mean, variance, scale)
 
 
+def finite_scores(model: LinearModel, w: Array) -> Array:
+    """Return the scores of rows to predict.
+
+    Raises
+    ------
+    ValueError
+        If values of the rows are so large that a score overflows.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores = model.scores(w)
+    if not np.isfinite(scores).all():
+        rows = np.flatnonzero(~np.isfinite(scores.reshape(model.n_rows, -1)).all(axis=1))
+        raise ValueError(
+            f"X has values that are too large in {len(rows)} of {model.n_rows} rows (the first one "
+            f"is row {rows[0]}): their scores overflow."
+        )
+    return scores
+
+
 def _range(X: Features) -> tuple[Array, Array]:
     """Return the minimum and the maximum of every column."""
     if isinstance(X, np.ndarray):

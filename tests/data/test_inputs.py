@@ -75,6 +75,17 @@ class TestSizes:
         with pytest.raises(ValueError, match="too large to be squared in the column 2 "):
             fit(with_value(1e200), domain=L2Ball(1.0))
 
+    @pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+    def test_rows_to_predict(self, method):
+        """An overflow was a warning of NumPy and a score of infinity or nan."""
+        rows = np.array([[1.0, 0.0, 0.0, 0.0], [1e308, -1e308, 1e308, 1e308]])
+        model = fit(X * 0.01)
+        with pytest.raises(ValueError, match=r"X has values that are too large in 1 of 2 rows .*1"):
+            getattr(model, method)(rows)
+        several = NeymanPearsonClassifier().fit(X * 0.01, Y)
+        with pytest.raises(ValueError, match="X has values that are too large in 1 of 2 rows"):
+            several.predict(rows)
+
     def test_of_the_columns_that_the_model_sees(self):
         frame = pd.DataFrame(X, columns=NAMES).assign(sex=np.where(GROUPS, 1e300, 1.0))
         assert fit(frame, groups=None, sensitive_columns=["sex"]).result_.converged

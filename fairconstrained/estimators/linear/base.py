@@ -15,7 +15,7 @@ from fairconstrained.domains import Domain
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.linear.export import exported
 from fairconstrained.estimators.linear.parametrization import BinaryLinearParametrization
-from fairconstrained.models.linear import LinearModel
+from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.typing import Array
@@ -109,7 +109,7 @@ class FairLinearClassifier(FairClassifier):
         features = columns.features(self, X, reset=False)
         coef = self.coef_[:, columns.kept(self)]
         model = LinearModel(features, n_outputs=len(coef))
-        scores = model.scores(np.append(coef.ravel(), self.intercept_))
+        scores = finite_scores(model, np.append(coef.ravel(), self.intercept_))
         if not self.group_interactions:
             return scores
         groups = columns.groups(self, columns.table(self, X))

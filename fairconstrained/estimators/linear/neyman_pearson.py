@@ -31,7 +31,7 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Reflected
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
-from fairconstrained.models.linear import LinearModel
+from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -346,7 +346,7 @@ kkt_residual_, result_
         check_is_fitted(self)
         features = validate_data(self, X, reset=False, **NUMERIC)
         model = LinearModel(features, n_outputs=len(self.classes_))
-        scores = model.scores(np.append(self.coef_.ravel(), self.intercept_))
+        scores = finite_scores(model, np.append(self.coef_.ravel(), self.intercept_))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, X: Any) -> Array:
