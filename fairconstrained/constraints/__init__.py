@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.intersectional import IntersectionalLossParity
 from fairconstrained.constraints.losses import BoundedGroupLoss
@@ -32,6 +34,7 @@ __all__ = [
     "BalancedRate",
     "BoundedGroupLoss",
     "Constraint",
+    "ConstraintLike",
     "DemographicParity",
     "DisparateImpact",
     "EqualOpportunity",
@@ -50,6 +53,9 @@ __all__ = [
     "WeakPartialDemographicParity",
     "resolve_constraints",
 ]
+
+ConstraintLike = str | Constraint | Sequence[str | Constraint] | None
+"""What an estimator accepts as `constraint`: a name, an object, a list of these, or None."""
 
 CONSTRAINTS = {
     "demographic_parity": DemographicParity,

@@ -19,7 +19,7 @@ from fairconstrained.decisions.search import DecisionSearch, DecisionTask, searc
 from fairconstrained.exceptions import ConstantDecisionWarning
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.utils.rounding import at_most
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, RandomState
 from fairconstrained.utils.validation import is_number
 
 
@@ -154,7 +154,7 @@ def check_binomial_limits(constraints: Sequence[Constraint]) -> None:
 
 
 def split(
-    data: TrainingData, share: float, random_state: Any
+    data: TrainingData, share: float, random_state: RandomState
 ) -> tuple[TrainingData, TrainingData, Array]:
     """Return the rows to train on, the held-out rows, and the positions of the latter.
 

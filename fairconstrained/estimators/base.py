@@ -10,13 +10,14 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.callbacks import Progress
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
-from fairconstrained.estimators.fit import Fit, fairest_problem, limited_threads
+from fairconstrained.estimators.fit import Fit, fairest_problem
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.safeguard import solve
 from fairconstrained.estimators.solving import Attributes, solver_of, warm_start, warn_of
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
+from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
@@ -101,7 +102,12 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sensitive_features: MatrixLike | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -149,7 +155,7 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
             promised.warn(stacklevel=4)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: MatrixLike) -> Array:
         """Return the class of each row: the second one where the score is positive.
 
         Parameters

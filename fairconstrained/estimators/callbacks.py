@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fairconstrained.solvers.base import Measured
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
 class Progress:
@@ -28,9 +28,9 @@ class Progress:
     def __init__(
         self,
         estimator: Any,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
         attributes: Callable[[Array], Mapping[str, Any]],
     ):
         self.estimator = estimator

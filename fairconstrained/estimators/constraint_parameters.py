@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator
 
-from fairconstrained.constraints import CONSTRAINTS, Constraint
+from fairconstrained.constraints import CONSTRAINTS, Constraint, ConstraintLike
 
 _PREFIX = "constraint"
-
-Constraints = str | Constraint | Sequence[str | Constraint] | None
 
 
 class ConstraintParameters(BaseEstimator):
@@ -24,7 +21,7 @@ class ConstraintParameters(BaseEstimator):
     parameter of a constraint that is given by its name puts an object in the place of the name.
     """
 
-    constraint: Any
+    constraint: ConstraintLike
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters.
@@ -76,21 +73,21 @@ class ConstraintParameters(BaseEstimator):
         return self
 
 
-def _entries(constraint: Any) -> list[tuple[str, Any]]:
+def _entries(constraint: ConstraintLike) -> list[tuple[str, object]]:
     """Return the constraints with the prefixes of their parameters."""
     if isinstance(constraint, list | tuple):
         return [(f"{_PREFIX}__{k}", one) for k, one in enumerate(constraint)]
     return [(_PREFIX, constraint)]
 
 
-def _resolved(entry: Any) -> Constraint | None:
+def _resolved(entry: object) -> Constraint | None:
     """Return a constraint given by its name or as an object, None for anything else."""
     if isinstance(entry, str) and entry in CONSTRAINTS:
         return CONSTRAINTS[entry]()
     return entry if isinstance(entry, Constraint) else None
 
 
-def _changed(constraint: Any, options: dict[str, Any]) -> Any:
+def _changed(constraint: ConstraintLike, options: dict[str, Any]) -> ConstraintLike:
     """Return constraints with other parameters; a list is not changed but copied."""
     if not isinstance(constraint, list | tuple):
         return _with_parameters(_PREFIX, constraint, options)
@@ -113,7 +110,7 @@ def _changed(constraint: Any, options: dict[str, Any]) -> Any:
     return type(constraint)(entries)
 
 
-def _with_parameters(prefix: str, entry: Any, options: dict[str, Any]) -> Constraint:
+def _with_parameters(prefix: str, entry: object, options: dict[str, Any]) -> Constraint:
     """Return a constraint with other parameters."""
     known = _resolved(entry)
     if known is None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.population import (
@@ -23,109 +21,27 @@ from fairconstrained.decisions.population import (
     split,
 )
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
-from fairconstrained.domains import Domain
+from fairconstrained.estimators.binding import (
+    ScoresOnRows,
+    Unconstrained,
+    bound_parts,
+    constraints_of,
+    with_constraints,
+)
 from fairconstrained.estimators.options import check_options, warn_of_small_groups
-from fairconstrained.estimators.safeguard import data_pass_limit
-from fairconstrained.estimators.solving import SolverOptions, solver_of, without_state
+from fairconstrained.estimators.parametrization import FairOptions, Parametrization
+from fairconstrained.estimators.solving import solver_of, without_state
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models import Model
 from fairconstrained.objectives import resolve_objective
-from fairconstrained.penalties.base import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result, Solver, automatic
+from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Callback, Start
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.threads import limited_threads
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_kappa
-
-_SMALL = 1 << 24  # below this many multiplications starting threads costs more than it gains
-
-
-def limited_threads(X: Any) -> AbstractContextManager[Any]:
-    """Return a context with one BLAS thread unless X is dense and large."""
-    dense = isinstance(X, np.ndarray)
-    return threadpool_limits(limits=None if dense and X.size > _SMALL else 1, user_api="blas")
-
-
-class Parametrization(Protocol):
-    """How the scores of an estimator depend on the solver's variables.
-
-    This is all that distinguishes linear classifiers, networks and trees in a :class:`Fit`.
-
-    Attributes
-    ----------
-    model : Model
-        The model on the training rows.
-    penalty : Penalty
-        The penalty on the variables.
-    domain : Domain
-        The set of the variables.
-    """
-
-    model: Model
-    penalty: Penalty
-    domain: Domain
-
-    @classmethod
-    def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
-        """Return the rows with the features that the model uses."""
-
-    @classmethod
-    def of(cls, estimator: Any, data: TrainingData) -> Self:
-        """Return the parametrization for an estimator's options on rows from `features`."""
-
-    def attributes(self, w: Array) -> Mapping[str, Array]:
-        """Return the fitted attributes that `predict` uses, for the solver's variables."""
-
-    def variables(self, estimator: Any) -> Array | None:
-        """Return the variables of a fitted estimator, None if it was fitted to other features."""
-
-
-class FairOptions(SolverOptions, Protocol):
-    """The parameters of an estimator that a :class:`Fit` reads."""
-
-    parametrization: ClassVar[type[Any]]
-    constraint: Any
-    kappa: float
-    goal: str
-    max_loss_increase: float
-    surrogate: Any
-    loss: Any
-    sensitive_columns: Any
-    use_sensitive: bool
-    combine: str
-    groups_missing: str
-    enforce: str
-    confidence: float | None
-    holdout: float
-
-
-class Unconstrained:
-    """The model without constraints; it is solved on first access.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem without constraints.
-    """
-
-    def __init__(self, problem: Problem):
-        self.problem = problem.uncounted()
-
-    @cached_property
-    def result(self) -> Result:
-        """The solution."""
-        solver = automatic(self.problem)
-        limit = data_pass_limit(self.problem, solver.tol)
-        return solver.minimize(self.problem, max_data_passes=limit)
-
-    @cached_property
-    def scores(self) -> Array:
-        """The scores of the training rows."""
-        scores = self.problem.at(self.result.w).scores_of(self.problem.objective)
-        assert scores is not None
-        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +115,14 @@ class Fit:
     held_out: HeldOut | None = None
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, y: Any, sample_weight: Any, sensitive_features: Any) -> Fit:
+    def of(
+        cls,
+        estimator: Any,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        sensitive_features: MatrixLike | None,
+    ) -> Fit:
         """Return the fit for what a user passes to `fit`.
 
         Parameters
@@ -302,18 +225,17 @@ class Fit:
 
     def constraints_on(self, data: TrainingData) -> tuple[CompositeFunction, ...]:
         """Return the constraints bound to other rows, which have the training rows' features."""
-        return tuple(
-            bound_parts(self.constraints, self.model.on(data.X), data, self._scores_on(data))
-        )
+        model = self.model.on(data.X)
+        scores = ScoresOnRows(self.unconstrained, model)
+        return tuple(bound_parts(self.constraints, model, data, scores))
 
     def problem_on(self, data: TrainingData) -> Problem:
         """Return mean loss, without the penalty, and constraints on other rows."""
         loss = resolve_objective("loss", self.estimator.loss).bind(data.y, data.sample_weight)
-        free = Problem(CompositeFunction(self.model.on(data.X), loss))
-        return with_constraints(free, self.constraints, data, self._scores_on(data))
-
-    def _scores_on(self, data: TrainingData) -> ScoresOnRows:
-        return ScoresOnRows(self, data)
+        model = self.model.on(data.X)
+        scores = ScoresOnRows(self.unconstrained, model)
+        free = Problem(CompositeFunction(model, loss))
+        return with_constraints(free, self.constraints, data, scores)
 
     def solve(
         self,
@@ -456,97 +378,6 @@ class Fit:
             attributes["holdout_indices_"] = self.held_out.rows
         for name, value in attributes.items():
             setattr(estimator, name, value)
-
-
-@dataclass(frozen=True, eq=False)
-class ScoresOnRows:
-    """The unconstrained model's scores of rows that are not the training rows."""
-
-    fit: Fit
-    data: TrainingData
-
-    @cached_property
-    def scores(self) -> Array:
-        """The scores, shape (n_rows,)."""
-        model = self.fit.model.on(self.data.X)
-        return model.forward(self.fit.unconstrained.result.w[: model.n_parameters])[0]
-
-
-def constraints_of(
-    estimator: FairOptions, data: TrainingData, *, kappa: float | None = None
-) -> list[Constraint]:
-    """Return an estimator's constraints with its kappa, surrogate and loss where they have none.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Names the constraints.
-    data : TrainingData
-        The rows.
-    kappa : float or None, default=None
-        The tolerance; None takes the estimator's, or 0 with goal="fairness".
-
-    Raises
-    ------
-    ValueError
-        If a constraint needs groups and there are none, or kappa is not valid.
-    """
-    if kappa is None:
-        kappa = estimator.kappa if estimator.goal == "accuracy" else 0.0
-    given = resolve_constraints(estimator.constraint)
-    if any(one.needs_groups for one in given) and data.groups is None:
-        raise ValueError(
-            f"constraint={estimator.constraint!r} needs groups: pass sensitive_features to fit (in "
-            "pipelines and searches by metadata routing), or name columns of X in "
-            "sensitive_columns."
-        )
-    if any(one.takes_kappa for one in given):
-        check_kappa(kappa)
-    complete = resolve_constraints(
-        given, kappa=kappa, surrogate=estimator.surrogate, loss=estimator.loss
-    )
-    return [one.naming(data.classes) for one in complete]
-
-
-def with_constraints(
-    problem: Problem,
-    constraints: Sequence[Constraint],
-    data: TrainingData,
-    unconstrained: Unconstrained | ScoresOnRows,
-) -> Problem:
-    """Return the problem with these constraints in place of its own.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its objective and its model are kept.
-    constraints : sequence of Constraint
-        All must hold.
-    data : TrainingData
-        The rows of the model.
-    unconstrained : Unconstrained or ScoresOnRows
-        The model without constraints, for constraints that depend on its scores.
-    """
-    model = problem.objective.model
-    assert model is not None, "constraints are on the scores of a model"
-    parts = bound_parts(constraints, model, data, unconstrained)
-    return replace(problem, constraints=tuple(parts), n_variables=0)
-
-
-def bound_parts(
-    constraints: Sequence[Constraint],
-    model: Model,
-    data: TrainingData,
-    unconstrained: Unconstrained | ScoresOnRows,
-) -> list[CompositeFunction]:
-    """Return the constraints on rows; variables of their terms follow the model's in order."""
-    start, parts = model.n_parameters, []
-    for constraint in constraints:
-        for part in constraint.parts(model, data, unconstrained):
-            end = start + (0 if part.term is None else part.term.n_auxiliary)
-            parts.append(replace(part, auxiliary=slice(start, end)) if end > start else part)
-            start = end
-    return parts
 
 
 def fairest_problem(fit: Fit, max_loss_increase: float) -> tuple[Problem, Array]:

@@ -177,7 +177,7 @@ def _check_switches(estimator: Any, *names: str) -> None:
         check_switch(name, getattr(estimator, name))
 
 
-def penalty_of(alpha: Any) -> Penalty:
+def penalty_of(alpha: object) -> Penalty:
     """Return the L2 penalty of strength `alpha`, or `alpha` itself if it is a penalty.
 
     Raises
@@ -194,7 +194,7 @@ def penalty_of(alpha: Any) -> Penalty:
     return L2(float(alpha))
 
 
-def domain_of(domain: Any) -> Domain:
+def domain_of(domain: object) -> Domain:
     """Return the whole space for None, else the domain.
 
     Raises

@@ -15,15 +15,20 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils.parallel import Parallel, delayed
 
+from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.validation import Columns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.options import penalty_of
 from fairconstrained.exceptions import ConvergenceWarning
+from fairconstrained.functions.losses import Loss
+from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.model_selection.path_fitting import follow
 from fairconstrained.model_selection.refit import within
+from fairconstrained.objectives import Objective
 from fairconstrained.solvers import Solver
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 from fairconstrained.utils.validation import check_seed, is_number
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
@@ -128,9 +133,9 @@ combine, group_interactions, max_iter, tol, verbose
 
     def __init__(
         self,
-        constraint: Any = "demographic_parity",
+        constraint: ConstraintLike = "demographic_parity",
         *,
-        kappas: Any = None,
+        kappas: ArrayLike | None = None,
         n_kappas: int = 15,
         alphas: Sequence[float] = (1e-4,),
         max_gap: float = 0.03,
@@ -139,17 +144,17 @@ combine, group_interactions, max_iter, tol, verbose
         n_jobs: int | None = None,
         solver: str | Solver = "auto",
         beta: float | None = None,
-        surrogate: Any = "sigmoid",
-        loss: Any = "logistic",
+        surrogate: str | Surrogate = "sigmoid",
+        loss: str | Loss | Objective = "logistic",
         domain: Domain | None = None,
         fit_intercept: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: Columns = None,
         use_sensitive: bool = False,
         combine: str = "intersection",
         group_interactions: bool = False,
         max_iter: int | None = None,
         tol: float = 1e-4,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ):
         self.constraint = constraint
@@ -176,7 +181,12 @@ combine, group_interactions, max_iter, tol, verbose
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sensitive_features: MatrixLike | None = None,
     ) -> Self:
         """Choose kappa and alpha, and fit them to all rows.
 
@@ -262,7 +272,7 @@ combine, group_interactions, max_iter, tol, verbose
             raise ValueError(f"{_ALPHAS}; got {self.alphas!r}.")
         return alphas
 
-    def _folds(self, X: Any, y: Any) -> Any:
+    def _folds(self, X: MatrixLike, y: ArrayLike) -> Any:
         """Return the rows to train on and the rows to measure on."""
         cv = self.cv
         if isinstance(cv, bool | str) or (isinstance(cv, Real) and not is_number(cv, Integral)):

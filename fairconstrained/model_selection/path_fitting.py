@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.estimators.fit import Fit, Solution, limited_threads
+from fairconstrained.estimators.fit import Fit, Solution
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection.path import FairnessPath
@@ -27,7 +27,8 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.threads import limited_threads
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_numbers, is_number
 
 _ORDER = 2  # of the polynomial in kappa that the next point is predicted with
@@ -36,18 +37,18 @@ _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at a
 
 def fairness_path(
     estimator: FairLinearClassifier | Pipeline,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
     *,
-    sensitive_features: Any = None,
-    kappas: Any = None,
+    sensitive_features: MatrixLike | None = None,
+    kappas: ArrayLike | None = None,
     n_kappas: int = 30,
     min_ratio: float = 0.01,
-    X_val: Any = None,
-    y_val: Any = None,
-    sample_weight_val: Any = None,
-    sensitive_features_val: Any = None,
+    X_val: MatrixLike | None = None,
+    y_val: ArrayLike | None = None,
+    sample_weight_val: ArrayLike | None = None,
+    sensitive_features_val: MatrixLike | None = None,
 ) -> FairnessPath:
     r"""Fit an estimator for a range of tolerances, from the unconstrained model down.
 
@@ -150,7 +151,7 @@ def follow(
     estimator: FairLinearClassifier,
     rows: Sequence[Any],
     *,
-    kappas: Any = None,
+    kappas: ArrayLike | None = None,
     n_kappas: int = 30,
     min_ratio: float = 0.01,
     held_out: Sequence[Any] = (None, None, None, None),
@@ -178,7 +179,7 @@ def follow(
     return FairnessPath(chosen, list(estimators), passes, np.array(accuracy), columns)
 
 
-def _check_followed(estimator: Any) -> None:
+def _check_followed(estimator: object) -> None:
     """Check that the estimator has a tolerance to vary."""
     if not isinstance(estimator, FairLinearClassifier):
         raise TypeError(
@@ -200,7 +201,9 @@ def _check_followed(estimator: Any) -> None:
         )
 
 
-def _grid(problems: ProblemFamily, kappas: Any, n_kappas: Any, min_ratio: Any) -> Array:
+def _grid(
+    problems: ProblemFamily, kappas: ArrayLike | None, n_kappas: object, min_ratio: object
+) -> Array:
     """Return the tolerances in falling order; at kappa = 0, violations are kappas that bind."""
     follows, fit = problems.follows, problems.fit
     if follows.size and not follows.any():  # without groups there is nothing to follow

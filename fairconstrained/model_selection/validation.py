@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,11 @@ class Rows:
 
 
 def validation_rows(
-    fit: Fit, X: Any, y: Any, sample_weight: Any, sensitive_features: Any
+    fit: Fit,
+    X: MatrixLike | None,
+    y: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    sensitive_features: MatrixLike | None,
 ) -> Rows | None:
     """Return rows that are not the training rows, None if there are none.
 

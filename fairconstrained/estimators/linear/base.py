@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.group_interactions import codes_of
-from fairconstrained.data.validation import SensitiveColumns
+from fairconstrained.data.validation import Columns, SensitiveColumns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.linear.export import exported
 from fairconstrained.estimators.linear.parametrization import BinaryLinearParametrization
+from fairconstrained.functions.losses import Loss
+from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models.linear import LinearModel, finite_scores
+from fairconstrained.objectives import Objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.solvers import Solver
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, MatrixLike, RandomState
 
 
 class FairLinearClassifier(FairClassifier):
@@ -28,19 +30,19 @@ class FairLinearClassifier(FairClassifier):
 
     def __init__(
         self,
-        constraint: Any = "demographic_parity",
+        constraint: ConstraintLike = "demographic_parity",
         kappa: float = 0.05,
         *,
         goal: str = "accuracy",
         max_loss_increase: float = 0.001,
         solver: str | Solver = "auto",
         beta: float | None = None,
-        surrogate: Any = "sigmoid",
-        loss: Any = "logistic",
+        surrogate: str | Surrogate = "sigmoid",
+        loss: str | Loss | Objective = "logistic",
         alpha: float | Penalty = 1e-4,
         domain: Domain | None = None,
         fit_intercept: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: Columns = None,
         use_sensitive: bool = False,
         combine: str = "intersection",
         groups_missing: str = "raise",
@@ -51,7 +53,7 @@ class FairLinearClassifier(FairClassifier):
         max_iter: int | None = None,
         tol: float = 1e-4,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ):
         self.constraint = constraint
@@ -86,7 +88,7 @@ class FairLinearClassifier(FairClassifier):
         tags.input_tags.sparse = True
         return tags
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores.
 
         Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -24,6 +24,9 @@ from fairconstrained.functions.losses import (
 from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.utils.registry import check_option
 
+if TYPE_CHECKING:
+    from fairconstrained.estimators.linear.base import FairLinearClassifier
+
 _SENSITIVE = {
     "zero": "a coefficient of zero for columns that the model does not use",
     "leave_out": "columns that the model does not use are left out",
@@ -39,7 +42,7 @@ _COUNTERPARTS: dict[type[Loss], Callable[..., ClassifierMixin]] = {
 }
 
 
-def exported(model: Any, sensitive: str) -> ClassifierMixin:
+def exported(model: FairLinearClassifier, sensitive: str) -> ClassifierMixin:
     """Return scikit-learn's linear classifier with the coefficients of a fitted model.
 
     Parameters
@@ -80,7 +83,7 @@ def exported(model: Any, sensitive: str) -> ClassifierMixin:
     return plain
 
 
-def _counterpart(model: Any) -> ClassifierMixin:
+def _counterpart(model: FairLinearClassifier) -> ClassifierMixin:
     """Return scikit-learn's classifier that minimises the model's loss, not fitted."""
     objective = resolve_objective("loss", model.loss)
     loss = objective.loss if isinstance(objective, MeanLoss) else None
@@ -94,6 +97,6 @@ def _counterpart(model: Any) -> ClassifierMixin:
     )
 
 
-def visible_columns(model: Any) -> np.ndarray:
+def visible_columns(model: FairLinearClassifier) -> np.ndarray:
     """Return the positions of the columns of X that a fitted model uses."""
     return SensitiveColumns(model.sensitive_columns, model.use_sensitive).kept(model)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import expit, log_expit
 from sklearn.utils.metaestimators import available_if
 
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.objectives import resolve_objective
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, MatrixLike
 
 
 def _gives_log_odds(estimator: FairLogisticClassifier) -> bool:
@@ -207,7 +205,7 @@ class FairLogisticClassifier(FairLinearClassifier):
     """
 
     @available_if(_gives_log_odds)
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: MatrixLike) -> Array:
         """Return the probabilities of the classes, the logistic function of the scores.
 
         It exists where the scores are log odds, that is with ``loss="logistic"``.
@@ -226,7 +224,7 @@ class FairLogisticClassifier(FairLinearClassifier):
         return np.column_stack([expit(-scores), expit(scores)])
 
     @available_if(_gives_log_odds)
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: MatrixLike) -> Array:
         """Return the logarithms of the probabilities.
 
         It exists where the scores are log odds, that is with ``loss="logistic"``.

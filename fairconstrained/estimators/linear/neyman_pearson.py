@@ -20,7 +20,6 @@ from fairconstrained.data.validation import NUMERIC, numeric
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.base import ConstrainedClassifier
-from fairconstrained.estimators.fit import limited_threads
 from fairconstrained.estimators.linear.parametrization import (
     LinearParametrization,
     linear_parametrization,
@@ -31,14 +30,15 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Reflected
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
-from fairconstrained.models.linear import LinearModel, finite_scores
+from fairconstrained.models.linear import Features, LinearModel, finite_scores
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.terms.class_margins import class_losses
 from fairconstrained.utils.registry import resolve
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.threads import limited_threads
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 from fairconstrained.utils.validation import is_number
 
 
@@ -132,9 +132,9 @@ kkt_residual_, result_
     def __init__(
         self,
         priority: Any = None,
-        kappa: Any = None,
+        kappa: float | Mapping[Any, float] | None = None,
         *,
-        surrogate: Any = "sigmoid",
+        surrogate: str | Surrogate | Loss = "sigmoid",
         radius: float | None = None,
         alpha: float | Penalty = 1e-4,
         fit_intercept: bool = True,
@@ -142,7 +142,7 @@ kkt_residual_, result_
         max_iter: int | None = None,
         tol: float = 1e-4,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ):
         self.priority = priority
@@ -165,7 +165,7 @@ kkt_residual_, result_
         return tags
 
     @with_callbacks
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -217,28 +217,30 @@ kkt_residual_, result_
             )
         return found
 
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
+    def _check(
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Any, Array, Array]:
         """Return features, classes as positions, and weights of the rows that have one."""
         check_same_rows(X=X, y=y, sample_weight=sample_weight)
-        X = numeric(X, partial(validate_data, self, **NUMERIC))
+        features: Any = numeric(X, partial(validate_data, self, **NUMERIC))
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        y = check_labels("y", y, X.shape[0])
-        check_classification_targets(y)
-        weight = check_weight("sample_weight", sample_weight, X.shape[0])
-        check_squares(X, weight.sum(), getattr(self, "feature_names_in_", None))
+        targets = check_labels("y", y, features.shape[0])
+        check_classification_targets(targets)
+        weight = check_weight("sample_weight", sample_weight, features.shape[0])
+        check_squares(features, weight.sum(), getattr(self, "feature_names_in_", None))
         counted = np.flatnonzero(weight)
         if len(counted) < len(weight):
-            X, y, weight = X[counted], y[counted], weight[counted]
-        self.classes_, labels = np.unique(y, return_inverse=True)
+            features, targets, weight = features[counted], targets[counted], weight[counted]
+        self.classes_, labels = np.unique(targets, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 "y must have two classes at least; in the rows with positive weight there is one "
                 f"class: {self.classes_.tolist()}."
             )
-        return X, labels, weight
+        return features, labels, weight
 
     def _priority(self) -> int:
         """Return the position of the priority class."""
@@ -246,7 +248,7 @@ kkt_residual_, result_
             return 0
         return self._position("priority", self.priority)
 
-    def _position(self, argument: str, label: Any) -> int:
+    def _position(self, argument: str, label: object) -> int:
         names = self.classes_.tolist()
         if label not in names:
             raise ValueError(
@@ -272,7 +274,7 @@ kkt_residual_, result_
             bounds[priority] = np.inf
         return bounds
 
-    def _parametrization(self, X: Any, weight: Array) -> LinearParametrization:
+    def _parametrization(self, X: Features, weight: Array) -> LinearParametrization:
         """Return the scores of the classes; each class's coefficients lie in the ball."""
         n_classes, ball = len(self.classes_), _ball(self.radius)
         linear = linear_parametrization(
@@ -330,7 +332,7 @@ kkt_residual_, result_
         self.class_losses_ = term.value(scores)
         self.class_errors_ = term.zero_one().value(scores)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: MatrixLike) -> Array:
         """Return the scores of the classes.
 
         Parameters
@@ -349,7 +351,7 @@ kkt_residual_, result_
         scores = finite_scores(model, np.append(self.coef_.ravel(), self.intercept_))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: MatrixLike) -> Array:
         """Return the class of the largest score, the first one of several.
 
         Parameters
@@ -366,7 +368,7 @@ kkt_residual_, result_
         return self.classes_[best]
 
 
-def _bound(kappa: Any) -> float:
+def _bound(kappa: object) -> float:
     """Return a bound as a float."""
     if not (is_number(kappa, Real) and kappa > 0.0):
         raise ValueError(
@@ -376,7 +378,7 @@ def _bound(kappa: Any) -> float:
     return float(kappa)
 
 
-def _ball(radius: Any) -> Domain:
+def _ball(radius: float | None) -> Domain:
     """Return the set of one class's coefficients."""
     if radius is None:
         return WholeSpace()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -14,15 +14,33 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.domains import Domain
 from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.estimators.fit import Unconstrained, with_constraints
+from fairconstrained.estimators.binding import Unconstrained, with_constraints
 from fairconstrained.estimators.options import domain_of, penalty_of
-from fairconstrained.models.linear import LinearModel
+from fairconstrained.estimators.parametrization import FairOptions
+from fairconstrained.models.linear import Features, LinearModel
 from fairconstrained.objectives.base import Objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, Matrix, MatrixLike
+
+
+class LinearScores(Protocol):
+    """A linear classifier; the attributes exist once it is fitted."""
+
+    coef_: Array
+    intercept_: Array
+
+
+class LinearOptions(FairOptions, Protocol):
+    """The parameters of a linear classifier that its parametrization reads."""
+
+    alpha: float | Penalty
+    domain: Domain | None
+    fit_intercept: bool
+    group_interactions: bool
+    n_features_in_: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +66,7 @@ class LinearParametrization:
         coef, intercept = self.model.coefficients(w)
         return {"coef_": coef, "intercept_": intercept}
 
-    def variables(self, estimator: Any) -> Array | None:
+    def variables(self, estimator: LinearScores) -> Array | None:
         """Return the variables of a fitted estimator, None if it was fitted to other features."""
         if not hasattr(estimator, "coef_") or estimator.coef_.size != self.model.n_coefficients:
             return None
@@ -71,7 +89,7 @@ class BinaryLinearParametrization(LinearParametrization):
     groups: Array | None = None
 
     @classmethod
-    def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
+    def features(cls, estimator: LinearOptions, data: TrainingData) -> TrainingData:
         """Return the rows with the features of the feature map.
 
         Parameters
@@ -87,7 +105,7 @@ class BinaryLinearParametrization(LinearParametrization):
         columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
         names, missing = data.groups.names, estimator.groups_missing
 
-        def of_other_rows(features: Any, X: Any) -> Any:
+        def of_other_rows(features: Matrix, X: MatrixLike) -> Matrix:
             values = columns.groups(estimator, X)
             codes = codes_of(names, values, features.shape[0], missing)
             return feature_map.expand(features, Groups(codes, names))
@@ -95,7 +113,7 @@ class BinaryLinearParametrization(LinearParametrization):
         return data.with_features(feature_map.expand(data.X, data.groups), of_other_rows)
 
     @classmethod
-    def of(cls, estimator: Any, data: TrainingData) -> Self:
+    def of(cls, estimator: LinearOptions, data: TrainingData) -> Self:
         """Return the parametrization for an estimator's alpha, domain and fit_intercept."""
         linear = linear_parametrization(
             data.X,
@@ -118,7 +136,7 @@ class BinaryLinearParametrization(LinearParametrization):
         found = {"coef_": coef, "intercept_": intercept, "feature_scale_": scale}
         return found if self.groups is None else {**found, "groups_": self.groups}
 
-    def variables(self, estimator: Any) -> Array | None:
+    def variables(self, estimator: LinearScores) -> Array | None:
         """Return the variables of a fitted estimator, None if it was fitted to other features."""
         shape = (max(1, self.feature_map.n_groups), self.feature_map.n_features)
         if getattr(estimator, "coef_", np.empty(0)).shape != shape:
@@ -129,7 +147,7 @@ class BinaryLinearParametrization(LinearParametrization):
         return self.model.variables(coef, intercept)
 
 
-def _feature_map(estimator: Any, data: TrainingData) -> FeatureMap:
+def _feature_map(estimator: LinearOptions, data: TrainingData) -> FeatureMap:
     """Return how the model's features come from X and the groups."""
     columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
     crossed = estimator.group_interactions and data.groups is not None
@@ -138,7 +156,7 @@ def _feature_map(estimator: Any, data: TrainingData) -> FeatureMap:
 
 
 def linear_parametrization(
-    X: Any,
+    X: Features,
     sample_weight: Array,
     *,
     penalty: Penalty,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.validation import Columns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.base import FairLinearClassifier
+from fairconstrained.functions.losses import Loss
+from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.objectives import Objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.solvers import Solver
+from fairconstrained.utils.typing import RandomState
 
 
 class FairHingeClassifier(FairLinearClassifier):
@@ -71,19 +75,19 @@ groups_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual
 
     def __init__(
         self,
-        constraint: Any = "demographic_parity",
+        constraint: ConstraintLike = "demographic_parity",
         kappa: float = 0.05,
         *,
         goal: str = "accuracy",
         max_loss_increase: float = 0.001,
         solver: str | Solver = "auto",
         beta: float | None = None,
-        surrogate: Any = "sigmoid",
-        loss: Any = "hinge",
+        surrogate: str | Surrogate = "sigmoid",
+        loss: str | Loss | Objective = "hinge",
         alpha: float | Penalty = 1e-4,
         domain: Domain | None = None,
         fit_intercept: bool = True,
-        sensitive_columns: Any = None,
+        sensitive_columns: Columns = None,
         use_sensitive: bool = False,
         combine: str = "intersection",
         groups_missing: str = "raise",
@@ -94,7 +98,7 @@ groups_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual
         max_iter: int | None = None,
         tol: float = 1e-4,
         warm_start: bool = False,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ):
         super().__init__(

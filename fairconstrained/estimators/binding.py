@@ -1,0 +1,144 @@
+"""Constraints bound to rows, and the unconstrained model that some of them depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.estimators.parametrization import FairOptions
+from fairconstrained.estimators.safeguard import data_pass_limit
+from fairconstrained.models import Model
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result, automatic
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_kappa
+
+
+class Unconstrained:
+    """The model without constraints; it is solved on first access.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem without constraints.
+    """
+
+    def __init__(self, problem: Problem):
+        self.problem = problem.uncounted()
+
+    @cached_property
+    def result(self) -> Result:
+        """The solution."""
+        solver = automatic(self.problem)
+        limit = data_pass_limit(self.problem, solver.tol)
+        return solver.minimize(self.problem, max_data_passes=limit)
+
+    @cached_property
+    def scores(self) -> Array:
+        """The scores of the training rows."""
+        scores = self.problem.at(self.result.w).scores_of(self.problem.objective)
+        assert scores is not None
+        return scores
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresOnRows:
+    """The unconstrained model's scores of rows that are not the training rows.
+
+    Attributes
+    ----------
+    unconstrained : Unconstrained
+        The unconstrained model.
+    model : Model
+        The model on the rows.
+    """
+
+    unconstrained: Unconstrained
+    model: Model
+
+    @cached_property
+    def scores(self) -> Array:
+        """The scores, shape (n_rows,)."""
+        w = self.unconstrained.result.w
+        return self.model.forward(w[: self.model.n_parameters])[0]
+
+
+def constraints_of(
+    estimator: FairOptions, data: TrainingData, *, kappa: float | None = None
+) -> list[Constraint]:
+    """Return an estimator's constraints with its kappa, surrogate and loss where they have none.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Names the constraints.
+    data : TrainingData
+        The rows.
+    kappa : float or None, default=None
+        The tolerance; None takes the estimator's, or 0 with goal="fairness".
+
+    Raises
+    ------
+    ValueError
+        If a constraint needs groups and there are none, or kappa is not valid.
+    """
+    if kappa is None:
+        kappa = estimator.kappa if estimator.goal == "accuracy" else 0.0
+    given = resolve_constraints(estimator.constraint)
+    if any(one.needs_groups for one in given) and data.groups is None:
+        raise ValueError(
+            f"constraint={estimator.constraint!r} needs groups: pass sensitive_features to fit (in "
+            "pipelines and searches by metadata routing), or name columns of X in "
+            "sensitive_columns."
+        )
+    if any(one.takes_kappa for one in given):
+        check_kappa(kappa)
+    complete = resolve_constraints(
+        given, kappa=kappa, surrogate=estimator.surrogate, loss=estimator.loss
+    )
+    return [one.naming(data.classes) for one in complete]
+
+
+def with_constraints(
+    problem: Problem,
+    constraints: Sequence[Constraint],
+    data: TrainingData,
+    unconstrained: Unconstrained | ScoresOnRows,
+) -> Problem:
+    """Return the problem with these constraints in place of its own.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its objective and its model are kept.
+    constraints : sequence of Constraint
+        All must hold.
+    data : TrainingData
+        The rows of the model.
+    unconstrained : Unconstrained or ScoresOnRows
+        The model without constraints, for constraints that depend on its scores.
+    """
+    model = problem.objective.model
+    assert model is not None, "constraints are on the scores of a model"
+    parts = bound_parts(constraints, model, data, unconstrained)
+    return replace(problem, constraints=tuple(parts), n_variables=0)
+
+
+def bound_parts(
+    constraints: Sequence[Constraint],
+    model: Model,
+    data: TrainingData,
+    unconstrained: Unconstrained | ScoresOnRows,
+) -> list[CompositeFunction]:
+    """Return the constraints on rows; variables of their terms follow the model's in order."""
+    start, parts = model.n_parameters, []
+    for constraint in constraints:
+        for part in constraint.parts(model, data, unconstrained):
+            end = start + (0 if part.term is None else part.term.n_auxiliary)
+            parts.append(replace(part, auxiliary=slice(start, end)) if end > start else part)
+            start = end
+    return parts
