@@ -1,0 +1,126 @@
+"""Constraints say what reports need, and reports measure gaps against the right bounds."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from fairconstrained.constraints import (
+    CONSTRAINTS,
+    BalancedRate,
+    Constraint,
+    DemographicParity,
+    DisparateImpact,
+    EqualizedOdds,
+    MinorityRate,
+    PartialDemographicParity,
+    ROCParity,
+    resolve_constraints,
+)
+from fairconstrained.data.groups import Groups
+from fairconstrained.inspection.assessment import Rows, assess
+from fairconstrained.metrics.rates import RATES
+
+COMPARED = {
+    "demographic_parity": ("selection_rate",),
+    "disparate_impact": ("selection_rate",),
+    "equal_opportunity": ("true_positive_rate",),
+    "predictive_equality": ("false_positive_rate",),
+    "equalized_odds": ("true_positive_rate", "false_positive_rate"),
+    "error_rate_parity": ("error_rate",),
+}
+
+
+def rows(n=400, seed=0):
+    random = np.random.default_rng(seed)
+    groups = Groups.encode(random.choice(["a", "b", "c"], n))
+    return Rows(random.choice([-1.0, 1.0], n), random.normal(size=n), groups, np.ones(n))
+
+
+def bound(name):
+    """Return a constraint that can be measured on any rows."""
+    fixed = {"roc_parity": ROCParity(thresholds=[0.0]), "partial_dp": None}
+    if name.endswith("partial_dp"):
+        fixed[name] = CONSTRAINTS[name](ranks=(0.2, 0.6))
+    return fixed.get(name) or CONSTRAINTS[name]()
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_the_rates_that_a_constraint_names_are_its_gap(name):
+    constraint, some = bound(name), rows()
+    assert constraint.rates_compared == COMPARED.get(name, ())
+    assert set(constraint.rates_compared) <= set(RATES)
+    found = assess(name, constraint, some, 0.95)
+    if not constraint.rates_compared:
+        assert np.isnan(found.low) and np.isnan(found.high)
+        return
+    (decisions,) = some.decisions()
+    rates = [decisions.cells(rate)[0] for rate in constraint.rates_compared]
+    gaps = [np.ptp(one) for one in rates]
+    if constraint.compares_ratios:
+        gaps = [1.0 - one.min() / one.max() for one in rates]
+    assert found.on_decisions == pytest.approx(max(gaps))
+    assert found.low <= found.on_decisions <= found.high
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_a_gap_of_its_bound_has_an_output_of_zero(name):
+    some = rows()
+    term = bound(name).bind(some.y, some.groups, some.weight).zero_one()
+    gaps, values = term.gap(some.scores), term.value(some.scores)
+    assert gaps.shape == term.gap_bounds.shape == values.shape
+    assert_allclose(np.sign(np.round(gaps - term.gap_bounds, 9)), np.sign(np.round(values, 9)))
+
+
+@pytest.mark.parametrize(
+    ("constraint", "tolerance"),
+    [
+        (DemographicParity(0.07), 0.07),
+        (DemographicParity(ratio=0.8), 0.2),
+        (DisparateImpact(0.9), 0.1),
+        (MinorityRate(0.3, minority="a"), 0.7),
+        (BalancedRate(r=1.1), 1.1),
+    ],
+)
+def test_tolerance(constraint, tolerance):
+    assert assess("it", constraint, rows(), 0.95).tolerance == pytest.approx(tolerance)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "why"),
+    [
+        (PartialDemographicParity(), "ranks='auto'"),
+        (PartialDemographicParity(ranks=(0.0, 0.5)), ""),
+        (ROCParity(), "thresholds were chosen on the training rows"),
+        (ROCParity(thresholds=[0.0]), ""),
+        (MinorityRate(reference=np.zeros((2, 1))), "reference rows"),
+        (MinorityRate(), ""),
+    ],
+)
+def test_why_a_constraint_cannot_be_measured_elsewhere(constraint, why):
+    assert why in constraint.bound_to_training_rows
+    assert bool(constraint.bound_to_training_rows) == bool(why)
+    found = assess("it", constraint, rows(), 0.95)
+    assert np.isnan(found.on_decisions) == bool(why)
+    assert found.verdict(0.95) == "not measured" or not why
+
+
+def test_a_new_constraint_needs_its_class_only():
+    class Precision(DemographicParity):
+        """A class of its own is reported with what it says of itself."""
+
+        rates = ("accuracy",)
+
+    assert Precision().rates_compared == ("accuracy",) and Precision().has_binomial_limits
+    assert Precision(against="overall").rates_compared == ()
+    assert isinstance(resolve_constraints(Precision(), kappa=0.1)[0], Constraint)
+
+
+def test_rank_range():
+    assert PartialDemographicParity(ranks=(0.1, 0.4)).rank_range == (0.1, 0.4)
+    assert PartialDemographicParity().rank_range is None and DemographicParity().rank_range is None
+
+
+def test_resolve_constraints():
+    named = resolve_constraints(["demographic_parity", EqualizedOdds(0.2)], kappa=0.1)
+    assert [one.kappa for one in named] == [0.1, 0.2]
+    assert resolve_constraints(None) == []
