@@ -63,7 +63,7 @@ def test_the_missing_method_says_why():
 def test_a_loss_that_is_not_valid_is_reported_by_fit():
     clf = FairLogisticClassifier(loss="nonsense")
     assert not hasattr(clf, "predict_proba")
-    with pytest.raises(ValueError, match="nonsense.*Valid names"):
+    with pytest.raises(ValueError, match="nonsense"):
         clf.fit(X, Y, sensitive_features=GROUPS)
 
 
