@@ -50,14 +50,14 @@ def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
 
     Returns
     -------
-    model : LogisticRegression, LinearSVC or Pipeline
+    model : LogisticRegression, LinearSVC, SGDClassifier or Pipeline
         The converted model. It shares the fitted transformers with the given pipeline.
 
     Raises
     ------
     ValueError
-        If the model is not a classifier of this library, or if it has coefficients for each group
-        (``group_interactions=True``).
+        If the model is not a classifier of this library, if scikit-learn has no linear classifier
+        with its loss, or if it has coefficients for each group (``group_interactions=True``).
 
     Examples
     --------

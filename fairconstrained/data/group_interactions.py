@@ -1,4 +1,4 @@
-"""What a model sees of X, and how its coefficients become `coef_`: one row, or one per group."""
+"""Features with group interactions, and coefficients for all groups or for each of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class FeatureMap:
 
     With G groups the features are :math:`(x,\ z_1 x, \dots, z_G x,\ z_1, \dots, z_G)`, where
     :math:`z_k` says whether the row is in group k. IDCA's (1, x, z, z x) spans the same functions;
-    here no group is the one that the others are compared with, so that the penalty treats all of
-    them alike, whatever their order.
+    here there is no reference group, so that the penalty is the same for all groups in any
+    order.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class FeatureMap:
         return sp.hstack([rows, _products(membership, rows), membership], format="csr")
 
     def fold(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
-        """Return what each group's rows are multiplied with.
+        """Return the coefficients and the intercept of every group.
 
         Parameters
         ----------
@@ -76,9 +76,9 @@ class FeatureMap:
         return full, levels
 
     def unfold(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
-        """Return coefficients of the features of `expand` that `fold` to the given ones.
+        """Return coefficients of the features of `expand`, from those of every group.
 
-        Of all that do they are those of least penalty.
+        Of all coefficients with the same scores they have the least L2 penalty.
         """
         rows = coef[:, self.kept]
         if not self.n_groups:

@@ -86,7 +86,7 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
 
 
 class FairClassifier(ConstraintParameters, ConstrainedClassifier):
-    """Classifiers of two classes under fairness constraints, whatever their model.
+    """Classifiers of two classes under fairness constraints, with any model.
 
     Subclasses have the parameters of :class:`~fairconstrained.estimators.fit.FairOptions` and a
     `decision_function`.

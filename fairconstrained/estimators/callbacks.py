@@ -1,4 +1,4 @@
-"""What is shown while a solver runs: a line per iteration, scikit-learn's callbacks."""
+"""Progress of a run: a line per iteration, and scikit-learn's callbacks."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 class Progress:
     """A solver's callback that prints lines and calls the estimator's callbacks.
 
-    Every measured iterate is a task of the fit. Only when it is measured is it known that there is
-    one more, so its begin is told just before its end; the task's `init_time` is when it began.
+    Every measured iterate is a task of the fit. The number of iterates is not known in advance, so
+    that the begin of a task is reported just before its end; its `init_time` is when it began.
 
     Parameters
     ----------
     estimator : estimator
-        Being fitted; has `verbose`, and callbacks if the user set any.
+        The estimator that is being fitted.
     X, y, sample_weight : array-like
-        What was passed to its fit.
+        The arguments of `fit`.
     attributes : callable
-        From the solver's variables to the attributes that make the estimator ready to predict.
+        From the solver's variables to the attributes that `predict` uses.
     """
 
     def __init__(
@@ -62,5 +62,5 @@ class Progress:
         )
 
     def close(self, w: Array) -> None:
-        """End the fit's task at the solver's answer."""
+        """End the task of the fit at the solution."""
         self._end(self.fit_task, w)

@@ -1,4 +1,4 @@
-"""Checks of the options that estimators share."""
+"""Checks of the parameters that estimators share."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_options(estimator: Any) -> None:
 
 
 def _check_goal(estimator: Any) -> None:
-    """Check what is minimised, and what it may cost."""
+    """Check `goal` and `max_loss_increase`."""
     increase = estimator.max_loss_increase
     if not (is_number(increase, Real) and 0.0 < increase < np.inf):
         raise ValueError(

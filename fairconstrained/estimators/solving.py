@@ -72,7 +72,7 @@ def warm_start(
         With `warm_start` and an earlier fit, its `result_` gives multipliers and the constraints'
         own variables.
     problem : Problem
-        What is to be minimised.
+        The problem to minimise.
     variables : ndarray of shape (n_parameters,) or None
         The model's variables of the earlier fit, None if it cannot be used.
     first : ndarray of shape (n_variables,) or None

@@ -63,15 +63,15 @@ RULES: dict[str, Callable[[dict[str, Any], float], int]] = {"accuracy": most_acc
 class FairLogisticClassifierCV(FairLogisticClassifier):
     r"""FairLogisticClassifier whose kappa and alpha are chosen by cross-validation.
 
-    For every alpha and every fold a :func:`~fairconstrained.fairness_path` is followed; accuracy,
-    loss and the gap of the decisions are measured on the rows left out; a rule chooses, and the
-    choice is fitted to all rows. What is bounded by `max_gap` is thus the gap of decisions on rows
-    that the model has not seen, not kappa, the gap of the surrogate in training.
+    For every alpha and every fold a :func:`~fairconstrained.fairness_path` is computed. Accuracy,
+    loss and the gap of the predictions are measured on the held-out fold. A rule selects kappa and
+    alpha, and the model is fitted with them to all rows. `max_gap` bounds the gap of predictions on
+    held-out rows, whereas kappa bounds the gap of the surrogate on training rows.
 
     Parameters
     ----------
     constraint : str, Constraint or list of these, default="demographic_parity"
-        What must hold, without kappa.
+        The constraints, without kappa.
     kappas : array-like of float or None, default=None
         The candidates; None takes those of the path on all rows.
     n_kappas : int, default=15
@@ -81,9 +81,9 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     max_gap : float, default=0.03
         For refit="accuracy": the largest mean held-out gap allowed, >= 0.
     refit : {"accuracy", "knee"} or callable, default="accuracy"
-        "accuracy" takes the most accurate candidate within `max_gap` (and the fairest one, with a
-        warning, where there is none); "knee" the one farthest above the line that joins the fairest
-        and the most accurate one; a callable is given `cv_results_` and returns a position.
+        "accuracy" selects the most accurate candidate within `max_gap` (if there is none, the
+        fairest one, with a warning); "knee" the one farthest above the line through the fairest and
+        the most accurate one; a callable takes `cv_results_` and returns a position.
     cv : int, cross-validation generator, iterable or None, default=None
         As in scikit-learn; None stands for 5 stratified folds.
     n_jobs : int or None, default=None
@@ -98,17 +98,17 @@ combine, group_interactions, max_iter, tol, verbose
     Attributes
     ----------
     kappa_, alpha_ : float
-        What was chosen.
+        The selected values.
     best_index_ : int
-        Its position in `cv_results_`.
+        The position of the selected candidate in `cv_results_`.
     best_estimator_ : FairLogisticClassifier
-        The fit of it to all rows; its attributes are this estimator's as well.
+        The model fitted to all rows; this estimator has its attributes as well.
     cv_results_ : dict of str to ndarray
         In scikit-learn's format: "params", "param_kappa", "param_alpha", and for accuracy, loss and
         gap "split0_test_accuracy", ..., "mean_test_accuracy", "std_test_accuracy" and
-        "rank_test_accuracy" (1 is the best: the least for loss and gap).
+        "rank_test_accuracy" (1 is the best one: the smallest loss or gap).
     kappas_ : ndarray
-        The candidates, in falling order.
+        The candidates, in decreasing order.
     n_splits_ : int
         The number of folds.
 
@@ -197,7 +197,7 @@ combine, group_interactions, max_iter, tol, verbose
         y : array-like of shape (n_samples,)
             The labels, of two classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the rows, in fits and in measures alike.
+            Weights of the rows, in fits and in measures.
         sensitive_features : array-like or DataFrame or None, default=None
             The groups; see :meth:`FairLogisticClassifier.fit`.
 

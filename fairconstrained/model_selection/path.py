@@ -16,14 +16,14 @@ from fairconstrained.utils.validation import is_number
 
 @dataclass(eq=False)
 class FairnessPath:
-    r"""Models along a range of tolerances: what :func:`fairness_path` returns.
+    r"""Models for a range of tolerances, returned by :func:`fairness_path`.
 
     Attributes
     ----------
     kappas : ndarray of shape (n_kappas,)
-        The tolerances, in falling order.
+        The tolerances, in decreasing order.
     estimators : list of FairLinearClassifier
-        A fitted estimator for each: of a pipeline its last step.
+        A fitted estimator for each of them; for a pipeline its last step.
     coefs : ndarray of shape (n_kappas, n_features), or (n_kappas, n_groups, n_features)
         Their coefficients; a row per group with `group_interactions`.
     intercepts : ndarray of shape (n_kappas,) or (n_kappas, n_groups)
@@ -31,22 +31,22 @@ class FairnessPath:
     objectives : ndarray of shape (n_kappas,)
         Mean loss plus penalty.
     gaps, decision_gaps : ndarray of shape (n_kappas,)
-        The largest gap on the training rows, of the surrogate and of the decisions.
+        The largest gap on the training rows, of the surrogate and of the predictions.
     violations, kkt_residuals : ndarray of shape (n_kappas,)
-        The certificates.
+        The largest violations of the constraints, and the KKT residuals.
     statuses : ndarray of str of shape (n_kappas,)
-        How the runs ended: "converged" where the certificate holds.
+        The status of each run: "converged" if the optimality conditions hold.
     multipliers : ndarray of shape (n_kappas, n_constraints)
         The Lagrange multipliers.
     data_passes : ndarray of shape (n_kappas,)
-        What each point cost. The first entry has the unconstrained model as well.
+        The data passes of each point; those of the unconstrained model are in the first entry.
     train_accuracy : ndarray of shape (n_kappas,)
-        The share of the training rows that is decided right.
+        The weighted share of correct predictions on the training rows.
     validation : dict of str to ndarray of shape (n_kappas,)
         With validation rows "val_accuracy", "val_loss" (the mean loss), "val_gap" (of the
         surrogate) and "val_decision_gap"; else empty.
     pipeline : Pipeline or None
-        If the path was one of a pipeline: the pipeline, with all steps but the last one fitted.
+        For a pipeline: the pipeline, with all steps but the last one fitted.
     """
 
     kappas: Array

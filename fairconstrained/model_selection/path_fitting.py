@@ -1,4 +1,4 @@
-"""The frontier of accuracy against fairness: a model for every tolerance, each from the last."""
+"""The frontier of accuracy and fairness: a model for every tolerance, each from the last."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_numbers, is_number
 
-_ORDER = 2  # of the polynomial in kappa that the next point is predicted with
+_ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
 
@@ -52,15 +52,16 @@ def fairness_path(
 ) -> FairnessPath:
     r"""Fit an estimator for a range of tolerances, from the unconstrained model down.
 
-    Every point starts where a polynomial in kappa through the last points leads, in the weights and
-    in the multipliers, with what the solver has learned of the curvature, and has the certificate
-    of a fit of its own. Thirty points read the data about as often as three single fits.
+    Weights and multipliers of the last points are extrapolated by a polynomial in kappa to the
+    start of the next one, which also takes over the solver's curvature information. Every point is
+    solved to the tolerance of a single fit. Thirty points need about the data passes of three
+    single fits.
 
     Parameters
     ----------
     estimator : FairLogisticClassifier or FairHingeClassifier, or Pipeline that ends in one
-        What to fit; it is not changed, and its `kappa` does not matter. Constraints with a kappa of
-        their own keep it. A pipeline's other steps are fitted once, to X and y alone.
+        The estimator, which is not changed; its `kappa` is not used. Constraints with a kappa of
+        their own keep it. The other steps of a pipeline are fitted once, to X and y.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         The features.
     y : array-like of shape (n_samples,)
@@ -70,7 +71,7 @@ def fairness_path(
     sensitive_features : array-like or DataFrame or None, default=None
         The groups, as in `fit`.
     kappas : array-like of float or None, default=None
-        The tolerances; they are put into falling order. None takes `n_kappas` in geometric
+        The tolerances; they are put into decreasing order. None takes `n_kappas` in geometric
         progression from the largest at which the constraint binds, at most 1, to `min_ratio` times
         it.
     n_kappas : int, default=30
@@ -204,7 +205,7 @@ def _check_followed(estimator: object) -> None:
 def _grid(
     problems: ProblemFamily, kappas: ArrayLike | None, n_kappas: object, min_ratio: object
 ) -> Array:
-    """Return the tolerances in falling order; at kappa = 0, violations are kappas that bind."""
+    """Return the tolerances in decreasing order; at kappa = 0, violations are kappas that bind."""
     follows, fit = problems.follows, problems.fit
     if follows.size and not follows.any():  # without groups there is nothing to follow
         raise ValueError(
@@ -253,7 +254,7 @@ def _fitting(warm: Start | Result, problem: Problem, model: Model) -> Start | Re
 
 
 def _predicted(solved: Sequence[tuple[float, Result]], kappa: float) -> Start | Result | None:
-    """Return where the next point is expected: a polynomial through the last ones.
+    """Return the start of the next point, extrapolated by a polynomial through the last ones.
 
     Only points with the same active constraints are on one smooth branch.
     """

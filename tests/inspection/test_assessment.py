@@ -53,13 +53,13 @@ def test_the_rates_that_a_constraint_names_are_its_gap(name):
     if not constraint.rates_compared:
         assert np.isnan(found.low) and np.isnan(found.high)
         return
-    (decisions,) = some.decisions()
-    rates = [decisions.cells(rate)[0] for rate in constraint.rates_compared]
+    (predictions,) = some.predictions()
+    rates = [predictions.cells(rate)[0] for rate in constraint.rates_compared]
     gaps = [np.ptp(one) for one in rates]
     if constraint.compares_ratios:
         gaps = [1.0 - one.min() / one.max() for one in rates]
-    assert found.on_decisions == pytest.approx(max(gaps))
-    assert found.low <= found.on_decisions <= found.high
+    assert found.on_predictions == pytest.approx(max(gaps))
+    assert found.low <= found.on_predictions <= found.high
 
 
 @pytest.mark.parametrize("name", CONSTRAINTS)
@@ -100,7 +100,7 @@ def test_why_a_constraint_cannot_be_measured_elsewhere(constraint, why):
     assert why in constraint.bound_to_training_rows
     assert bool(constraint.bound_to_training_rows) == bool(why)
     found = assess("it", constraint, rows(), 0.95)
-    assert np.isnan(found.on_decisions) == bool(why)
+    assert np.isnan(found.on_predictions) == bool(why)
     assert found.verdict(0.95) == "not measured" or not why
 
 

@@ -39,75 +39,78 @@ class FairLogisticClassifier(FairLinearClassifier):
     Parameters
     ----------
     constraint : str, Constraint, list of these or None, default="demographic_parity"
-        What must hold: "demographic_parity", "equal_opportunity", "predictive_equality",
-        "equalized_odds", another name of the README's table, an object such as
+        The constraint: a name such as "demographic_parity", "equal_opportunity",
+        "predictive_equality" or "equalized_odds" (the README lists all), an object such as
         ``EqualizedOdds(kappa=0.1, against="overall")``, or a list, all of which must hold. None
-        fits the unconstrained model and needs no groups.
+        fits the model without constraints and needs no groups.
     kappa : float, default=0.05
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     goal : {"accuracy", "fairness"}, default="accuracy"
         "accuracy" minimises the loss subject to the constraints. "fairness" minimises the largest
         gap, max_j g_j with kappa = 0 for constraints without a kappa of their own, subject to a
-        loss (with its penalty) of at most 1 + `max_loss_increase` times the best possible; it
-        starts at the unconstrained model, and `kappa` is not used.
+        loss (with its penalty) of at most 1 + `max_loss_increase` times the least possible; it
+        starts at the unconstrained model and does not use `kappa`.
     max_loss_increase : float, default=0.001
-        For goal="fairness": the part of the best loss that may be given up, > 0.
+        For goal="fairness": the relative increase of the loss that is allowed, > 0.
     solver : str or Solver, default="auto"
-        "auto" takes the first that can solve the problem of "ipc" (smooth problems), "smoothing"
-        (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex problems)
-        and "ssg" (any); the README lists all names with what each needs and
-        guarantees. Or an object such as ``IPC(rho=0.01)``, whose own tolerance then holds. Which
-        one ran is in ``result_.solver``.
+        "auto" takes the first one that can solve the problem of "ipc" (smooth problems),
+        "smoothing" (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex
+        problems) and "ssg" (all problems). The README lists all names with their requirements and
+        guarantees. An object such as ``IPC(rho=0.01)`` keeps its own tolerance. The solver that ran
+        is ``result_.solver``.
     beta : float or None, default=None
-        Passed to solvers that have such a parameter; an error for others.
+        A parameter of some solvers; an error for others.
     surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
-        What stands for the decision 1{score > 0} in constraints that do not name their own.
+        The approximation of the prediction 1{score > 0} in constraints without a surrogate of their
+        own.
     loss : {"logistic", "truncated_logistic", "hinge", "squared_hinge", "quadratic", "auc", \
             "partial_auc"} or Objective, default="logistic"
         A loss of the margin, or of pairs of rows: "auc" is
         :class:`~fairconstrained.objectives.PairwiseLoss`, "partial_auc"
-        :class:`~fairconstrained.objectives.PartialAUC`, objects of which choose the pairs' loss and
-        the ranks. Losses of pairs say how well scores rank and leave the intercept where it is: use
-        the scores, or choose a threshold afterwards.
+        :class:`~fairconstrained.objectives.PartialAUC`; objects of these classes have parameters
+        for the loss of a pair and the ranks. Only with "logistic" are scores log odds, so that
+        there are probabilities (`predict_proba`). Losses of pairs measure how well scores rank, and
+        do not determine the intercept: use the scores, or choose a threshold afterwards.
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``. The intercept is
-        free. Where `domain` is the whole space, coefficients are penalised per feature
-        scale (see `feature_scale_`), so that units do not matter: this is the plain penalty for
-        0/1 columns and standardised ones.
+        not penalised. Where `domain` is the whole space, the penalty is on coefficients per feature
+        scale (see `feature_scale_`), so that units do not matter; for 0/1 columns and standardised
+        columns that is the usual penalty.
     domain : Domain or None, default=None
-        Where the coefficients may lie, in the units of the features, for instance
-        ``L1Ball(20.0)``; None is the whole space.
+        The set of the coefficients, in the units of the features, for instance ``L1Ball(20.0)``;
+        None is the whole space.
     fit_intercept : bool, default=True
         Whether there is an intercept.
     sensitive_columns : list of str or int, callable or None, default=None
         The columns of X that hold the sensitive attributes, or a function of X that returns the
         groups. With None the groups are passed to `fit`.
     use_sensitive : bool, default=False
-        Whether the sensitive columns are features of the model as well.
+        Whether the sensitive columns are features of the model.
     combine : {"intersection", "marginal"}, default="intersection"
-        What several sensitive columns mean to the constraints. "intersection": rows that agree in
-        all of them are one group. "marginal": every column is on its own, as if there were a
-        constraint for each; groups are then called "attribute=value".
+        How several sensitive columns make groups. "intersection": rows with equal values in all of
+        them are one group. "marginal": each column has groups of its own, as if there were one
+        constraint per column; they are named "attribute=value".
     groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
-        What missing values (None, NaN, pd.NA) in sensitive columns mean: an error, a group of their
-        own called "missing", or rows that count in the loss and in no cell of a constraint (of
-        several columns: where one of them is missing; with ``combine="marginal"`` for that one).
+        The meaning of missing values (None, NaN, pd.NA) in sensitive columns: an error, a group
+        named "missing", or rows that count in the loss but in no cell of a constraint (with several
+        columns: rows with any value missing; with ``combine="marginal"``: for that column only).
     group_interactions : bool, default=False
-        Whether the model has coefficients of its own for every group: IDCA's cross terms (1, x, z,
-        z x). The groups are then read from X when predicting, too, so that `sensitive_columns` is
-        needed. The penalty counts what all groups have in common and how each departs from it.
+        Whether the model has coefficients for every group: IDCA's cross terms (1, x, z, z x). The
+        groups are then read from X in `predict` as well, so that `sensitive_columns` is required.
+        The penalty is on the coefficients that all groups share and on the deviations of each.
     enforce : {"score", "decision"}, default="score"
-        What `kappa` bounds on the training rows: the surrogate's gap, as in the papers, or the gap
-        of what `predict` does. "decision" starts from the fit on scores and searches the
-        surrogate's tolerances, its scale and the intercept, at two to four times the cost, for the
-        most accurate model that meets the bound (see `decision_search_`). `result_` then has the
-        status, trace and multipliers of the fit on scores, and the figures of the model found.
+        Which gap `kappa` bounds on the training rows: that of the surrogate, as in the papers, or
+        that of the predictions. "decision" starts from the fit on scores. It searches tolerances of
+        the surrogate, its scale and the intercept for the most accurate model that meets the bound,
+        and among equally accurate ones for that of least loss, at two to four times the cost (see
+        `decision_search_`). `result_` then has the status, trace and multipliers of the fit on
+        scores; its other figures are those of the model that was found.
     confidence : float or None, default=None
         With enforce="decision": the probability, over the draw of the data, with which the gap of
-        decisions in the population is to be at most kappa. A part of the rows is held out; models
-        that are fitted to the others, ever less far below the bound, are tested on them by exact
-        binomial limits (see ``fairconstrained.decisions.population``). For
-        constraints that compare groups' rates with each other.
+        predictions in the population is at most kappa. A part of the rows is held out. Models
+        fitted to the others, with margins that decrease from one to the next, are tested on it by
+        exact binomial limits (see :mod:`fairconstrained.decisions.population`). For constraints
+        that compare groups' rates with each other.
     holdout : float, default=0.25
         The share of every group and label that is held out for `confidence`.
     max_iter : int or None, default=None
@@ -116,7 +119,7 @@ class FairLogisticClassifier(FairLinearClassifier):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual for a solver given by name.
     warm_start : bool, default=False
-        Whether `fit` starts from the coefficients and multipliers of the fit before.
+        Whether `fit` starts from the coefficients and multipliers of the last fit.
     random_state : int, RandomState or None, default=None
         For stochastic solvers.
     verbose : int, default=0
@@ -125,13 +128,13 @@ class FairLogisticClassifier(FairLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features_in_)
-        The coefficients; zero for sensitive columns that the model may not see. With
-        `group_interactions` of shape (n_groups, n_features_in_): row k multiplies the rows of
-        group ``groups_[k]``.
+        The coefficients; zero for sensitive columns that are not features. With
+        `group_interactions` the shape is (n_groups, n_features_in_), and row k multiplies the rows
+        of group ``groups_[k]``.
     intercept_ : ndarray of shape (1,) or (n_groups,)
         The intercept, or one for every group.
     classes_ : ndarray of shape (2,)
-        The class labels; the second one is the positive decision.
+        The class labels; the second one is the positive class.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -140,50 +143,52 @@ class FairLogisticClassifier(FairLinearClassifier):
         The scale of each feature that the penalty refers to: the distance of the values of a
         two-valued column, the standard deviation of any other; ones where a domain is given.
     n_iter_ : int
-        The solver's iterations.
+        The iterations of the solver.
     groups_ : ndarray
         The groups, sorted; tuples if there were several sensitive attributes, and with
-        ``combine="marginal"`` the groups of each, called "attribute=value".
+        ``combine="marginal"`` the groups of each, named "attribute=value".
     multipliers_ : ndarray of shape (n_constraints,)
-        The Lagrange multipliers: what the objective would gain per unit of each tolerance.
+        The Lagrange multipliers: the decrease of the objective per unit of each tolerance.
     objective_ : float
-        Mean loss plus penalty, whatever the goal. (With goal="fairness" what is minimised is a
-        bound on the gaps, and ``result_.objective`` is its value.)
+        Mean loss plus penalty, for either goal. (With goal="fairness" the solver minimises a bound
+        on the gaps; its value is ``result_.objective``.)
     violation_ : float
         The largest violation on scores, measured with the surrogate; 0 if all constraints hold.
-        With goal="fairness" the constraint that counts is the one on the loss.
+        With goal="fairness" it is that of the bound on the loss.
     gap_ : float
         The largest gap on scores, measured with the surrogate, before kappa is subtracted (nan
         without constraints).
     decision_gap_ : float
-        The largest gap that the decisions show on the training rows (nan without constraints): a
-        difference of rates, or what the constraint's own page calls its gap, such as the shortfall
+        The largest gap of the predictions on the training rows (nan without constraints): a
+        difference of rates, or the gap that the constraint's page defines, such as the shortfall
         1 - rate_a / rate_b of a ratio.
     kkt_residual_ : float
         See :func:`~fairconstrained.problem.kkt.kkt_residual`.
     decision_search_ : DecisionSearch or None
-        With enforce="decision": whether the bound is met, the training accuracy of the model, of
-        the fit on scores and without constraints, `accuracy_cost` (the last less the first), and
-        the data passes made; see :class:`~fairconstrained.decisions.search.DecisionSearch`.
+        With enforce="decision": whether the bound is met, the training accuracy of this model, of
+        the fit on scores and of the unconstrained model, `accuracy_cost` (the last one minus the
+        first one), and the data passes; see
+        :class:`~fairconstrained.decisions.search.DecisionSearch`.
     certificate_ : Certificate or None
-        With `confidence`: whether the constraints hold for the population with it, the upper bounds
-        on them, and how many rows would do if there are too few; see
+        With `confidence`: whether the constraints hold for the population, upper bounds on them,
+        and the number of rows that would suffice; see
         :class:`~fairconstrained.decisions.population.Certificate`.
     holdout_indices_ : ndarray of int
-        With `confidence`: the rows of X that were held out. All other measures are about the rest.
+        With `confidence`: the rows of X that were held out. All other figures are of the remaining
+        rows.
     result_ : Result
-        All of this, the status, the trace and the solver.
+        These figures with the status, the trace and the solver.
 
     Warns
     -----
     ConvergenceWarning
-        If the solver ends short of its tolerance.
+        If the solver ends before it reaches its tolerance.
     InfeasibleConstraintWarning
-        If it ends with a violation above its tolerance; with enforce="decision" if neither a model
-        that was found nor constant decisions meet the bound.
+        If the violation is above the tolerance; with enforce="decision" if neither a model that was
+        found nor constant predictions meet the bound.
     ConstantDecisionWarning
-        With enforce="decision": if only constant decisions were found to meet the bound, or with
-        `confidence` to meet it for the population.
+        With enforce="decision": if the best model found predicts the same class for every row, or
+        with `confidence` if no other one could be certified.
     VacuousConstraintWarning
         If a cell of a constraint has no rows.
 

@@ -43,7 +43,7 @@ from fairconstrained.utils.validation import is_number
 
 
 class NeymanPearsonClassifier(ConstrainedClassifier):
-    r"""Linear classifier that errs as little as it can on one class, within bounds on the others.
+    r"""Linear classifier with the least loss on one class, subject to bounds on the others.
 
     .. math::
         \min_{w_k, b_k} \sum_{l \ne 1} \frac{1}{n_1} \sum_{i:\, y_i = 1} \phi(s_{i1} - s_{il})
@@ -60,19 +60,20 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
         The class whose loss is minimised; None takes the first of the sorted classes.
     kappa : float, mapping from label to float, or None, default=None
         The bounds on the other classes' losses, > 0, for all of them or class by class (a class
-        left out has none). A class's loss is a sum over the K - 1 other classes; None takes what
-        guessing has, :math:`(K - 1)\,\phi(0)`, as 3S-Econ does: a model that meets it exists
-        whatever the data, and most users will want less.
+        left out has none). A class's loss is a sum over the K - 1 other classes. None takes the
+        loss of equal scores, :math:`(K - 1)\,\phi(0)`, as 3S-Econ does; this bound can be met for
+        any data, and lower ones are usual in practice.
     surrogate : {"sigmoid", "ramp"}, a loss's name, Surrogate or Loss, default="sigmoid"
-        phi: surrogates, which stand for 1{s > 0}, are reflected and count the pairs in the wrong
-        order; losses ("logistic", "truncated_logistic", "hinge", ...) are taken of the margin.
+        phi. Surrogates, which approximate 1{s > 0}, are reflected: they approximate the share of
+        wrongly ordered pairs. Losses ("logistic", "truncated_logistic", "hinge", ...) are functions
+        of the margin.
     radius : float or None, default=None
         The radius of the ball, in the units of X, that the coefficients of each class lie in.
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty. Without a radius coefficients are
         penalised per feature scale (see :class:`FairLogisticClassifier`).
     fit_intercept : bool, default=True
-        Whether the classes have intercepts, which are free.
+        Whether the classes have intercepts; these are not penalised.
     solver : str or Solver, default="auto"
         As for :class:`FairLogisticClassifier`.
     max_iter : int or None, default=None
@@ -80,7 +81,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual for a solver given by name.
     warm_start : bool, default=False
-        Whether `fit` starts from the coefficients and multipliers of the fit before.
+        Whether `fit` starts from the coefficients and multipliers of the last fit.
     random_state : int, RandomState or None, default=None
         For stochastic solvers.
     verbose : int, default=0
@@ -101,7 +102,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
     class_losses_ : ndarray of shape (n_classes,)
         The losses, summed over the other classes, on the training rows.
     class_errors_ : ndarray of shape (n_classes,)
-        The share of each class's training rows that are given to another class.
+        The share of each class's training rows that are predicted as another class.
     n_features_in_, feature_names_in_, n_iter_, multipliers_, objective_, violation_, \
 kkt_residual_, result_
         See :class:`FairLogisticClassifier`.
@@ -109,9 +110,9 @@ kkt_residual_, result_
     Warns
     -----
     ConvergenceWarning
-        If the solver ends short of its tolerance.
+        If the solver ends before it reaches its tolerance.
     InfeasibleConstraintWarning
-        If it ends with a violation above its tolerance: the bounds cannot be met, or not from here.
+        If the violation is above the tolerance: the bounds cannot be met, or not from this start.
 
     References
     ----------

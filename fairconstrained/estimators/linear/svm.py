@@ -23,16 +23,16 @@ class FairHingeClassifier(FairLinearClassifier):
 
     with sample weights v and one-sided constraints g_j, as in :class:`FairLogisticClassifier`. It
     is scikit-learn's ``LinearSVC(loss="hinge")`` with :math:`C = 1 / (n \alpha)`, an intercept that
-    is free and coefficients penalised per feature scale. It has no probabilities.
+    is not penalised and coefficients penalised per feature scale. It has no probabilities.
 
-    The loss has a kink, and so have penalties such as SCAD: ``solver="auto"`` rounds them ever less
-    until the conditions of optimality hold for the problem as it is (see
-    :class:`~fairconstrained.solvers.Smoothing`).
+    The loss has a kink, and so have penalties such as SCAD. ``solver="auto"`` rounds the kinks over
+    intervals of decreasing width, until the optimality conditions hold for the problem without
+    rounding (see :class:`~fairconstrained.solvers.Smoothing`).
 
     Parameters
     ----------
     constraint : str, Constraint, list of these or None, default="demographic_parity"
-        What must hold.
+        The constraint.
     kappa : float, default=0.05
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     loss : str or Loss, default="hinge"
@@ -53,9 +53,9 @@ groups_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual
     Warns
     -----
     ConvergenceWarning
-        If the solver ends short of its tolerance.
+        If the solver ends before it reaches its tolerance.
     InfeasibleConstraintWarning
-        If it ends with a violation above its tolerance.
+        If the violation is above the tolerance.
     VacuousConstraintWarning
         If a cell of a constraint has no rows.
 
