@@ -20,7 +20,7 @@ from fairconstrained.solvers import SOLVERS
 Rng = np.random.Generator
 KAPPAS = (0.0, 0.005, 0.02, 0.05, 0.05, 0.1, 0.3, 1.0)
 _FAST = ("auto", "ipc", "augmented-lagrangian", "smoothing")
-_SLOW_ROWS = 200  # the most rows for the other solvers, which take seconds where these do not
+_SLOW_ROWS = 120  # the most rows for the other solvers, which take seconds where these do not
 NAMED = tuple(name for name in SOLVERS if name != "level-search")
 
 
@@ -207,9 +207,9 @@ def _data(rng: Rng) -> DataSpec:
 
 def _solver(rng: Rng) -> dict[str, Any]:
     """Return the solver, and now and then few iterations or a beta."""
-    name = "auto" if maybe(rng, 0.65) else one_of(rng, NAMED)
+    name = "auto" if maybe(rng, 0.75) else one_of(rng, NAMED)
     settings: dict[str, Any] = {} if name == "auto" else {"solver": name}
-    if maybe(rng, 0.1 if name in _FAST else 0.3):
+    if maybe(rng, 0.1 if name in _FAST else 0.8):
         settings["max_iter"] = int(one_of(rng, [1, 3, 10, 50, 200]))
     return settings
 
