@@ -116,6 +116,7 @@ class _Run:
     def epoch(self, anchor: Evaluation, n_steps: int) -> Array:
         """Return the average of the second half of the points."""
         w, total = anchor.w, np.zeros_like(anchor.w)
+        self.last = anchor if self.sampler is None else None
         for i in range(n_steps):
             w = self._step(w, anchor)
             if i >= n_steps // 2:
