@@ -16,7 +16,8 @@ extensions = [
     "sphinx.ext.mathjax",
 ]
 exclude_patterns = ["_build"]
-suppress_warnings = ["myst.xref_missing"]  # links of the included pages to files of the repository
+# Links of the included pages to files of the repository; labels of scikit-learn's own pages.
+suppress_warnings = ["myst.xref_missing", "ref.ref"]
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3

@@ -138,7 +138,7 @@ class Box(Domain):
 
 
 class L2Ball(Domain):
-    """The Euclidean ball |w|_2 <= radius.
+    r""":math:`\|w\|_2 \le` radius, the Euclidean ball.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class L2Ball(Domain):
 
 
 class L1Ball(Domain):
-    """The ball |w|_1 <= radius.
+    r""":math:`\|w\|_1 \le` radius, the ball of the L1 norm.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class L1Ball(Domain):
         return np.sign(w) * np.maximum((size - largest) - level, 0.0)
 
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
-        """Return gradient + t s, s a subgradient of |w|_1, with the best t >= 0 and s."""
+        """Return gradient + t s, s a subgradient of the L1 norm, with the best t >= 0 and s."""
         if not (np.isfinite(w).all() and np.isfinite(gradient).all()):
             return np.full_like(gradient, np.nan)
         if np.abs(w).sum() < self.radius * (1.0 - _ON_THE_BOUNDARY):

@@ -91,8 +91,9 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     random_state : int, RandomState or None, default=None
         Shuffles the folds if `cv` is a number or None, and is passed to stochastic solvers. None
         does not shuffle.
-    solver, beta, surrogate, loss, domain, fit_intercept, sensitive_columns, use_sensitive, \
-combine, group_interactions, max_iter, tol, verbose
+    solver, beta, surrogate, loss, domain, fit_intercept, sensitive_columns, use_sensitive
+        See :class:`FairLogisticClassifier`.
+    combine, group_interactions, max_iter, tol, verbose
         See :class:`FairLogisticClassifier`.
 
     Attributes

@@ -18,7 +18,8 @@ class Penalty(BaseEstimator, ABC):
     smooth, convex : bool
         Whether the gradient is continuous, whether the function is convex.
     modulus : float
-        The largest m for which p(w) - m/2 |w|^2 is convex: positive for a strongly convex
+        The largest m for which p(w) minus m / 2 times the squared norm is convex: positive for a
+        strongly convex
         penalty, negative for a weakly convex one.
     """
 
@@ -109,7 +110,7 @@ class L2(Penalty):
         return self.alpha
 
     def value(self, w: Array) -> float:
-        """Return alpha / 2 |w|^2."""
+        """Return alpha / 2 times the squared norm of w."""
         return float(0.5 * self.alpha * (w @ w))
 
     def gradient(self, w: Array) -> Array:

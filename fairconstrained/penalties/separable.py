@@ -99,7 +99,7 @@ class SCAD(_KinkAtZero):
         return self.strength * np.sign(w) * slope
 
     def convex_parts(self) -> tuple[Penalty, Penalty]:
-        """Return 2 |w|_1 and the excess of it over SCAD."""
+        """Return twice the L1 norm, and how much it exceeds SCAD."""
         return L1(2.0 * self.strength), _SCADExcess(self.strength)
 
 
@@ -110,7 +110,7 @@ def _scad_excess(x: Array) -> Array:
 
 
 class _SCADExcess(Penalty):
-    """The convex, smooth function 2 |w|_1 - SCAD(w), times the strength."""
+    """The convex, smooth function twice the L1 norm minus SCAD, times the strength."""
 
     def __init__(self, strength: float):
         self.strength = strength
@@ -147,7 +147,7 @@ class L1(_KinkAtZero):
         return 2.0 * self.alpha
 
     def value(self, w: Array) -> float:
-        """Return alpha |w|_1."""
+        """Return alpha times the L1 norm of w."""
         return float(self.alpha * np.abs(w).sum())
 
     def gradient(self, w: Array) -> Array:
@@ -176,7 +176,7 @@ class Proximity(Penalty):
         return self.rho
 
     def value(self, w: Array) -> float:
-        """Return rho / 2 |w - c|^2."""
+        """Return rho / 2 times the squared distance from c."""
         step = w - self.center
         return float(0.5 * self.rho * (step @ step))
 

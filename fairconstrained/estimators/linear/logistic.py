@@ -63,10 +63,10 @@ class FairLogisticClassifier(FairLinearClassifier):
     surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
         The approximation of the prediction 1{score > 0} in constraints without a surrogate of their
         own.
-    loss : {"logistic", "truncated_logistic", "hinge", "squared_hinge", "quadratic", "auc", \
-            "partial_auc"} or Objective, default="logistic"
-        A loss of the margin, or of pairs of rows: "auc" is
-        :class:`~fairconstrained.objectives.PairwiseLoss`, "partial_auc"
+    loss : str, Loss or Objective, default="logistic"
+        A loss of the margin: "logistic", "truncated_logistic", "hinge", "squared_hinge" or
+        "quadratic". Or a loss of pairs of rows: "auc" is
+        :class:`~fairconstrained.objectives.PairwiseLoss`, "partial_auc" is
         :class:`~fairconstrained.objectives.PartialAUC`; objects of these classes have parameters
         for the loss of a pair and the ranks. Only with "logistic" are scores log odds, so that
         there are probabilities (`predict_proba`). Losses of pairs measure how well scores rank, and
@@ -127,7 +127,7 @@ class FairLogisticClassifier(FairLinearClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features_in_)
+    coef_ : ndarray of shape (1, n_features)
         The coefficients; zero for sensitive columns that are not features. With
         `group_interactions` the shape is (n_groups, n_features_in_), and row k multiplies the rows
         of group ``groups_[k]``.
@@ -137,9 +137,9 @@ class FairLogisticClassifier(FairLinearClassifier):
         The class labels; the second one is the positive class.
     n_features_in_ : int
         The number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Their names, if X had any.
-    feature_scale_ : ndarray of shape (n_features_in_,)
+    feature_scale_ : ndarray of shape (n_features,)
         The scale of each feature that the penalty refers to: the distance of the values of a
         two-valued column, the standard deviation of any other; ones where a domain is given.
     n_iter_ : int

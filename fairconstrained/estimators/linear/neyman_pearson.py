@@ -89,7 +89,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_classes, n_features_in_)
+    coef_ : ndarray of shape (n_classes, n_features)
         The coefficients, a row per class, for two classes as well.
     intercept_ : ndarray of shape (n_classes,)
         The intercepts.
@@ -103,8 +103,9 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
         The losses, summed over the other classes, on the training rows.
     class_errors_ : ndarray of shape (n_classes,)
         The share of each class's training rows that are predicted as another class.
-    n_features_in_, feature_names_in_, n_iter_, multipliers_, objective_, violation_, \
-kkt_residual_, result_
+    n_features_in_, feature_names_in_, n_iter_, multipliers_, objective_, violation_
+        See :class:`FairLogisticClassifier`.
+    kkt_residual_, result_
         See :class:`FairLogisticClassifier`.
 
     Warns

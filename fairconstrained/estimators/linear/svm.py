@@ -39,15 +39,20 @@ class FairHingeClassifier(FairLinearClassifier):
         The loss of the margin.
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``.
-    goal, max_loss_increase, solver, beta, surrogate, domain, fit_intercept, sensitive_columns, \
-use_sensitive, combine, groups_missing, group_interactions, enforce, confidence, holdout, \
-max_iter, tol, warm_start, random_state, verbose
+    goal, max_loss_increase, solver, beta, surrogate, domain, fit_intercept
+        See :class:`FairLogisticClassifier`.
+    sensitive_columns, use_sensitive, combine, groups_missing, group_interactions, enforce
+        See :class:`FairLogisticClassifier`.
+    confidence, holdout, max_iter, tol, warm_start, random_state, verbose
         See :class:`FairLogisticClassifier`.
 
     Attributes
     ----------
-    coef_, intercept_, classes_, n_features_in_, feature_names_in_, feature_scale_, n_iter_, \
-groups_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_, result_
+    coef_, intercept_, classes_, n_features_in_, feature_names_in_, feature_scale_, n_iter_
+        See :class:`FairLogisticClassifier`.
+    groups_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
+        See :class:`FairLogisticClassifier`.
+    result_
         See :class:`FairLogisticClassifier`.
 
     Warns
