@@ -109,11 +109,13 @@ def _constants(problem: Problem, model: Model) -> Iterator[Array]:
 
 def _least_constant_loss(term: Term, model: Model, zero: Array) -> float:
     """Return the least loss of a constant score, whatever the constraints."""
+    if zero.ndim > 1:
+        return float(term.value(zero)[0])
 
     def loss(level: float) -> float:
-        return float(term.value(zero + level)[0])
+        return float(term.value_at_constant(level)[0])
 
-    if zero.ndim > 1 or model.offset() is None:
+    if model.offset() is None:
         return loss(0.0)
     found = minimize_scalar(loss, bounds=(-8.0, 8.0), method="bounded", options={"xatol": 0.1})
     return float(found.fun)

@@ -121,6 +121,10 @@ class Term(ABC):
         """Return c(scores), shape (n_outputs,)."""
         return self.head(self.forward(scores, auxiliary)[0])
 
+    def value_at_constant(self, score: float, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return the outputs if all rows have the same score, shape (n_outputs,)."""
+        return self.value(np.full(self.n_rows, score), auxiliary)
+
     def vjp(self, scores: Array, v: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Array]:
         """Return the gradients of <v, c> with respect to the scores and the auxiliary variables."""
         statistics, pullback = self.forward(scores, auxiliary)

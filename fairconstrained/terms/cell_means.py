@@ -109,6 +109,16 @@ class CellMeans(FunctionAverages, Shardable):
 
         return self._sums(value), pullback
 
+    @cached_property
+    def _signed_weights(self) -> Array:
+        """The weight of the rows with sign +1 and with sign -1 in every cell, (2, n_cells)."""
+        positive = np.ones(self.n_rows) if self.signs is None else (self.signs > 0.0).astype(float)
+        return np.stack([self._sums(positive), self._sums(1.0 - positive)])
+
+    def value_at_constant(self, score: float, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return the outputs if all rows have the same score: phi is evaluated twice."""
+        return self.head(self.function.value(np.array([score, -score])) @ self._signed_weights)
+
     def take(self, rows: Array, weights: Array) -> CellMeans:
         """Return the term on some rows; cell sizes stay those of the full data."""
         signs = None if self.signs is None else self.signs[rows]

@@ -98,6 +98,13 @@ def on_scores(term, scores, v):
     return term.vjp(scores, v)[0]
 
 
+@pytest.mark.parametrize("score", [-1.7, 0.0, 0.4])
+def test_value_at_a_constant_score(term, score):
+    own = term.auxiliary_start
+    expected = term.value(np.full(N_ROWS, score), own)
+    assert_allclose(term.value_at_constant(score, own), expected, rtol=1e-12, atol=1e-13)
+
+
 @pytest.mark.parametrize("function", SCALAR_FUNCTIONS, ids=label)
 @pytest.mark.parametrize("sparse", [True, False], ids=["csr", "dense"])
 def test_value_is_the_formula(function, sparse, scores):
