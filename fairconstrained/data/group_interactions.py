@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, MatrixLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def _products(membership: Any, rows: Any) -> Any:
     return sp.csr_array((rows.data, rows.indices + shift, rows.indptr), shape=shape)
 
 
-def codes_of(known: Array, values: Any, n_rows: int, missing: str = "raise") -> Array:
+def codes_of(known: Array, values: MatrixLike, n_rows: int, missing: str = "raise") -> Array:
     """Return the position of each row's group among the known ones.
 
     Parameters

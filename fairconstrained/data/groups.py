@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Number
-from typing import Any
+from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from pandas.api.types import infer_dtype
 
 from fairconstrained.data.inputs import check_held
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array, MatrixLike
+from fairconstrained.utils.typing import Array, FrameLike, MatrixLike
 
 MISSING = "missing"
 GROUPS_MISSING = {
@@ -106,7 +106,7 @@ class Groups:
     @classmethod
     def encode(
         cls,
-        values: Any,
+        values: MatrixLike | Groups | None,
         *,
         name: str = "sensitive_features",
         combine: str = "intersection",
@@ -161,7 +161,7 @@ def _title(column: pd.Series, position: int) -> str:
     return column.name if isinstance(column.name, str) else f"attribute {position}"
 
 
-def _columns(values: Any, name: str) -> list[pd.Series]:
+def _columns(values: object, name: str) -> list[pd.Series]:
     """Return the columns of an array, Series or frame (pandas, polars or nested lists)."""
     if isinstance(values, str | bytes):
         raise ValueError(
@@ -177,7 +177,8 @@ def _columns(values: Any, name: str) -> list[pd.Series]:
         return [values]
     if not isinstance(values, pd.DataFrame):
         if hasattr(values, "columns"):  # polars and others: column by column keeps their types
-            return [pd.Series(np.asarray(values[title]), name=title) for title in values.columns]
+            frame = cast(FrameLike, values)
+            return [pd.Series(np.asarray(frame[title]), name=title) for title in frame.columns]
         values = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
         if values.ndim not in (1, 2):
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pandas as pd
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, SparseMatrix
 
 _NOT_NUMBERS = ("object", "str", "categor", "enum")
 _TIMES = ("date", "time", "duration", "period")  # how the names of their dtypes start
@@ -139,7 +140,7 @@ def check_weight(name: str, weight: object, n_rows: int, *, rows: str = "X") -> 
     return checked
 
 
-def check_features(X: Any) -> None:
+def check_features(X: object) -> None:
     """Raise if X has columns of dates or times.
 
     Parameters
@@ -160,7 +161,7 @@ def check_features(X: Any) -> None:
         )
 
 
-def explain_text(X: Any, error: ValueError | TypeError) -> ValueError | TypeError:
+def explain_text(X: object, error: ValueError | TypeError) -> ValueError | TypeError:
     """Return an error that names the columns of X that are not numbers, else the error itself.
 
     Parameters
@@ -180,7 +181,7 @@ def explain_text(X: Any, error: ValueError | TypeError) -> ValueError | TypeErro
     )
 
 
-def _dtypes(X: Any) -> list[tuple[Any, str]]:
+def _dtypes(X: object) -> list[tuple[Any, str]]:
     """Return the name (or position) and the name of the dtype of every column that has one."""
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         return [(title, str(dtype)) for title, dtype in zip(X.columns, X.dtypes, strict=True)]
@@ -189,7 +190,7 @@ def _dtypes(X: Any) -> list[tuple[Any, str]]:
     return []
 
 
-def check_squares(X: Any, total: float, names: Array | None = None) -> None:
+def check_squares(X: Array | SparseMatrix, total: float, names: Array | None = None) -> None:
     """Raise if the values of a column are so large or so small that they cannot be squared.
 
     Means of squares are what feature scales and curvatures are made of.
@@ -222,7 +223,7 @@ def check_squares(X: Any, total: float, names: Array | None = None) -> None:
             _raise_of_sizes(what, size, where, names)
 
 
-def _largest(X: Any) -> Array:
+def _largest(X: Array | SparseMatrix) -> Array:
     """Return the largest absolute value of every column."""
     if isinstance(X, np.ndarray):
         return np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float)
@@ -241,7 +242,7 @@ def _raise_of_sizes(what: str, size: Array, where: Array, names: Array | None) -
     )
 
 
-def _columns(titles: list[Any]) -> str:
+def _columns(titles: Sequence[object]) -> str:
     """Return columns in words, the first five by name."""
     shown = ", ".join(repr(title) for title in titles[:5])
     more = f" and {len(titles) - 5} more" if len(titles) > 5 else ""

@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
@@ -23,7 +24,7 @@ from fairconstrained.data.inputs import (
     check_weight,
     explain_text,
 )
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 from fairconstrained.utils.validation import is_number
 
 Columns = str | int | Sequence[str | int] | Callable[[Any], Any] | None
@@ -45,7 +46,7 @@ class SensitiveColumns:
     columns: Columns
     use_sensitive: bool
 
-    def positions(self, estimator: Any) -> list[int]:
+    def positions(self, estimator: BaseEstimator) -> list[int]:
         """Return the positions of the columns.
 
         Raises
@@ -73,7 +74,7 @@ class SensitiveColumns:
                 )
         return wanted
 
-    def table(self, estimator: Any, X: Any, name: str = "X") -> Any:
+    def table(self, estimator: BaseEstimator, X: Any, name: str = "X") -> Any:
         """Return X as something that has columns: a frame as it is, else an ndarray or CSR."""
         check_held(name, X)
         if self.columns is None or hasattr(X, "columns"):
@@ -82,19 +83,19 @@ class SensitiveColumns:
             X, accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=estimator
         )
 
-    def groups(self, estimator: Any, X: Any) -> Any:
+    def groups(self, estimator: BaseEstimator, X: Any) -> Any:
         """Return the values of the sensitive attributes, None without columns."""
         if callable(self.columns):
             return self.columns(X)
         positions = self.positions(estimator)
         return _safe_indexing(X, positions, axis=1) if positions else None
 
-    def kept(self, estimator: Any) -> Array:
+    def kept(self, estimator: BaseEstimator) -> Array:
         """Return the positions of the model's features."""
         left_out = [] if self.use_sensitive else self.positions(estimator)
         return np.setdiff1d(np.arange(estimator.n_features_in_), left_out)
 
-    def features(self, estimator: Any, X: Any, *, reset: bool, name: str = "X") -> Any:
+    def features(self, estimator: BaseEstimator, X: Any, *, reset: bool, name: str = "X") -> Any:
         """Return what the model sees of X as a float ndarray or CSR.
 
         Columns that it may not see need not be numeric. With `reset` the estimator's
@@ -146,7 +147,7 @@ def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
         raise explained from error
 
 
-def _position(column: Any, names: list[Any], n_features: int) -> int:
+def _position(column: str | int, names: list[str], n_features: int) -> int:
     """Return the position of a column given by name or (perhaps negative) position."""
     if isinstance(column, str) and column in names:
         return names.index(column)
@@ -174,24 +175,28 @@ class Reader:
         What missing sensitive attributes mean.
     """
 
-    estimator: Any
+    estimator: BaseEstimator
     columns: SensitiveColumns
     combine: str
     expand: Callable[[Any, Any], Any] | None = None
     missing: str = "raise"
 
-    def read(self, X: Any, groups: Any, name: str, rows: str) -> tuple[Any, Groups | None]:
+    def read(
+        self, X: MatrixLike, groups: MatrixLike | None, name: str, rows: str
+    ) -> tuple[Any, Groups | None]:
         """Return what the model sees of X, and the groups; see :meth:`TrainingData.others`."""
-        check_same_rows(**{rows: X, name: groups})
+        arguments: dict[str, Any] = {rows: X, name: groups}
+        check_same_rows(**arguments)
         X = self.columns.table(self.estimator, X, rows)
         features = self.columns.features(self.estimator, X, reset=False, name=rows)
         values, source = groups, name
         if values is None:
             values, source = self.columns.groups(self.estimator, X), "sensitive_columns"
+        found = None
         if values is not None:
             options = {"combine": self.combine, "missing": self.missing}
-            values = check_groups(values, features.shape[0], name=source, rows=rows, **options)
-        return (features if self.expand is None else self.expand(features, X)), values
+            found = check_groups(values, features.shape[0], name=source, rows=rows, **options)
+        return (features if self.expand is None else self.expand(features, X)), found
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,11 +229,11 @@ class TrainingData:
     @classmethod
     def check(
         cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        sensitive_features: Any,
-        sample_weight: Any,
+        estimator: BaseEstimator,
+        X: MatrixLike,
+        y: ArrayLike | None,
+        sensitive_features: MatrixLike | None,
+        sample_weight: ArrayLike | None,
         columns: SensitiveColumns,
         combine: str = "intersection",
         missing: str = "raise",
@@ -281,13 +286,15 @@ class TrainingData:
         return cls(features, labels, classes, groups, weight, reader)
 
     def with_features(
-        self, X: Any, expand: Callable[[Any, Any], Any] | None = None
+        self, X: Matrix, expand: Callable[[Any, Any], Any] | None = None
     ) -> TrainingData:
         """Return the same rows with other features, and what makes them of other rows."""
         reader = None if self.reader is None else replace(self.reader, expand=expand)
         return replace(self, X=X, reader=reader)
 
-    def others(self, X: Any, groups: Any, name: str, rows: str = "X") -> tuple[Any, Groups | None]:
+    def others(
+        self, X: MatrixLike, groups: MatrixLike | None, name: str, rows: str = "X"
+    ) -> tuple[Any, Groups | None]:
         """Return rows that are not the training rows as the model sees them, and their groups.
 
         Parameters

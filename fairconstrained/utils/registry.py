@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 T = TypeVar("T")
 
 
 def resolve(
-    argument: str, value: Any, table: Mapping[str, Any], base: type[T], **defaults: Any
+    argument: str,
+    value: object,
+    table: Mapping[str, Callable[..., T]],
+    base: type[T],
+    **defaults: object,
 ) -> T:
     """Return `value` if it is an instance of `base`, else what `table` makes of the name.
 
@@ -46,7 +50,7 @@ def resolve(
     )
 
 
-def check_option(argument: str, value: Any, options: Mapping[str, T]) -> T:
+def check_option(argument: str, value: object, options: Mapping[str, T]) -> T:
     """Return ``options[value]``.
 
     Raises

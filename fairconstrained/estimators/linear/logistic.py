@@ -129,7 +129,7 @@ class FairLogisticClassifier(FairLinearClassifier):
     ----------
     coef_ : ndarray of shape (1, n_features)
         The coefficients; zero for sensitive columns that are not features. With
-        `group_interactions` the shape is (n_groups, n_features_in_), and row k multiplies the rows
+        `group_interactions` the shape is (n_groups, n_features), and row k multiplies the rows
         of group ``groups_[k]``.
     intercept_ : ndarray of shape (1,) or (n_groups,)
         The intercept, or one for every group.
