@@ -24,7 +24,7 @@ _LEVELS = np.linspace(-6.0, 6.0, 25)
 
 
 def data_pass_limit(problem: Problem, tol: float) -> float:
-    r"""Return the data passes that a fit with the default solver may make.
+    r"""Return the data passes that a fit with a solver chosen by name may make.
 
     :math:`3000\, (1 + \log_{10}(1 + m)) \sqrt{\max(1, 10^{-4} / \mathrm{tol})}` for m constraints.
     Half of all problems need less than 50.
@@ -50,8 +50,8 @@ def solve(
 ) -> tuple[Result, Evaluation]:
     """Return a solution that is not worse than a constant model, and its evaluation.
 
-    With ``solver="auto"`` it makes no more than the default's data passes, see `data_pass_limit`.
-    A solver that the user chooses has limits of its own, and so has a fit with `max_iter`.
+    Solvers that are chosen by name make no more data passes than `data_pass_limit` says. One that
+    is passed as an object has limits of its own, and so has a fit with `max_iter`.
 
     Where the solver ends at a point that violates the constraints although a constant model meets
     them, or that is worse than the best constant model that does, the problem is solved again from
@@ -68,7 +68,7 @@ def solve(
     warm, callback
         See :meth:`~fairconstrained.solvers.Solver.minimize`.
     """
-    own_limits = options.solver != "auto" or options.max_iter is not None
+    own_limits = not isinstance(options.solver, str) or options.max_iter is not None
     passes = None if own_limits else data_pass_limit(problem, solver.tol)
     result, at = solver.solve(
         problem,
@@ -136,12 +136,18 @@ def _best_constant(problem: Problem, result: Result) -> Measured | None:
     """Return the best constant model that meets the constraints, None if there is none."""
     uncounted, tol, model = problem.uncounted(), result.solver.tol, _linear_model(problem)
     assert model is not None
-    found = (uncounted.at(w) for w in _constants(problem, model))
+    constants = (w for w in _constants(problem, model) if _inside(problem, w))
+    found = (uncounted.at(w) for w in constants)
     feasible = [(at.objective, at.w) for at in found if at.violation <= 1e-3 * tol]
     if not feasible:
         return None
     w = min(feasible, key=lambda one: one[0])[1]
     return Measured.of(Iterate(problem.at(w), None, result.n_iter), tol)
+
+
+def _inside(problem: Problem, w: Array) -> bool:
+    """Return whether variables are in the domain."""
+    return bool(np.allclose(problem.domain.project(w), w, atol=1e-12))
 
 
 def _is_better(constant: Measured, result: Result) -> bool:

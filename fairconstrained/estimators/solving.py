@@ -11,7 +11,7 @@ import numpy as np
 
 from fairconstrained.exceptions import ConvergenceWarning, InfeasibleConstraintWarning
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import SOLVERS, Result, Solver, automatic
+from fairconstrained.solvers import SOLVERS, Result, Solver, Status, automatic
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.utils.registry import resolve
@@ -58,6 +58,8 @@ def solver_of(options: SolverOptions, problem: Problem) -> Solver:
             "leave beta at None."
         )
     solver = solver.with_options(max_iter=options.max_iter, beta=beta)
+    if options.max_iter is not None:
+        solver = solver.unpolished()
     return without_kinks(problem, solver) if isinstance(options.solver, str) else solver
 
 
@@ -100,15 +102,22 @@ def warn_of(result: Result, stacklevel: int) -> None:
     Warns
     -----
     InfeasibleConstraintWarning
-        If its violation is above the tolerance.
+        If its violation is above the tolerance and cannot fall near its point.
     ConvergenceWarning
         If it did not converge otherwise.
     """
-    if result.violation > result.solver.tol:
+    if result.violation > result.solver.tol and result.status is Status.INFEASIBLE:
         warnings.warn(
             f"No model that meets the constraints was found; the least violation is "
             f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
             InfeasibleConstraintWarning,
+            stacklevel=stacklevel,
+        )
+    elif result.violation > result.solver.tol:
+        warnings.warn(
+            f"The run ended before the constraints were met; the least violation is "
+            f"{result.violation:.3g}, and the model that has it is kept. {result.message}",
+            ConvergenceWarning,
             stacklevel=stacklevel,
         )
     elif not result.converged:

@@ -14,6 +14,7 @@ from fairconstrained.utils.typing import Array
 _SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity
 _WIDTHS = 0.05 * 0.3 ** np.arange(12)
 _TRIED = 4  # of these, once they are narrow enough: solvers meet kinks at one scale or another
+_SMALL_LOSS, _LEAST_SCALE = 10.0, 1e-3  # losses below a tenth make tolerances relative
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,14 @@ class KKT:
         that are met too well or not well enough.
     violation : float
         :math:`\max\{0, \max_j g_j(w)\}`.
+    scale : float
+        The factor of the tolerance on the first two, see :func:`objective_scale`.
     """
 
     stationarity: float
     complementarity: float
     violation: float
+    scale: float = 1.0
 
     @classmethod
     def of(cls, at: Evaluation, multipliers: Array, *, rounded: Evaluation | None = None) -> KKT:
@@ -55,7 +59,8 @@ class KKT:
         residual = at.problem.domain.normal_cone_residual(at.w, gradient)
         complementarity = float(multipliers @ np.abs(at.constraints))
         complementarity += 0.0 if rounded is None else rounded.subgradient_error(multipliers)
-        return cls(float(np.linalg.norm(residual)), complementarity, at.violation)
+        stationarity = float(np.linalg.norm(residual))
+        return cls(stationarity, complementarity, at.violation, objective_scale(at))
 
     @property
     def residual(self) -> float:
@@ -67,8 +72,27 @@ class KKT:
 
         Violation and complementarity are held to a third of it: multipliers are of the order of
         one and losses of a third, so the objective is then right to the tolerance, relatively.
+        Where losses are small, stationarity and complementarity are held to as much less.
         """
-        return self.stationarity <= tol and max(self.complementarity, self.violation) <= tol / 3.0
+        relative = self.scale * tol
+        optimal = self.stationarity <= relative and self.complementarity <= relative / 3.0
+        return optimal and self.violation <= tol / 3.0
+
+
+def objective_scale(at: Evaluation) -> float:
+    r"""Return the factor :math:`\min\{1, \max\{10 |f(w)|, 10^{-3}\}\}` of a tolerance.
+
+    It makes tolerances relative where a loss is near zero, on separable data for instance. It is 1
+    for objectives that are not losses: the level of an epigraph problem may be zero.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at a point.
+    """
+    if at.problem.objective.term is None:
+        return 1.0
+    return float(np.clip(_SMALL_LOSS * abs(at.objective), _LEAST_SCALE, 1.0))
 
 
 def certify(
@@ -98,7 +122,11 @@ def certify(
     if not np.all(np.isfinite([at.objective, at.violation])):
         return np.zeros(at.problem.n_constraints), KKT(np.nan, np.nan, at.violation)
     candidates: Iterable[Evaluation]
-    candidates = [rounded] if rounded is not None else _roundings(at, multipliers, _SHARE * tol)
+    candidates = (
+        [rounded]
+        if rounded is not None
+        else _roundings(at, multipliers, _SHARE * tol * objective_scale(at))
+    )
     best = None
     for one in (None, *candidates):
         own = estimate_multipliers(one or at) if multipliers is None else multipliers

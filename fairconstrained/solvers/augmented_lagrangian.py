@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.lbfgs import CurvaturePairs, InverseHessian
 from fairconstrained.solvers._tools.minimize import LatestEvaluation, minimize_smooth
@@ -18,6 +19,7 @@ from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
 
 _INFEASIBLE_GROWTH = 1e3  # of sigma, from which on the point is tested for infeasible stationarity
+_RESTART = 100.0  # of sigma, where the run starts again
 _MAX_GROWTH = 1e9  # of sigma; beyond it the objective is lost in rounding errors
 _MIN_REDUCTION = 0.03  # of the gradient in one round; the new multipliers raise it again
 _MIN_RELATIVE_FALL = 0.1  # of the constraints between two rounds, for a usable secant pair
@@ -39,6 +41,10 @@ class AugmentedLagrangian(Solver):
     sigma grows if the violation decreases too slowly. Every evaluation is one forward and one
     backward pass whatever the number of constraints. The curvature pairs of L-BFGS are kept from
     round to round, and in the state for warm starts.
+
+    The first minimiser may lie where the constraints are flat, as ramps are, and the run then ends
+    at an infeasible stationary point. Where the first point violates less, the run starts again
+    from there with a sigma that keeps it near the constraints.
 
     Parameters
     ----------
@@ -96,9 +102,9 @@ class AugmentedLagrangian(Solver):
         secant = MultiplierExtrapolation.for_constraints(
             problem.n_constraints, last.secant, reliable=last.extrapolates
         )
-        before = np.inf
+        before, first = np.inf, self.sigma
         for k in range(1, self.max_iter + 1):
-            inner_tol = max(inner_tol, 0.9 * start.tol)
+            inner_tol = max(inner_tol, 0.9 * start.tol * objective_scale(at))
             at = self._minimize_round(at, start, multipliers, sigma, inner_tol, hessian)
             shift = np.maximum(at.constraints, -multipliers / sigma)
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
@@ -109,17 +115,23 @@ class AugmentedLagrangian(Solver):
             state = AugmentedLagrangianState(
                 sigma, inner_tol, hessian.pairs, secant.pair, secant.reliable
             )
-            yield Iterate(at, multipliers, k, state, self._failure(at, sigma, start.tol))
+            failure = self._failure(at, sigma / first, start.tol)
+            if failure is not None and first == self.sigma and _is_nearer(problem, start, at):
+                at, multipliers = start.at(problem), start.first_multipliers(len(multipliers))
+                before, sigma, first = np.inf, _RESTART * self.sigma, _RESTART * self.sigma
+                hessian.clear()
+                continue
+            yield Iterate(at, multipliers, k, state, failure)
             multipliers = ahead
             if error > 0.5 * before and error > 0.5 * start.tol:
                 sigma *= self.growth
             before = error
 
-    def _failure(self, at: Evaluation, sigma: float, tol: float) -> Status | None:
+    def _failure(self, at: Evaluation, growth: float, tol: float) -> Status | None:
         """Return why the run cannot go on, None if it can."""
-        if sigma >= _INFEASIBLE_GROWTH * self.sigma and is_stuck(at, tol):
+        if growth >= _INFEASIBLE_GROWTH and is_stuck(at, tol):
             return Status.INFEASIBLE
-        return Status.STALLED if sigma >= _MAX_GROWTH * self.sigma else None
+        return Status.STALLED if growth >= _MAX_GROWTH else None
 
     def _minimize_round(
         self,
@@ -151,6 +163,11 @@ class AugmentedLagrangian(Solver):
             stop=lambda: start.passes_used_up(problem),
         )
         return latest.at(found)
+
+
+def _is_nearer(problem: Problem, start: Start, at: Evaluation) -> bool:
+    """Return whether the first point violates the constraints less than where a run ended."""
+    return problem.at(start.w).violation < at.violation
 
 
 @dataclass(frozen=True, eq=False)

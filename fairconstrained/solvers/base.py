@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,63 +17,13 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT, certify, violation_stationarity
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.parameters import check_parameters
+from fairconstrained.solvers._tools.polish import last_pass_before_polish, polished
 from fairconstrained.solvers.result import Result, Status, Trace, describe
+from fairconstrained.solvers.start import Start as Start
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array, RandomState
 
 _STATIONARY = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
-
-
-@dataclass(frozen=True, eq=False)
-class Start:
-    """What a run starts from.
-
-    Attributes
-    ----------
-    w : ndarray of shape (n_variables,)
-        The first point.
-    multipliers : ndarray of shape (n_constraints,) or None
-        The first multipliers; None where there are none.
-    state : SolverState or None
-        The state of an earlier run; a solver of another kind ignores it.
-    tol : float
-        The tolerance of this run.
-    random_state : numpy.random.RandomState
-        The source of randomness.
-    like : Evaluation or None
-        An evaluation whose forward passes are used again if it is at `w`.
-    last_pass : float
-        The value of :attr:`Problem.passes` at which the run ends.
-    """
-
-    w: Array
-    multipliers: Array | None = None
-    state: SolverState | None = None
-    tol: float = 1e-4
-    random_state: np.random.RandomState = field(default_factory=np.random.RandomState)
-    like: Evaluation | None = None
-    last_pass: float = np.inf
-
-    def first_multipliers(self, n_constraints: int) -> Array:
-        """Return the first multipliers, zeros where there are none."""
-        return np.zeros(n_constraints) if self.multipliers is None else self.multipliers
-
-    @property
-    def feasible(self) -> float:
-        """The largest violation of an optimal point, see :meth:`KKT.holds`."""
-        return self.tol / 3.0
-
-    def at(self, problem: Problem) -> Evaluation:
-        """Return the evaluation of a problem at the first point."""
-        return problem.at(self.w, like=self.like)
-
-    def passes_left(self, problem: Problem) -> float:
-        """Return the data passes that the run may still make, for a solver that it calls."""
-        return max(self.last_pass - problem.passes, 0.0)
-
-    def passes_used_up(self, problem: Problem) -> bool:
-        """Return whether the run has made all data passes that it may make."""
-        return problem.passes >= self.last_pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,9 +119,14 @@ class Solver(BaseEstimator, ABC):
     ----------
     requires : tuple of str
         The properties a problem must have ("smooth", "weakly_convex", ...).
+    polish : bool
+        Whether a run that ends short of its tolerance is finished by sequential quadratic
+        programming steps from its best point, see :func:`~fairconstrained.solvers._tools.polish`.
+        A parameter of the methods whose theory does not promise accurate solutions.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
+    polish: bool = False
     tol: float
     max_iter: int
     check_every: int
@@ -227,6 +182,15 @@ class Solver(BaseEstimator, ABC):
     def with_options(self, **options: Any) -> Self:
         """Return a copy with the options that are not None."""
         return clone(self).set_params(**{k: v for k, v in options.items() if v is not None})
+
+    @property
+    def polishes(self) -> bool:
+        """Whether runs are polished with the parameters as they are."""
+        return self.polish
+
+    def unpolished(self) -> Self:
+        """Return the solver without polishing: for subproblems, and for runs that are limited."""
+        return self.with_options(polish=False) if self.polishes else self
 
     @abstractmethod
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
@@ -326,7 +290,11 @@ class Solver(BaseEstimator, ABC):
             last_pass=problem.passes + (np.inf if max_data_passes is None else max_data_passes),
         )
         with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges says so
-            return self._run(problem, start, callback)
+            if not self.polishes:
+                return self._run(problem, start, callback)
+            before_polish = replace(start, last_pass=last_pass_before_polish(problem, start))
+            result, at = self._run(problem, before_polish, callback)
+            return polished(self, problem, start, callback, result, at)
 
     def _run(
         self, problem: Problem, start: Start, callback: Callback | None
@@ -339,14 +307,7 @@ class Solver(BaseEstimator, ABC):
         for iterate in self.iterate(problem, start):
             seconds += time.perf_counter() - clock
             last = _again(last, iterate) or Measured.of(iterate, start.tol)
-            trace.append(
-                iteration=iterate.iteration,
-                data_passes=problem.passes - passes,
-                seconds=seconds,
-                objective=last.objective,
-                violation=last.violation,
-                kkt_residual=last.kkt_residual,
-            )
+            trace.add(last, problem.passes - passes, seconds)
             ended = self._status(last, start.tol, callback)
             if ended is None and start.passes_used_up(problem):
                 ended = Status.PASS_LIMIT
@@ -357,7 +318,10 @@ class Solver(BaseEstimator, ABC):
                 break
             kept = None if kept is None else kept.without_rows()
             clock = time.perf_counter()
-        assert last is not None
+        if last is None:  # every answer of the subproblem solver was rejected
+            last = Measured.of(Iterate(start.at(problem), None, 0), start.tol)
+            seconds += time.perf_counter() - clock
+            trace.add(last, problem.passes - passes, seconds)
         if status in (Status.DIVERGED, Status.PASS_LIMIT):
             first = Measured.of(Iterate(start.at(problem.uncounted()), None, 0), start.tol)
             kept = kept if kept is not None and kept.better_than(first, start.tol) else first

@@ -45,12 +45,15 @@ class ConEx(Solver):
         the paper's condition :math:`\eta_t \tau_t \ge M^2`.
     offset : float or None, default=None
         :math:`t_0 > 0`, after how many steps they are half as long; None takes `max_iter`.
-    max_iter : int, default=2000
+    max_iter : int, default=1000
         The number of steps.
     check_every : int, default=50
         Steps between two measurements.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
+    polish : bool, default=True
+        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
+        from its best point, see :attr:`Solver.polish`.
 
     References
     ----------
@@ -77,9 +80,10 @@ class ConEx(Solver):
         c2: float | None = None,
         *,
         offset: float | None = None,
-        max_iter: int = 2000,
+        max_iter: int = 1000,
         check_every: int = 50,
         tol: float = 1e-4,
+        polish: bool = True,
     ):
         self.c1 = c1
         self.c2 = c2
@@ -87,6 +91,7 @@ class ConEx(Solver):
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
+        self.polish = polish
 
     @classmethod
     def paper(cls, **options: Any) -> ConEx:
@@ -98,7 +103,9 @@ class ConEx(Solver):
             Further hyperparameters; the paper tries c1 in {20, 50, 100, 200} and c2 in
             {0.002, 0.005, 0.01, 0.02}.
         """
-        return cls(**{"c1": 20.0, "c2": 0.01, "offset": 1.0, "max_iter": 5000, **options})
+        return cls(
+            **{"c1": 20.0, "c2": 0.01, "offset": 1.0, "max_iter": 5000, "polish": False, **options}
+        )
 
     def _constants(self, at: Evaluation) -> tuple[float, float, float]:
         """Return c1, c2 and the offset."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.optimize import nnls
 
-from fairconstrained.domains import Domain
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.capped_simplex import CappedSimplex
 from fairconstrained.solvers._tools.lbfgs import InverseHessian
 from fairconstrained.solvers._tools.minimize import spectral_projected_gradient
 from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
@@ -27,6 +29,7 @@ _MAX_GROWTH = 1e6  # of the penalty parameter
 _MIN_RADIUS = 1e-10  # of the trust region; below it the run has stalled
 _MIN_COSINE = 1e-10  # between step and change of the gradient, for a usable step length
 _TINY = 1e-300  # avoids divisions by zero
+_MOST = 50  # constraints that are linearised: each costs a backward pass
 
 
 class ExactPenalty(Solver):
@@ -303,19 +306,27 @@ class Model:
         self.violation = at.violation
         self.guess = np.zeros(n) if multipliers is None else multipliers
         self.stretch = stretch if curvature.linear else 1.0
-        self.near = np.flatnonzero((at.constraints >= at.violation - width) | (self.guess > 0.0))
+        self.near = self._nearly_active(at.constraints, at.violation - width)
         self.values = at.constraints[self.near]
         self.gradient = at.gradient()
         unit = np.eye(n)
         rows = [at.gradient(unit[j], objective=0.0) for j in self.near]
         self.rows = np.array(rows).reshape(len(rows), len(at.w))
+        self.product: Array | None = None
         self.move = self._free() if curvature.free else self._projected
+
+    def _nearly_active(self, values: Array, level: float) -> Array:
+        """Return the constraints that are looked at: each costs a backward pass."""
+        chosen = self.guess > 0.0
+        largest = np.argsort(-values)[:_MOST]
+        chosen[largest[values[largest] >= level]] = True
+        return np.flatnonzero(chosen)
 
     def _free(self) -> Callable[[Array, float], tuple[Array, float]]:
         """Return (multipliers, stretch) -> the step -H slope / stretch and its norm in B."""
         columns = np.column_stack([self.gradient, *self.rows])
         image = self.curvature.apply(columns)
-        product = columns.T @ image
+        product = self.product = columns.T @ image
 
         def move(multipliers: Array, stretch: float) -> tuple[Array, float]:
             weights = np.append(1.0, multipliers)
@@ -345,6 +356,9 @@ class Model:
         """Return the multipliers: maximise over lambda >= 0 that add up to at most rho."""
         if not self.near.size:
             return np.zeros(0)
+        if self.product is not None:
+            with suppress(RuntimeError):  # too many changes of the active set
+                return self._quadratic_dual(rho, stretch)
 
         def negative(multipliers: Array) -> tuple[float, Array]:
             s, size = self.move(multipliers, stretch)
@@ -352,32 +366,26 @@ class Model:
             value = slope @ s + 0.5 * stretch * size**2 + multipliers @ self.values
             return -float(value), -(self.values + self.rows @ s)
 
-        simplex = _CappedSimplex(rho)
+        simplex = CappedSimplex(rho)
         first = simplex.project(self.guess[self.near])
         return spectral_projected_gradient(negative, first, simplex, tol=1e-9, max_iter=200)
 
+    def _quadratic_dual(self, rho: float, stretch: float) -> Array:
+        """Return the multipliers where steps are free: least squares with a slack variable.
 
-class _CappedSimplex(Domain):
-    """The non-negative vectors whose entries add up to at most `total`.
-
-    Parameters
-    ----------
-    total : float
-        The largest sum, > 0.
-    """
-
-    def __init__(self, total: float = 1.0):
-        self.total = total
-
-    def project(self, w: Array) -> Array:
-        """Return the nearest point: shift down and clip."""
-        clipped = np.maximum(w, 0.0)
-        if clipped.sum() <= self.total:
-            return clipped
-        descending = np.sort(w)[::-1]
-        levels = (np.cumsum(descending) - self.total) / np.arange(1, w.size + 1)
-        return np.maximum(w - levels[np.flatnonzero(descending > levels)[-1]], 0.0)
-
-    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
-        """Return the projected gradient step, which is zero where the residual is."""
-        return w - self.project(w - gradient)
+        The dual is then a quadratic function; a row of large weight holds the sum of multipliers
+        and slack variable at rho.
+        """
+        assert self.product is not None
+        quadratic = self.product[1:, 1:] / stretch
+        linear = self.values - self.product[1:, 0] / stretch
+        scale = max(float(np.trace(quadratic)), _TINY)
+        powers, vectors = np.linalg.eigh(quadratic)
+        roots = np.sqrt(np.maximum(powers, 1e-9 * scale))
+        m, heavy = self.near.size, 1e2 * np.sqrt(scale)
+        rows = np.zeros((m + 1, m + 1))
+        rows[:m, :m] = roots[:, None] * vectors.T
+        rows[m] = heavy
+        target = np.append(vectors.T @ linear / roots, heavy * rho)
+        found = nnls(rows, target, maxiter=5 * m)[0][:m]
+        return CappedSimplex(rho).project(found)

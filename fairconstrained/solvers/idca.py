@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.phase_one import acceptable, phase_one
+from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.conex import ConEx
@@ -19,6 +21,7 @@ from fairconstrained.solvers.switching_subgradient import StaticTolerance, Switc
 
 _FIRST_TOL = 3.0  # times tol: a subproblem's answer then violates by tol at the most
 _TIGHTEN = 0.3
+_MOST_PASSES = 100  # of a subproblem
 _ORACLES = (  # the first that can; majorants may lack an interior, and multipliers a bound
     AugmentedLagrangian(),
     InteriorPoint(max_iter=1),
@@ -51,12 +54,15 @@ class IDCA(Solver):
         of :class:`InteriorPoint` in the whole space and :class:`Smoothing` in bounded domains; else
         ConEx with 100 steps. Where an oracle finds no better point, its iterations double for the
         rest of the run.
-    max_iter : int, default=100
+    max_iter : int, default=10
         The largest number of subproblems.
-    max_doublings : int, default=3
+    max_doublings : int, default=1
         How often the oracle's iterations may double before the run ends as stalled.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
+    polish : bool, default=True
+        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
+        from its best point, see :attr:`Solver.polish`.
 
     References
     ----------
@@ -80,14 +86,16 @@ class IDCA(Solver):
         self,
         oracle: Solver | None = None,
         *,
-        max_iter: int = 100,
-        max_doublings: int = 3,
+        max_iter: int = 10,
+        max_doublings: int = 1,
         tol: float = 1e-4,
+        polish: bool = True,
     ):
         self.oracle = oracle
         self.max_iter = max_iter
         self.max_doublings = max_doublings
         self.tol = tol
+        self.polish = polish
 
     @classmethod
     def paper(cls, **options: Any) -> IDCA:
@@ -100,11 +108,11 @@ class IDCA(Solver):
             {150, 200} and the tolerance of the steps in {5e-4, 1e-3, 2e-3, 5e-3}.
         """
         steps = SwitchingSubgradient(StaticTolerance(1e-3), max_iter=150, check_every=150)
-        return cls(**{"oracle": steps, "max_iter": 100, **options})
+        return cls(**{"oracle": steps, "max_iter": 100, "polish": False, **options})
 
     def _oracle_for(self, problem: Problem) -> Solver:
         if self.oracle is not None:
-            return self.oracle
+            return self.oracle.unpolished()
         majorant = problem.convexify(problem.start())
         return next(oracle for oracle in _ORACLES if not oracle.missing(majorant))
 
@@ -118,6 +126,8 @@ class IDCA(Solver):
         """Yield the accepted answers of the oracle."""
         oracle = self._oracle_for(problem)
         at = start.at(problem)
+        if self.polish and start.multipliers is None:
+            at = _better_start(problem, at, start)
         if at.violation > start.tol:
             at = phase_one(self, problem, at, start)
             if at.violation > start.tol:
@@ -134,9 +144,11 @@ class IDCA(Solver):
                 warm=warm,
                 tol=tol,
                 random_state=start.random_state,
-                max_data_passes=start.passes_left(problem),
+                max_data_passes=min(start.passes_left(problem), _MOST_PASSES),
             )
             found = problem.at(answer.w, like=end)
+            if not answer.converged and self.polish:
+                found = restore(found, start.feasible)
             tol = max(0.5 * start.tol, _TIGHTEN * tol)
             warm = answer
             if acceptable(answer, at, found, start.tol):
@@ -151,6 +163,22 @@ class IDCA(Solver):
             if doublings > self.max_doublings:
                 yield Iterate(at, None, t, status=Status.STALLED)
                 return
+
+
+def _better_start(problem: Problem, at: Evaluation, start: Start) -> Evaluation:
+    """Return the minimiser of the objective, moved to the constraints, if that is better.
+
+    Majorants that touch at scores of zero may have their minimum there: where constraints clip
+    rates, or where ramps end, the start is then a stationary point, though a poor one.
+    """
+    free = problem.with_constraints(())
+    solver = AugmentedLagrangian() if free.smooth else Smoothing()
+    if free.objective.term is None or not problem.n_constraints or solver.missing(free):
+        return at
+    found = solver.minimize(free, at.w, tol=1e-3, max_data_passes=_MOST_PASSES)
+    moved = restore(problem.at(found.w), start.feasible, max_iter=20)
+    feasible = moved.violation <= start.feasible
+    return moved if feasible and moved.objective < at.objective else at
 
 
 @dataclass(frozen=True, eq=False)

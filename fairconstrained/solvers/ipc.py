@@ -43,6 +43,9 @@ class IPC(Solver):
         The largest number of subproblems.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
+    polish : bool, default=True
+        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
+        from its best point, see :attr:`Solver.polish`.
 
     References
     ----------
@@ -69,11 +72,13 @@ class IPC(Solver):
         rho: float | None = None,
         max_iter: int = 100,
         tol: float = 1e-4,
+        polish: bool = True,
     ):
         self.oracle = oracle
         self.rho = rho
         self.max_iter = max_iter
         self.tol = tol
+        self.polish = polish
 
     @classmethod
     def paper(cls, **options: Any) -> IPC:
@@ -85,11 +90,11 @@ class IPC(Solver):
             Further hyperparameters of :class:`IPC`.
         """
         oracle = SwitchingSubgradient(max_iter=10_000, check_every=1000)
-        return cls(**{"oracle": oracle, "rho": 2.0 * 10**-2.5, **options})
+        return cls(**{"oracle": oracle, "rho": 2.0 * 10**-2.5, "polish": False, **options})
 
     @property
     def _oracle(self) -> Solver:
-        return AugmentedLagrangian() if self.oracle is None else self.oracle
+        return AugmentedLagrangian() if self.oracle is None else self.oracle.unpolished()
 
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method or its oracle."""

@@ -45,12 +45,15 @@ class LagrangianDescentAscent(Solver):
         The factor :math:`\vartheta` in [0, 1].
     multipliers : MultiplierModel or None, default=None
         What gives the multipliers; None for `Free`.
-    max_iter : int, default=3000
+    max_iter : int, default=1000
         The number of steps.
     check_every : int, default=20
         Steps between two measurements.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
+    polish : bool, default=True
+        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
+        from its best point, see :attr:`Solver.polish`.
 
     References
     ----------
@@ -78,9 +81,10 @@ class LagrangianDescentAscent(Solver):
         *,
         extrapolation: float = 1.0,
         multipliers: MultiplierModel | None = None,
-        max_iter: int = 3000,
+        max_iter: int = 1000,
         check_every: int = 20,
         tol: float = 1e-4,
+        polish: bool = True,
     ):
         self.eta = eta
         self.sigma = sigma
@@ -89,6 +93,7 @@ class LagrangianDescentAscent(Solver):
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
+        self.polish = polish
 
     @classmethod
     def multiplier_model(cls, **options: Any) -> LagrangianDescentAscent:

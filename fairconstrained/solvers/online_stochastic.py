@@ -44,13 +44,16 @@ class OnlineStochastic(Solver):
         None takes :math:`V L / 2`: steps of length 1 / L.
     batch_size : int or None, default=None
         The rows drawn per step, the same share of every cell; None takes all.
-    max_iter : int, default=2000
+    max_iter : int, default=1000
         The number K of steps.
     check_every : int, default=200
         Steps between two measurements. Each evaluates all rows, a few times where the constraints
         have to be restored.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
+    polish : bool, default=True
+        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
+        from its best point, see :attr:`Solver.polish`.
 
     References
     ----------
@@ -75,9 +78,10 @@ class OnlineStochastic(Solver):
         alpha: float | None = None,
         *,
         batch_size: int | None = None,
-        max_iter: int = 2000,
+        max_iter: int = 1000,
         check_every: int = 200,
         tol: float = 1e-4,
+        polish: bool = True,
     ):
         self.V = V
         self.alpha = alpha
@@ -85,6 +89,7 @@ class OnlineStochastic(Solver):
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
+        self.polish = polish
 
     @property
     def requires(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -102,7 +107,8 @@ class OnlineStochastic(Solver):
         **options
             Further hyperparameters.
         """
-        return cls(**{"V": sqrt(max_iter), "alpha": max_iter, "max_iter": max_iter, **options})
+        setting = {"V": sqrt(max_iter), "alpha": max_iter, "max_iter": max_iter, "polish": False}
+        return cls(**{**setting, **options})
 
     def _constants(self, at: Evaluation) -> tuple[float, float]:
         """Return V and alpha."""

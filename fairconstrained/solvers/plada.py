@@ -63,12 +63,15 @@ class PLADA(Solver):
         The largest slack; the theory wants a bound on the constraints' values.
     batch_size : int or None, default=None
         The rows of a mini-batch; None takes all rows.
-    max_iter : int, default=3000
+    max_iter : int, default=1000
         The number of steps.
     check_every : int, default=20
         Steps between two measurements.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
+    polish : bool, default=True
+        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
+        from its best point, see :attr:`Solver.polish`.
 
     References
     ----------
@@ -99,9 +102,10 @@ class PLADA(Solver):
         delta: float = 1000.0,
         u_max: float = np.inf,
         batch_size: int | None = None,
-        max_iter: int = 3000,
+        max_iter: int = 1000,
         check_every: int = 20,
         tol: float = 1e-4,
+        polish: bool = True,
     ):
         self.eta = eta
         self.tau = tau
@@ -114,6 +118,7 @@ class PLADA(Solver):
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
+        self.polish = polish
 
     @property
     def requires(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -129,7 +134,14 @@ class PLADA(Solver):
         **options
             Further hyperparameters of :class:`PLADA`.
         """
-        setting = {"eta": 1e-3, "tau": 0.1, "alpha": 10.0, "beta": 0.1, "gamma_0": 0.1}
+        setting = {
+            "eta": 1e-3,
+            "tau": 0.1,
+            "alpha": 10.0,
+            "beta": 0.1,
+            "gamma_0": 0.1,
+            "polish": False,
+        }
         return cls(**{**setting, **options})
 
     @classmethod
@@ -141,7 +153,7 @@ class PLADA(Solver):
         **options
             Further hyperparameters of :class:`PLADA`.
         """
-        return cls(**{"batch_size": 256, "max_iter": 2500, "check_every": 50, **options})
+        return cls(**{"batch_size": 256, "max_iter": 1500, "check_every": 50, **options})
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer so far every `check_every` steps."""

@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 def ipp_ssg(**options: Any) -> IPC:
     """Return IPC with the switching subgradient oracle, known as IPP-SSG."""
-    return IPC(SwitchingSubgradient(max_iter=500), **{"max_iter": 10, **options})
+    return IPC(SwitchingSubgradient(max_iter=200), **{"max_iter": 10, **options})
 
 
 def ipp_conex(**options: Any) -> IPC:
     """Return IPC with the constraint extrapolation oracle, known as IPP-ConEx."""
-    return IPC(ConEx(max_iter=200), **{"max_iter": 20, **options})
+    return IPC(ConEx(max_iter=100), **{"max_iter": 10, **options})
 
 
 def idca_stochastic(**options: Any) -> IDCA:
     """Return IDCA whose subproblems are solved on mini-batches."""
-    oracle = OnlineStochastic(batch_size=1000, max_iter=400)
-    return IDCA(oracle, **{"max_doublings": 1, **options})
+    oracle = OnlineStochastic(batch_size=1000, max_iter=200)
+    return IDCA(oracle, **{"max_iter": 5, **options})
 
 
 # In order of preference: `automatic` takes the first that the problem allows.

@@ -36,12 +36,15 @@ class Regularization(Solver):
         The first step. None: 1 / L, with L the curvature of the objective by power iterations.
     decay : float, default=3.0
         The power p >= 0 with which steps fall to zero; 0 for constant steps.
-    max_iter : int, default=3000
+    max_iter : int, default=1000
         The number of steps K.
     check_every : int, default=100
         Steps between two measurements (each of which estimates the multipliers).
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
+    polish : bool, default=True
+        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
+        from its best point, see :attr:`Solver.polish`.
 
     References
     ----------
@@ -63,9 +66,10 @@ class Regularization(Solver):
         *,
         eta: float | None = None,
         decay: float = 3.0,
-        max_iter: int = 3000,
+        max_iter: int = 1000,
         check_every: int = 100,
         tol: float = 1e-4,
+        polish: bool = True,
     ):
         self.strength = strength
         self.eta = eta
@@ -73,6 +77,7 @@ class Regularization(Solver):
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
+        self.polish = polish
 
     @classmethod
     def paper(cls, **options: Any) -> Regularization:
@@ -85,7 +90,7 @@ class Regularization(Solver):
         **options
             Further hyperparameters of :class:`Regularization`.
         """
-        setting = {"strength": 1.0, "eta": 1e-3, "decay": 0.0, "max_iter": 10_000}
+        setting = {"strength": 1.0, "eta": 1e-3, "decay": 0.0, "max_iter": 10_000, "polish": False}
         return cls(**{**setting, **options})
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
@@ -107,6 +112,11 @@ class Regularization(Solver):
                 if best.violation > max(start.feasible, 0.5 * before):
                     strength *= 2.0
                 visited, before = [], best.violation
+
+    @property
+    def polishes(self) -> bool:
+        """Whether the strength is not given: else the answer is the minimiser of the formula."""
+        return self.polish and self.strength is None
 
     def _rank(self, at: Evaluation, start: Start) -> tuple[float, float]:
         """Return what sorts points: feasible ones first, or by the formula if s is given."""

@@ -12,7 +12,7 @@ from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
 
 if TYPE_CHECKING:
-    from fairconstrained.solvers.base import Solver
+    from fairconstrained.solvers.base import Measured, Solver
 
 
 class Status(Enum):
@@ -80,6 +80,25 @@ class Trace:
         for name, value in entry.items():
             getattr(self, name).append(value)
 
+    def add(self, measured: Measured, data_passes: float, seconds: float) -> None:
+        """Add the entry of a measured iterate."""
+        self.append(
+            iteration=measured.iterate.iteration,
+            data_passes=data_passes,
+            seconds=seconds,
+            objective=measured.objective,
+            violation=measured.violation,
+            kkt_residual=measured.kkt_residual,
+        )
+
+    def extend(self, other: Trace) -> None:
+        """Add the entries of a run that went on from here."""
+        for name in ("iteration", "data_passes", "seconds"):
+            before = getattr(self, name)
+            before += [before[-1] + value for value in getattr(other, name)]
+        for name in ("objective", "violation", "kkt_residual"):
+            getattr(self, name).extend(getattr(other, name))
+
     def __len__(self) -> int:
         """Return the number of entries."""
         return len(self.iteration)
@@ -140,6 +159,12 @@ class Result:
     def converged(self) -> bool:
         """Whether the run met its tolerance."""
         return self.status is Status.CONVERGED
+
+    def at_least_as_good_as(self, other: Result, tol: float) -> bool:
+        """Return whether this result is to be kept: feasible first, then by objective."""
+        if self.converged or max(self.violation, other.violation) <= tol:
+            return self.converged or self.objective <= other.objective
+        return self.violation <= max(tol, other.violation)
 
     def __str__(self) -> str:
         """Return the message."""

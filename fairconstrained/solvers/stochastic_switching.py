@@ -47,10 +47,13 @@ class StochasticSwitchingSubgradient(Solver):
     epoch : int or None, default=None
         The steps between two passes over all rows; None takes as many as read the data once, but
         from 20 to 200.
-    max_iter : int, default=100
+    max_iter : int, default=40
         The number of epochs.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
+    polish : bool, default=True
+        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
+        from its best point, see :attr:`Solver.polish`.
 
     References
     ----------
@@ -76,14 +79,16 @@ class StochasticSwitchingSubgradient(Solver):
         *,
         batch_size: int = 512,
         epoch: int | None = None,
-        max_iter: int = 100,
+        max_iter: int = 40,
         tol: float = 1e-4,
+        polish: bool = True,
     ):
         self.steps = steps
         self.batch_size = batch_size
         self.epoch = epoch
         self.max_iter = max_iter
         self.tol = tol
+        self.polish = polish
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the restored average of every epoch."""

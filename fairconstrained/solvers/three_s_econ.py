@@ -83,12 +83,15 @@ class ThreeSEcon(Solver):
         Whether to use momentum (all rows) or averages (batches).
     repair : bool, default=True
         Whether measured points that violate are moved to the feasible side.
-    max_iter : int, default=1500
+    max_iter : int, default=600
         The number of steps.
     check_every : int, default=25
         Steps between two measurements, rounded up to a multiple of q.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
+    polish : bool, default=True
+        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
+        from its best point, see :attr:`Solver.polish`.
 
     References
     ----------
@@ -118,9 +121,10 @@ class ThreeSEcon(Solver):
         margin_rate: float = 0.2,
         accelerate: bool = True,
         repair: bool = True,
-        max_iter: int = 1500,
+        max_iter: int = 600,
         check_every: int = 25,
         tol: float = 1e-4,
+        polish: bool = True,
     ):
         self.beta = beta
         self.nu = nu
@@ -134,6 +138,7 @@ class ThreeSEcon(Solver):
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
+        self.polish = polish
 
     @property
     def requires(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -149,7 +154,7 @@ class ThreeSEcon(Solver):
         **options
             Further hyperparameters, or others than these.
         """
-        batches = {"q": "sqrt", "batch_size": "sqrt", "check_every": 1, "max_iter": 5000}
+        batches = {"q": "sqrt", "batch_size": "sqrt", "check_every": 1, "max_iter": 1000}
         return cls(**{**batches, "steps": CurvatureSteps(0.5), **options})
 
     @classmethod
@@ -163,7 +168,13 @@ class ThreeSEcon(Solver):
         **options
             Further hyperparameters, or others than these.
         """
-        plain = {"nu": 1e-5, "margin_rate": 0.0, "accelerate": False, "repair": False}
+        plain = {
+            "nu": 1e-5,
+            "margin_rate": 0.0,
+            "accelerate": False,
+            "repair": False,
+            "polish": False,
+        }
         if stochastic:
             return cls.stochastic(**{**plain, "steps": RootSteps(0.01), **options})
         return cls(**{**plain, "steps": ConstantSteps(0.01), **options})

@@ -10,7 +10,8 @@ from fairconstrained import DemographicParity, EqualizedOdds, IncompatibleSolver
 from fairconstrained.domains import L2Ball
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.solvers import Status
-from fairconstrained.solvers.exact_penalty import Curvature, ExactPenalty, Model, _CappedSimplex
+from fairconstrained.solvers._tools.capped_simplex import CappedSimplex
+from fairconstrained.solvers.exact_penalty import Curvature, ExactPenalty, Model
 
 
 @cache
@@ -132,7 +133,7 @@ def test_curvature_satisfies_the_secant_equation(rng):
 
 
 def test_capped_simplex_projects_to_the_nearest_point(rng):
-    simplex = _CappedSimplex(1.5)
+    simplex = CappedSimplex(1.5)
     for _ in range(50):
         w = 2.0 * rng.normal(size=4)
         nearest = simplex.project(w)

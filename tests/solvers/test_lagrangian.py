@@ -30,7 +30,9 @@ def random_parameters(model: MultiplierModel, features: np.ndarray) -> np.ndarra
 
 def test_plain_steps_are_those_of_the_formula() -> None:
     problem = PROBLEMS["two constraints"]()
-    solver = LagrangianDescentAscent(0.3, 0.5, extrapolation=0.0, max_iter=20, check_every=20)
+    solver = LagrangianDescentAscent(
+        0.3, 0.5, extrapolation=0.0, max_iter=20, check_every=20, polish=False
+    )
     result = solver.minimize(problem)
     w, multipliers = problem.start(), np.zeros(problem.n_constraints)
     for _ in range(20):
@@ -51,7 +53,9 @@ def test_extrapolation_ends_the_circles_of_plain_descent_ascent() -> None:
         n_variables=1,
     )
     extrapolated, plain = (
-        LagrangianDescentAscent(0.5, 0.5, extrapolation=theta, max_iter=500).minimize(problem)
+        LagrangianDescentAscent(0.5, 0.5, extrapolation=theta, max_iter=500, polish=False).minimize(
+            problem
+        )
         for theta in (1.0, 0.0)
     )
     assert extrapolated.converged

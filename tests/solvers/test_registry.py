@@ -29,6 +29,7 @@ def test_a_solver_that_needs_smoothness_is_given_rounded_kinks(name: str) -> Non
     assert rounding.tol == 1e-3
 
 
+@pytest.mark.filterwarnings("ignore:kappa=0.5 is not used")
 @pytest.mark.parametrize("surrogate", ["sigmoid", "ramp"])
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_ipc_chosen_by_name_refuses_no_constraint(constraint: str, surrogate: str) -> None:

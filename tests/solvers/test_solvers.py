@@ -203,7 +203,7 @@ def test_least_violation_of_a_contradiction_is_half_its_width() -> None:
 
 
 def test_a_slow_run_is_not_called_infeasible() -> None:
-    result = SwitchingSubgradient(max_iter=1).minimize(rate_between(0.8, 0.9))
+    result = SwitchingSubgradient(max_iter=1, polish=False).minimize(rate_between(0.8, 0.9))
     assert result.violation > 1e-3
     assert result.status is Status.ITERATION_LIMIT
 
@@ -315,7 +315,7 @@ def test_diverging_run_says_so_and_keeps_the_last_finite_point() -> None:
 def test_a_run_that_diverges_keeps_a_point_no_worse_than_its_start() -> None:
     """Steps on squares of scores that are too long: finite for a while, and ever larger."""
     problem = classification(GroupAUCParity(0.2))
-    result = SOLVERS["3s-econ"]().minimize(problem)
+    result = SOLVERS["3s-econ"](polish=False).minimize(problem)
     start = problem.at(problem.start())
     assert result.status is Status.DIVERGED
     assert "give a domain" in result.message

@@ -42,7 +42,7 @@ def phase_one(solver: Solver, problem: Problem, at: Evaluation, start: Start) ->
             least[0] = here
         return here.violation <= start.feasible
 
-    solver.minimize(
+    solver.unpolished().minimize(
         problem.epigraph(), first, tol=0.5 * start.tol, callback=feasible,
         random_state=start.random_state, max_data_passes=start.passes_left(problem),
     )  # fmt: skip

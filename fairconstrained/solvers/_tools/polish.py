@@ -1,0 +1,93 @@
+"""Polishing: how a run that ends short of its tolerance is finished."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers.result import Result, Status, describe
+
+if TYPE_CHECKING:
+    from fairconstrained.solvers.base import Callback, Solver, Start
+
+_SHARE = 0.25  # of the data passes of a run, kept for polishing
+_MAX_PASSES = 500
+
+
+def last_pass_before_polish(problem: Problem, start: Start) -> float:
+    """Return the value of `problem.passes` at which a run that is polished leaves off."""
+    if not np.isfinite(start.last_pass):
+        return start.last_pass
+    return start.last_pass - _SHARE * start.passes_left(problem)
+
+
+def polished(
+    solver: Solver,
+    problem: Problem,
+    start: Start,
+    callback: Callback | None,
+    result: Result,
+    at: Evaluation,
+) -> tuple[Result, Evaluation]:
+    r"""Return the result of sequential quadratic programming steps from the best point of a run.
+
+    First-order methods come near a solution and then slow down: where the Lagrangian is not convex,
+    its gradient steps need not converge at all, and subgradient steps are as long as their step
+    rule. From their best point each step here solves the linearised problem
+
+    .. math::
+        \min_d \langle \nabla f(w), d \rangle + \tfrac12 d^\top B d + \rho \max_j \big(g_j(w)
+        + \langle \nabla g_j(w), d \rangle\big)_+
+
+    in a trust region (:class:`~fairconstrained.solvers.ExactPenalty`), which restores the
+    constraints and lowers the objective at the same time. Kinks are rounded.
+
+    Parameters
+    ----------
+    solver : Solver
+        The method of the run.
+    problem : Problem
+        The problem.
+    start : Start
+        The tolerance of the run and the data passes that it may make.
+    callback : callable or None
+        Called with every measured iterate.
+    result, at : Result and Evaluation
+        The result of the run and the problem there. They are returned if the run converged, if a
+        callback stopped it, if no steps are possible, or if these find nothing better.
+    """
+    from fairconstrained.solvers.exact_penalty import ExactPenalty  # solvers import this module
+    from fairconstrained.solvers.registry import without_kinks
+
+    steps = without_kinks(problem, ExactPenalty())
+    done = result.status in (Status.CONVERGED, Status.STOPPED) or start.passes_used_up(problem)
+    if done or steps.missing(problem):
+        return result, at
+    passes = problem.passes
+    found, end = steps.solve(
+        problem,
+        result.w,
+        like=at,
+        tol=start.tol,
+        callback=callback,
+        random_state=start.random_state,
+        max_data_passes=min(start.passes_left(problem), _MAX_PASSES),
+    )
+    if not found.at_least_as_good_as(result, start.tol):
+        return result, at
+    result.trace.extend(found.trace)
+    n_iter = result.n_iter + found.n_iter
+    figures = found.objective, found.violation, found.kkt_residual, n_iter
+    found = replace(
+        found,
+        message=describe(found.status, *figures),
+        n_iter=n_iter,
+        data_passes=result.data_passes + problem.passes - passes,
+        trace=result.trace,
+        solver=solver,
+    )
+    return found, end

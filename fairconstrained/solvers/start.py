@@ -1,0 +1,64 @@
+"""What a run starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers.state import SolverState
+from fairconstrained.utils.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a run starts from.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_variables,)
+        The first point.
+    multipliers : ndarray of shape (n_constraints,) or None
+        The first multipliers; None where there are none.
+    state : SolverState or None
+        The state of an earlier run; a solver of another kind ignores it.
+    tol : float
+        The tolerance of this run.
+    random_state : numpy.random.RandomState
+        The source of randomness.
+    like : Evaluation or None
+        An evaluation whose forward passes are used again if it is at `w`.
+    last_pass : float
+        The value of :attr:`Problem.passes` at which the run ends.
+    """
+
+    w: Array
+    multipliers: Array | None = None
+    state: SolverState | None = None
+    tol: float = 1e-4
+    random_state: np.random.RandomState = field(default_factory=np.random.RandomState)
+    like: Evaluation | None = None
+    last_pass: float = np.inf
+
+    def first_multipliers(self, n_constraints: int) -> Array:
+        """Return the first multipliers, zeros where there are none."""
+        return np.zeros(n_constraints) if self.multipliers is None else self.multipliers
+
+    @property
+    def feasible(self) -> float:
+        """The largest violation of an optimal point, see :meth:`KKT.holds`."""
+        return self.tol / 3.0
+
+    def at(self, problem: Problem) -> Evaluation:
+        """Return the evaluation of a problem at the first point."""
+        return problem.at(self.w, like=self.like)
+
+    def passes_left(self, problem: Problem) -> float:
+        """Return the data passes that the run may still make, for a solver that it calls."""
+        return max(self.last_pass - problem.passes, 0.0)
+
+    def passes_used_up(self, problem: Problem) -> bool:
+        """Return whether the run has made all data passes that it may make."""
+        return problem.passes >= self.last_pass

@@ -1,0 +1,170 @@
+"""Every solver on every constraint ends feasible, near the best and within a limit on passes."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from _support.problems import PROBLEMS, classification
+
+from fairconstrained import (
+    ConvergenceWarning,
+    DemographicParity,
+    EqualizedOdds,
+    FairLogisticClassifier,
+    make_biased_classification,
+)
+from fairconstrained.constraints import CONSTRAINTS, GroupAUCParity
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.safeguard import data_pass_limit
+from fairconstrained.functions.surrogates import Ramp
+from fairconstrained.problem.kkt import objective_scale
+from fairconstrained.solvers import (
+    IPC,
+    PLADA,
+    SOLVERS,
+    AugmentedLagrangian,
+    ExactPenalty,
+    Smoothing,
+    Solver,
+    Status,
+)
+from fairconstrained.solvers.base import Iterate
+from fairconstrained.solvers.registry import without_kinks
+
+
+class Offers(Solver):
+    """Offers the points with these values in all variables, and nothing else."""
+
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, sizes=(), max_iter=1, tol=1e-4):
+        self.sizes = sizes
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def iterate(self, problem, start):
+        for k, size in enumerate(self.sizes, 1):
+            yield Iterate(problem.at(np.full(problem.n_variables, size)), None, k)
+
+
+def test_a_run_without_any_accepted_answer_returns_its_start() -> None:
+    problem = PROBLEMS["demographic parity"]()
+    result = Offers().minimize(problem)
+    assert result.status is Status.ITERATION_LIMIT
+    assert np.array_equal(result.w, problem.start())
+    assert len(result.trace) == 1
+
+
+@pytest.mark.parametrize("max_iter", [1, 2])
+def test_ipc_with_few_iterations_returns_a_point(max_iter: int) -> None:
+    problem = classification(EqualizedOdds(0.001), n_groups=3)
+    oracle = AugmentedLagrangian(max_iter=1, max_inner=1)
+    result = IPC(oracle, max_iter=max_iter, polish=False).minimize(problem)
+    assert np.all(np.isfinite(result.w))
+
+
+def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
+    problem = classification(EqualizedOdds(0.02, surrogate=Ramp()), n_groups=3)
+    rough = PLADA(max_iter=20, polish=False).minimize(problem)
+    fine = PLADA(max_iter=20).minimize(problem)
+    assert not rough.converged
+    assert fine.converged
+    assert fine.data_passes > rough.data_passes
+    assert fine.trace.data_passes[-1] == pytest.approx(fine.data_passes)
+    assert fine.n_iter == fine.trace.iteration[-1] > rough.n_iter
+
+
+def test_steps_on_squares_that_diverge_are_polished() -> None:
+    problem = classification(GroupAUCParity(0.2))
+    reference = IPC().minimize(problem)
+    result = SOLVERS["3s-econ"]().minimize(problem)
+    assert result.converged
+    assert result.objective == pytest.approx(reference.objective, rel=1e-3)
+
+
+def test_the_augmented_lagrangian_starts_again_where_ramps_are_flat() -> None:
+    X, y, groups = make_biased_classification(700, 10, random_state=0)
+    clf = FairLogisticClassifier(
+        kappa=0.05, surrogate="ramp", solver=Smoothing(AugmentedLagrangian(), width=0.05)
+    )
+    assert clf.fit(X, y, sensitive_features=groups).result_.converged
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    ("constraint", "surrogate"),
+    [
+        ("demographic_parity", "sigmoid"),
+        ("demographic_parity", "ramp"),
+        ("partial_dp", "sigmoid"),
+        pytest.param("partial_dp", "ramp", marks=pytest.mark.slow),
+        pytest.param("roc_parity", "sigmoid", marks=pytest.mark.slow),
+        pytest.param("roc_parity", "ramp", marks=pytest.mark.slow),
+    ],
+)
+def test_fits_without_an_interior_end_within_the_budget(constraint: str, surrogate: str) -> None:
+    X, y, groups = make_biased_classification(60, 3, random_state=0)
+    clf = FairLogisticClassifier(constraint, kappa=0.0, surrogate=surrogate, tol=1e-3)
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.violation_ <= 1e-3
+    assert clf.result_.data_passes <= 7500
+
+
+def test_tolerances_are_relative_where_the_loss_is_near_zero() -> None:
+    X, _, groups = make_biased_classification(300, 5, random_state=0)
+    y = (X[:, 0] + 0.3 * X[:, 1] > 0.0).astype(int)
+    options = {"kappa": 0.3, "alpha": 1e-6}
+    rough = FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
+    exact = FairLogisticClassifier(**options, tol=1e-9).fit(X, y, sensitive_features=groups)
+    assert rough.result_.converged
+    assert rough.objective_ == pytest.approx(exact.objective_, rel=2e-3)
+    problem = classification(DemographicParity(0.1))
+    assert objective_scale(problem.at(problem.start())) == 1.0
+
+
+def test_an_iteration_limit_is_not_called_infeasible() -> None:
+    X, y, groups = make_biased_classification(200, 4, gap=0.4, random_state=0)
+    solver = Offers((5.0,))
+    clf = FairLogisticClassifier(kappa=0.05, solver=solver, max_iter=1)
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(X, y, sensitive_features=groups)
+    assert clf.violation_ <= 1e-4
+
+
+NAMED = [name for name in SOLVERS if name != "level-search"]
+
+
+def relative_loss(name: str, constraint: str, surrogate: str) -> float:
+    """Return by how much the objective of a named solver exceeds the best one known."""
+    problem = fitted_problem(constraint, surrogate)
+    solver = without_kinks(problem, SOLVERS[name]())
+    limit = data_pass_limit(problem, solver.tol)
+    result = solver.minimize(problem, random_state=0, max_data_passes=limit)
+    assert result.violation <= 1e-3
+    assert result.data_passes <= 1.1 * limit
+    others = (Smoothing(), Smoothing(ExactPenalty()))
+    found = [other.minimize(problem) for other in others]
+    best = min(one.objective for one in found if one.violation <= 1e-3)
+    return result.objective / best - 1.0
+
+
+def fitted_problem(constraint: str, surrogate: str):
+    X, y, groups = make_biased_classification(300, 5, random_state=0)
+    kappa = {"bounded_group_loss": 0.6}.get(constraint, 0.05)
+    clf = FairLogisticClassifier(constraint, kappa=kappa, surrogate=surrogate)
+    return Fit.of(clf, X, y, None, groups).problem
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_solver_on_a_constraint(name: str) -> None:
+    assert relative_loss(name, "equalized_odds", "sigmoid") <= 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("surrogate", ["sigmoid", "ramp"])
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("name", NAMED)
+def test_every_solver_on_every_constraint(name: str, constraint: str, surrogate: str) -> None:
+    assert relative_loss(name, constraint, surrogate) <= 0.02
