@@ -181,7 +181,7 @@ class TestCertificate:
 
     def test_a_cell_without_rows_to_split(self):
         X, y, groups = draw(2000, 0)
-        groups = groups.astype(object)
+        groups = groups.astype("U5")
         groups[7] = "alone"
         clf = FairLogisticClassifier(kappa=0.12, enforce="decision", confidence=0.9)
         with pytest.warns() as caught:
