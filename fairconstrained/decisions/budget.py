@@ -16,7 +16,8 @@ class SearchBudget:
     max_solves : int, default=6
         The largest number of problems with other tolerances that are solved.
     solve_passes : float, default=1.5
-        The cost after which no further problem is solved.
+        The cost after which no further problem is solved. For constraints on rankings, which cannot
+        be repaired, it is `repair_passes`.
     cutoff_passes : float, default=2.0
         The cost at which a solve in progress ends.
     repair_passes : float, default=2.6

@@ -219,22 +219,25 @@ class _Run:
         """Solve with other tolerances, repeatedly from the last solution.
 
         After a solution whose decisions are not nearer to the bound, steeper surrogates are used;
-        they describe decisions better and are harder to minimise.
+        they describe decisions better and are harder to minimise. Constraints on rankings cannot be
+        repaired, and their solves may cost what repairs cost otherwise.
         """
         task, budget = self.task, self.budget
         factor, warm, cost = 1.0, task.first, 0.0
+        limit = budget.solve_passes if self.search.counted else budget.repair_passes
+        cutoff = max(budget.cutoff_passes, limit)
         for _ in range(budget.max_solves):
             before, last = self.spent(), self.seen[-1]
-            if before + cost > budget.solve_passes:
+            if before + cost > limit:
                 break
             problem = steepened(self.search, self.start, factor)
             warm = task.solver.minimize(
                 problem.shifted(tightening(self.search, problem, last)),
                 warm=warm,
                 tol=budget.solve_tol_factor * task.solver.tol,
-                callback=lambda _: self.spent() > budget.solve_passes,
+                callback=lambda _: self.spent() > limit,
                 random_state=task.random_state,
-                max_data_passes=max(budget.cutoff_passes - before, 0.0) * self.fit_passes,
+                max_data_passes=max(cutoff - before, 0.0) * self.fit_passes,
             )
             cost = self.spent() - before
             if not np.all(np.isfinite(warm.w)):
