@@ -45,7 +45,7 @@ class ErrorRateParity(RateParity):
 
     References
     ----------
-    METHODS.md section 4 (beside the papers' constraints); fairlearn's ``ErrorRateParity``.
+    The constraint of the same name in ``fairlearn.reductions``.
 
     Examples
     --------

@@ -14,13 +14,12 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.population import (
-    Certificate,
     HeldOut,
     check_binomial_limits,
     search_with_confidence,
     split,
 )
-from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
+from fairconstrained.decisions.search import DecisionTask, search_decisions
 from fairconstrained.estimators.binding import (
     ScoresOnRows,
     Unconstrained,
@@ -30,6 +29,7 @@ from fairconstrained.estimators.binding import (
 )
 from fairconstrained.estimators.options import check_options, warn_of_small_groups
 from fairconstrained.estimators.parametrization import FairOptions, Parametrization
+from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.solving import solver_of, without_state
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models import Model
@@ -42,25 +42,6 @@ from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_kappa
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """What a fit found.
-
-    Attributes
-    ----------
-    result : Result
-        The model and its certificate.
-    search : DecisionSearch or None
-        With enforce="decision": the search.
-    certificate : Certificate or None
-        With a confidence: the statement about the population.
-    """
-
-    result: Result
-    search: DecisionSearch | None = None
-    certificate: Certificate | None = None
 
 
 @dataclass(frozen=True, eq=False)

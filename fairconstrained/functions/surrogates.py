@@ -39,7 +39,7 @@ class Sigmoid(Surrogate):
 
     References
     ----------
-    METHODS.md section 2; PLADA, appendix D; IPC, section 1.1.
+    PLADA, appendix D; IPC, section 1.1.
 
     Examples
     --------
@@ -172,7 +172,7 @@ class Ramp(Surrogate):
 
     References
     ----------
-    IDCA, section 5; METHODS.md section 2.
+    IDCA, section 5.
 
     Examples
     --------

@@ -16,8 +16,9 @@ from sklearn.pipeline import Pipeline
 
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.estimators.fit import Fit, Solution
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear.base import FairLinearClassifier
+from fairconstrained.estimators.solution import Solution
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.problem_family import ProblemFamily

@@ -62,7 +62,7 @@ class SCAD(_KinkAtZero):
 
     References
     ----------
-    3S-Econ, Problem 2 (with the sign of the middle piece corrected, METHODS.md section 3).
+    3S-Econ, Problem 2, with the sign of the constant in the middle piece corrected.
 
     Examples
     --------

@@ -175,7 +175,7 @@ def kkt_residual(at: Evaluation, multipliers: Array) -> float:
 
     References
     ----------
-    METHODS.md section 5, "Measures of a solution".
+    IPC, section 2 (the optimality conditions of the constrained problem).
     """
     return KKT.of(at, multipliers).residual
 

@@ -65,7 +65,7 @@ class Trace:
     seconds : list of float
         Seconds spent in the solver; measuring the iterates for the trace does not count.
     objective, violation, kkt_residual : list of float
-        The measures of METHODS.md section 5.
+        The measures of the iterate, see :class:`Result`.
     """
 
     iteration: list[int] = field(default_factory=list)

@@ -1,8 +1,7 @@
 """What a term is: functions of the scores in two steps, and the abilities that a term may have.
 
 Every objective and every constraint is a term. The first step computes statistics of the scores,
-the second one, the head, a few outputs from the statistics (METHODS.md 1). Only the first step
-reads rows.
+the second one, the head, a few outputs from the statistics. Only the first step reads rows.
 """
 
 from __future__ import annotations

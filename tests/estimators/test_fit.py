@@ -10,7 +10,8 @@ from fairconstrained import (
 )
 from fairconstrained.constraints import GroupAUCParity, PartialDemographicParity, ROCParity
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.fit import Fit, Solution
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.solution import Solution
 
 X, Y, GROUPS = make_biased_classification(400, 4, gap=0.3, random_state=0)
 

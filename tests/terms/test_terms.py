@@ -100,8 +100,7 @@ def on_scores(term, scores, v):
 
 @pytest.mark.parametrize("score", [-1.7, 0.0, 0.4])
 def test_value_at_a_constant_score(term, score):
-    own = term.auxiliary_start
-    expected = term.value(np.full(N_ROWS, score), own)
+    expected = term.value(np.full(N_ROWS, score), own := term.auxiliary_start)
     assert_allclose(term.value_at_constant(score, own), expected, rtol=1e-12, atol=1e-13)
 
 
