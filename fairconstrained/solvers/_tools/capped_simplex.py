@@ -25,6 +25,7 @@ class CappedSimplex(Domain):
         clipped = np.maximum(w, 0.0)
         if clipped.sum() <= self.total:
             return clipped
+        w = w - w.max()  # the projection is the same, and nothing is lost to rounding
         descending = np.sort(w)[::-1]
         levels = (np.cumsum(descending) - self.total) / np.arange(1, w.size + 1)
         return np.maximum(w - levels[np.flatnonzero(descending > levels)[-1]], 0.0)
