@@ -251,7 +251,7 @@ class TestReferenceRows:
     def test_other_columns(self, parts):
         X, y, Z, sex = parts
         rule = MinorityRate(reference=Z[:, :3], reference_groups=sex)
-        with pytest.raises(ValueError, match=r"reference rows do not fit: reference: X has 3 features.*4"):
+        with pytest.raises(ValueError, match=r"rows do not fit: reference: X has 3 features.*4"):
             fitted(X, y, constraint=rule)
 
     def test_lengths(self, parts):
