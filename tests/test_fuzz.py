@@ -1,26 +1,24 @@
 """The fuzzer's checks find defects that are planted, and nothing in a fit that is right."""
 
 import copy
-import subprocess
-import sys
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.fuzz import checks, classes, descent, relations
+from benchmarks.__main__ import main
+from benchmarks.fuzz import checks, classes, command, descent, relations
 from benchmarks.fuzz.data import DataSpec, make
 from benchmarks.fuzz.fitting import Case, OverBudget, limited, measure, run
 from benchmarks.fuzz.oracle import examine, failures_of
 from benchmarks.fuzz.report import Tally, describe
 from benchmarks.fuzz.runner import verdicts
 from benchmarks.fuzz.settings import Chosen
+from fairconstrained import ConvergenceWarning, InfeasibleConstraintWarning
 from fairconstrained.constraints import CONSTRAINTS, ROCParity
 from fairconstrained.solvers import Status
 
-ROOT = Path(__file__).resolve().parents[1]
 SPEC = DataSpec(seed=1, n_rows=120, n_features=3, signal=4.0, weights="uniform")
 OWN_GRID = {"roc_parity": ROCParity(thresholds=[-1.0, 0.0, 1.0])}
 RANGES = {name: CONSTRAINTS[name](ranks=(0.2, 0.7)) for name in ("partial_dp", "weak_partial_dp")}
@@ -83,13 +81,13 @@ def test_a_silent_violation_of_decisions_is_found(unfair):
     assert kinds(found) == {"silent violation of decisions"}
 
 
-def test_a_violation_with_its_warning_is_none(unfair):
+@pytest.mark.parametrize("category", [ConvergenceWarning, InfeasibleConstraintWarning])
+def test_a_violation_with_its_warning_is_none(unfair, category):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        from fairconstrained import InfeasibleConstraintWarning
-
-        warnings.warn("infeasible", InfeasibleConstraintWarning, stacklevel=1)
-    assert not list(checks.check_violation(case_of(), replace(unfair, caught=tuple(caught))))
+        warnings.warn("the bound is violated", category, stacklevel=1)
+    outcome = replace(tampered(unfair, status=Status.ITERATION_LIMIT), caught=tuple(caught))
+    assert not list(checks.check_violation(case_of(), outcome))
 
 
 @pytest.mark.parametrize("attribute", ["coef_", "objective_", "multipliers_"])
@@ -248,7 +246,13 @@ def test_the_table_counts_failures_by_class():
     assert "DemographicParity" in tally.table() and "it broke" in describe(wrong)
 
 
-def test_the_command_reproduces_a_case():
-    command = [sys.executable, "-m", "benchmarks", "fuzz", "--reproduce", "0:4"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert "--reproduce 0:4" in done.stdout and done.returncode in (0, 1), done.stderr
+def test_the_command_reproduces_a_case(capsys, monkeypatch):
+    assert main(["fuzz", "--reproduce", "0:4"]) == 0
+    printed = capsys.readouterr().out
+    assert "--reproduce 0:4" in printed and "nothing is wrong" in printed
+    wrong = replace(examine(case_of()), failures=(checks.Failure("crash", "it broke"),))
+    monkeypatch.setattr(command, "examine", lambda case: wrong)
+    with pytest.raises(SystemExit) as ended:
+        main(["fuzz", "--reproduce", "0:4"])
+    assert ended.value.code == 1
+    assert "it broke" in capsys.readouterr().out

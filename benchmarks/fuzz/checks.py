@@ -100,12 +100,16 @@ def check_violation(case: Case, outcome: Outcome) -> Iterator[Failure]:
     found = measure(outcome)
     if found is None:
         return
-    allowed = outcome.tol + rounding(outcome)
-    if found.violation > allowed:
-        kind = "misleading status" if outcome.status == "converged" else "silent violation"
-        if not outcome.warned_of(*_SHORT):
-            kind = "silent violation"
-        yield Failure(kind, f"violation {found.violation:.3g}, status {outcome.status}")
+    yield from silent(outcome, found.violation)
+
+
+def silent(outcome: Outcome, violation: float) -> Iterator[Failure]:
+    """Yield a failure if no warning says that the constraints are violated."""
+    if violation <= outcome.tol + rounding(outcome):
+        return
+    if outcome.status == "converged" or not outcome.warned_of(*_SHORT):
+        text = f"violation {violation:.3g}, status {outcome.status}"
+        yield Failure("silent violation", text)
 
 
 def _check_decisions(outcome: Outcome) -> Iterator[Failure]:
