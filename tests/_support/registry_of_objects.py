@@ -183,7 +183,8 @@ def missing(base, objects):
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
-        ours = kind.__module__.startswith("fairconstrained.")
+        module = kind.__module__
+        ours = module.startswith("fairconstrained.") and "._" not in module
         if ours and not inspect.isabstract(kind) and not kind.__name__.startswith("_"):
             found.add(kind.__name__)
     return found - {type(one).__name__ for one in objects} - {"Loss", "Surrogate", "RateParity"}

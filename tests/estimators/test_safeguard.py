@@ -43,7 +43,7 @@ def test_a_bad_answer_is_left_for_a_better_one():
     """A solver that stops at a model worse than all constants; the default one goes on."""
     estimator = FairLogisticClassifier(solver="ssg")
     fit = Fit.of(estimator, X, RARE, None, GROUPS)
-    bad = SwitchingSubgradient(max_iter=1, tol=1e-4)
+    bad = SwitchingSubgradient(max_iter=1, tol=1e-4, polish=False)
     found, at = safeguard.solve(bad, fit.problem, estimator)
     assert at.objective == pytest.approx(found.objective)
     alone = bad.minimize(fit.problem)

@@ -10,6 +10,7 @@ import numpy as np
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.result import Result, Status, describe
+from fairconstrained.solvers.state import RoundingState
 
 if TYPE_CHECKING:
     from fairconstrained.solvers.base import Callback, Solver, Start
@@ -89,5 +90,6 @@ def polished(
         data_passes=result.data_passes + problem.passes - passes,
         trace=result.trace,
         solver=solver,
+        state=found.state if isinstance(found.state, RoundingState) else result.state,
     )
     return found, end
