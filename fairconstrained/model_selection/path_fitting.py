@@ -171,9 +171,10 @@ def follow(
     fit = Fit.of(clone(estimator).set_params(kappa=0.0), *rows)
     with limited_threads(fit.data.X):
         problems = ProblemFamily(fit)
-        chosen = _grid(problems, kappas, n_kappas, min_ratio)
+        free = fit.problem.at(fit.start().w)
+        chosen = _grid(problems, free, kappas, n_kappas, min_ratio)
         validation = validation_rows(fit, *held_out)
-        points = list(_points(problems, chosen, validation))
+        points = list(_points(problems, free, chosen, validation))
     estimators, results, accuracy, measures = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
@@ -204,7 +205,11 @@ def _check_followed(estimator: object) -> None:
 
 
 def _grid(
-    problems: ProblemFamily, kappas: ArrayLike | None, n_kappas: object, min_ratio: object
+    problems: ProblemFamily,
+    free: Evaluation,
+    kappas: ArrayLike | None,
+    n_kappas: object,
+    min_ratio: object,
 ) -> Array:
     """Return the tolerances in decreasing order; at kappa = 0, violations are kappas that bind."""
     follows, fit = problems.follows, problems.fit
@@ -219,19 +224,18 @@ def _grid(
         raise ValueError(f"n_kappas must be an integer >= 2; got {n_kappas!r}.")
     if not (is_number(min_ratio, Real) and 0.0 < min_ratio < 1.0):
         raise ValueError(f"min_ratio must be a number between 0 and 1; got {min_ratio!r}.")
-    free = fit.problem.at(fit.start().w)
     most = float(free.constraints[follows].max(initial=0.0))
     return np.geomspace(1.0, min_ratio, n_kappas) * np.clip(most, _LEAST, 1.0)
 
 
 def _points(
-    problems: ProblemFamily, kappas: Array, validation: Rows | None
+    problems: ProblemFamily, free: Evaluation, kappas: Array, validation: Rows | None
 ) -> Iterator[tuple[FairLinearClassifier, Result, float, dict[str, float]]]:
     """Yield the fitted estimator, the result, and what they are worth, for every tolerance."""
     fit = problems.fit
     start = fit.start()
     solved: deque[tuple[float, Result]] = deque(maxlen=_ORDER + 1)
-    at: Evaluation | None = None
+    at = free
     for kappa in kappas:
         problem = problems.at(float(kappa))
         warm = _fitting(_predicted(solved, kappa) or start, problem, fit.model)
