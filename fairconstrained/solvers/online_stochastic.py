@@ -69,7 +69,7 @@ class OnlineStochastic(Solver):
     >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
     'converged'
     >>> OnlineStochastic.paper(max_iter=2500)
-    OnlineStochastic(V=50.0, alpha=2500, max_iter=2500)
+    OnlineStochastic(V=50.0, alpha=2500, max_iter=2500, polish=False)
     """
 
     def __init__(

@@ -88,7 +88,7 @@ class PLADA(Solver):
     >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
     'converged'
     >>> PLADA.paper()
-    PLADA(alpha=10.0, eta=0.001, gamma_0=0.1, tau=0.1)
+    PLADA(alpha=10.0, eta=0.001, gamma_0=0.1, polish=False, tau=0.1)
     """
 
     def __init__(
