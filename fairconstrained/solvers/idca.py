@@ -175,7 +175,8 @@ def _better_start(problem: Problem, at: Evaluation, start: Start) -> Evaluation:
     solver = AugmentedLagrangian() if free.smooth else Smoothing()
     if free.objective.term is None or not problem.n_constraints or solver.missing(free):
         return at
-    found = solver.minimize(free, at.w, tol=1e-3, max_data_passes=_MOST_PASSES)
+    limit = min(start.passes_left(problem), _MOST_PASSES)
+    found = solver.minimize(free, at.w, tol=1e-3, max_data_passes=limit)
     moved = restore(problem.at(found.w), start.feasible, max_iter=20)
     feasible = moved.violation <= start.feasible
     return moved if feasible and moved.objective < at.objective else at
