@@ -38,7 +38,7 @@ def _all_scores(outcome: Outcome) -> Array:
 
 
 def check_neyman_pearson(case: Case, outcome: Outcome) -> Iterator[Failure]:
-    """The bounds on classes hold or a warning says so, and the figures agree with the formulas."""
+    """The bounds on classes hold or a warning is issued; the figures agree with the formulas."""
     estimator, near = outcome.estimator, 10.0 * rounding(outcome)
     losses = class_losses(outcome, _all_scores(outcome))
     if not np.allclose(losses, estimator.class_losses_, rtol=near, atol=near):
@@ -66,7 +66,7 @@ def check_path(case: Case, outcome: Outcome) -> Iterator[Failure]:
         return
     converged = path.statuses == "converged"
     if not converged.all() and not outcome.warned_of("ConvergenceWarning"):
-        yield Failure("misleading status", "points did not converge, and no warning says so")
+        yield Failure("misleading status", "points did not converge, and no warning was issued")
     best = np.inf
     for k in np.argsort(path.kappas):
         model = path.estimator_at(int(k))

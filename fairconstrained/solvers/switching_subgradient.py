@@ -369,7 +369,7 @@ class Average:
         self.mean: Array | None = None
 
     def add(self, at: Evaluation, k: int) -> None:
-        """Take in point k."""
+        """Add point k if it is feasible."""
         if at.violation > self.tol:
             return
         self.total += k + 1
@@ -382,7 +382,7 @@ class Average:
 
 
 class Best:
-    """The feasible point of least objective; while there is none, the one of least violation."""
+    """The feasible point with the smallest objective; if there is none, the least violated one."""
 
     def __init__(self, tol: float) -> None:
         self.tol = tol
@@ -392,7 +392,7 @@ class Best:
         return (at.violation if at.violation > self.tol else 0.0, at.objective)
 
     def add(self, at: Evaluation, k: int) -> None:
-        """Take in point k."""
+        """Add point k."""
         if self.best is None or self._rank(at) < self._rank(self.best):
             self.best = at
 
