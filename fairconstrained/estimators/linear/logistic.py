@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import expit, log_expit
-from sklearn.utils.metaestimators import available_if
-
 from fairconstrained.estimators.linear.base import FairLinearClassifier
-from fairconstrained.objectives import resolve_objective
-from fairconstrained.utils.typing import Array, MatrixLike
+from fairconstrained.estimators.probabilities import ProbabilitiesMixin
 
 
-def _gives_log_odds(estimator: FairLogisticClassifier) -> bool:
-    """Return whether an estimator's scores are log odds; `fit` reports a loss that is not valid."""
-    try:
-        objective = resolve_objective("loss", estimator.loss)
-    except (TypeError, ValueError):
-        return False
-    if not objective.gives_log_odds:
-        raise AttributeError(
-            f"loss={estimator.loss!r} gives scores that are not log odds, hence no probabilities; "
-            "use loss='logistic', or CalibratedClassifierCV on the scores."
-        )
-    return True
-
-
-class FairLogisticClassifier(FairLinearClassifier):
+class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     r"""Logistic regression under explicit fairness constraints.
 
     .. math::
@@ -208,40 +189,3 @@ class FairLogisticClassifier(FairLinearClassifier):
     >>> clf.objective_ > unconstrained.objective_
     True
     """
-
-    @available_if(_gives_log_odds)
-    def predict_proba(self, X: MatrixLike) -> Array:
-        """Return the probabilities of the classes, the logistic function of the scores.
-
-        It exists where the scores are log odds, that is with ``loss="logistic"``.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, 2)
-            In the order of `classes_`.
-        """
-        scores = self.decision_function(X)
-        return np.column_stack([expit(-scores), expit(scores)])
-
-    @available_if(_gives_log_odds)
-    def predict_log_proba(self, X: MatrixLike) -> Array:
-        """Return the logarithms of the probabilities.
-
-        It exists where the scores are log odds, that is with ``loss="logistic"``.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        log_probabilities : ndarray of shape (n_samples, 2)
-        """
-        scores = self.decision_function(X)
-        return np.column_stack([log_expit(-scores), log_expit(scores)])
