@@ -1,0 +1,276 @@
+"""Modules of PyTorch: how they are made, seeded, checked and run. PyTorch is imported when used."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from fairconstrained.utils.extras import import_extra
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array
+
+if TYPE_CHECKING:
+    from torch import Tensor, device
+    from torch.nn import Module
+
+MakeModule = Callable[[int], "Module"]
+
+ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "elu": "ELU", "gelu": "GELU", "silu": "SiLU"}
+DEVICES = {"auto": "a GPU if there is one", "cpu": "the host", "cuda": "a GPU"}
+_SMALL = 1 << 22  # below this many multiplications in a layer, starting threads costs more
+
+
+def torch_module() -> Any:
+    """Return PyTorch.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; the message says how to install it.
+    """
+    return import_extra("torch", "torch", "A network")
+
+
+def device_of(name: str) -> device:
+    """Return the device of a name.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, or is "cuda" where PyTorch finds no GPU.
+    """
+    check_option("device", name, DEVICES)
+    torch = torch_module()
+    has_gpu = torch.cuda.is_available()
+    if name == "cuda" and not has_gpu:
+        raise ValueError(
+            "device='cuda': PyTorch finds no GPU here; use device='auto', which takes one if there "
+            "is one, or 'cpu'."
+        )
+    found = torch.device("cuda" if has_gpu and name != "cpu" else "cpu")
+    return cast("device", found)
+
+
+def multilayer_perceptron(
+    n_features: int, hidden_layer_sizes: Sequence[int], activation: str = "relu"
+) -> Module:
+    r"""Return a network of fully connected layers with one output and He initialisation.
+
+    Weights are drawn from :math:`N(0, 2 / n_{in})`, those of the first and of the last layer and
+    of all layers before a tanh from :math:`N(0, 1 / n_{in})`; biases are zero.
+
+    Parameters
+    ----------
+    n_features : int
+        The number of inputs.
+    hidden_layer_sizes : sequence of int
+        The number of units of each hidden layer; empty for linear scores.
+    activation : {"relu", "tanh", "elu", "gelu", "silu"}, default="relu"
+        The function after every hidden layer.
+
+    References
+    ----------
+    K. He, X. Zhang, S. Ren, J. Sun, "Delving deep into rectifiers", ICCV 2015.
+    """
+    torch = torch_module()
+    kind = getattr(torch.nn, check_option("activation", activation, ACTIVATIONS))
+    layers: list[object] = []
+    sizes = [n_features, *hidden_layer_sizes]
+    for k, (inputs, units) in enumerate(zip(sizes, [*hidden_layer_sizes, 1], strict=True)):
+        last = k == len(hidden_layer_sizes)
+        gain = 1.0 if last or activation == "tanh" else 2.0
+        linear = torch.nn.Linear(inputs, units)
+        with torch.no_grad():
+            linear.weight.normal_(0.0, float(np.sqrt(gain / max(inputs, 1))))
+            linear.bias.zero_()
+        layers += [linear] if last else [linear, kind()]
+    return cast("Module", torch.nn.Sequential(*layers))
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seed PyTorch's generator on the host, and restore its state afterwards."""
+    generator = torch_module().random.default_generator
+    state = generator.get_state()
+    generator.manual_seed(seed)
+    try:
+        yield
+    finally:
+        generator.set_state(state)
+
+
+def new_module(make: MakeModule, n_features: int, seed: int) -> Module:
+    """Return a new module in evaluation mode; the state of PyTorch's generator does not change.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a module for a number of features.
+    n_features : int
+        The number of features.
+    seed : int
+        What its initial weights depend on.
+
+    Raises
+    ------
+    TypeError
+        If it is not a module.
+    ValueError
+        If it does not return one score per row.
+    """
+    torch = torch_module()
+    with _seeded(seed):
+        module = make(n_features)
+        if not isinstance(module, torch.nn.Module):
+            raise TypeError(
+                "module must be a callable that takes the number of features and returns a "
+                f"torch.nn.Module; it returns {type(module).__name__}."
+            )
+        module = module.cpu().eval()
+        with torch.no_grad():  # a first pass also makes the weights of lazy layers
+            found = module(torch.zeros(2, n_features))
+    shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+    if shape not in ((2,), (2, 1)):
+        raise ValueError(
+            "module must return a network with one output per row, of shape (n_rows,) or "
+            f"(n_rows, 1); for 2 rows its output is {shape}."
+        )
+    return cast("Module", module)
+
+
+def weights_of(module: Module) -> Array:
+    """Return the weights of a module as one vector of float64 on the host."""
+    drawn = [one.detach().cpu().double().numpy().ravel() for one in module.parameters()]
+    return np.concatenate([np.zeros(0), *drawn])
+
+
+def named_weights(module: Module, flat: Tensor) -> dict[str, Tensor]:
+    """Return the module's parameters by name, as views of a flat tensor."""
+    found, start = {}, 0
+    for name, parameter in module.named_parameters():
+        end = start + parameter.numel()
+        found[name] = flat[start:end].view(parameter.shape)
+        start = end
+    return found
+
+
+def standalone(module: Module, w: Array, shift: Array, scale: Array) -> Module:
+    """Return a module for rows before centring and scaling, made of PyTorch's own layers.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        The network; it is changed and becomes a part of what is returned.
+    w : ndarray of shape (n_parameters,)
+        Its weights.
+    shift, scale : ndarray of shape (n_features,)
+        The centring and the scale of the features.
+    """
+    torch = torch_module()
+    standardize = torch.nn.BatchNorm1d(len(shift), eps=0.0, affine=False, dtype=torch.float64)
+    standardize.running_mean.copy_(torch.as_tensor(shift))
+    standardize.running_var.copy_(torch.as_tensor(scale**2))
+    module = module.to(dtype=torch.float64)
+    with torch.no_grad():
+        for name, values in named_weights(module, torch.tensor(w)).items():
+            module.get_parameter(name).copy_(values)
+    parts = {"standardize": standardize, "network": module, "scores": torch.nn.Flatten(0)}
+    return cast("Module", torch.nn.Sequential(OrderedDict(parts)).eval())
+
+
+@contextmanager
+def limited_torch_threads(work: int) -> Iterator[None]:
+    """Let PyTorch use one thread on the host unless a layer needs many multiplications.
+
+    Parameters
+    ----------
+    work : int
+        The multiplications of the largest layer.
+    """
+    torch = torch_module()
+    before = torch.get_num_threads()
+    limited = work < _SMALL and before > 1
+    if limited:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if limited:
+            torch.set_num_threads(before)
+
+
+@dataclass(frozen=True)
+class LastLayer:
+    """Where the weights of the last layer are, in whose inputs the scores are linear.
+
+    Attributes
+    ----------
+    name : str
+        The name of the layer in the module.
+    coefficients : slice
+        The positions of its coefficients among all weights.
+    bias : slice
+        The position of its bias; empty if it has none.
+    """
+
+    name: str
+    coefficients: slice
+    bias: slice
+
+    @property
+    def positions(self) -> Array:
+        """The positions of the coefficients, then of the bias, among all weights."""
+        return np.r_[self.coefficients, self.bias]
+
+    def inputs(self, module: Module, weights: object, X: Tensor) -> Tensor:
+        """Return what the layer is applied to, for a module with these weights by name."""
+        seen: list[Tensor] = []
+        layer = module.get_submodule(self.name)
+        hook = layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+        try:
+            torch_module().func.functional_call(module, weights, (X,))
+        finally:
+            hook.remove()
+        return seen[-1]
+
+
+def last_layer(module: Module, n_features: int) -> LastLayer | None:
+    """Return the layer in whose inputs the scores are linear, None if the module has none.
+
+    It is the last fully connected layer with one output, if the scores of random rows are what it
+    returns for them.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        A network with one output per row.
+    n_features : int
+        The number of features.
+    """
+    torch = torch_module()
+    linear = [
+        (name, one)
+        for name, one in module.named_modules()
+        if isinstance(one, torch.nn.Linear) and one.out_features == 1
+    ]
+    if not linear:
+        return None
+    name, layer = linear[-1]
+    found, start = {}, 0
+    for parameter in module.parameters():
+        found[id(parameter)] = slice(start, start + parameter.numel())
+        start += parameter.numel()
+    bias = slice(0, 0) if layer.bias is None else found[id(layer.bias)]
+    last = LastLayer(name, found[id(layer.weight)], bias)
+    kind = layer.weight.dtype
+    X = torch.as_tensor(np.random.default_rng(0).normal(size=(5, n_features)), dtype=kind)
+    with torch.no_grad():
+        scores, weights = module(X), dict(module.named_parameters())
+        inputs = last.inputs(module, weights, X)
+        same = inputs.dim() == 2 and torch.equal(layer(inputs).reshape(-1), scores.reshape(-1))
+    return last if same else None

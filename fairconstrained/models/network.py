@@ -1,0 +1,299 @@
+"""Networks: modules of PyTorch as models of flat weights. PyTorch is imported when used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, cast
+
+import numpy as np
+
+from fairconstrained.models._modules import (
+    LastLayer,
+    MakeModule,
+    device_of,
+    last_layer,
+    limited_torch_threads,
+    multilayer_perceptron,
+    named_weights,
+    new_module,
+    standalone,
+    torch_module,
+    weights_of,
+)
+from fairconstrained.models.base import Pullback, Scores
+from fairconstrained.models.linear import Features, feature_scale
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array, Matrix
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+DTYPES = {"float64": "float64", "float32": "float32"}
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A module whose weights are passed in, for rows whose features are centred and scaled.
+
+    Attributes
+    ----------
+    make : callable
+        Returns a module with new weights, for a number of features.
+    module : torch.nn.Module
+        The module in evaluation mode; its own weights are not used.
+    shift, scale : ndarray of shape (n_features,)
+        The features are centred by the one and divided by the other.
+    last : LastLayer or None
+        The layer in whose inputs the scores are linear, if the module ends with one.
+    """
+
+    make: MakeModule
+    module: Module
+    shift: Array
+    scale: Array
+    last: LastLayer | None
+
+    @classmethod
+    def of(
+        cls,
+        make: MakeModule,
+        shift: Array,
+        scale: Array,
+        device: str = "auto",
+        dtype: str = "float64",
+    ) -> Network:
+        """Return the network that a callable makes.
+
+        Parameters
+        ----------
+        make : callable
+            Returns a module for a number of features.
+        shift, scale : ndarray of shape (n_features,)
+            The centring and the scale of the features.
+        device : {"auto", "cpu", "cuda"}, default="auto"
+            Where it is computed.
+        dtype : {"float64", "float32"}, default="float64"
+            In which precision.
+        """
+        kind = getattr(torch_module(), check_option("dtype", dtype, DTYPES))
+        module = new_module(make, len(shift), seed=0)
+        last = last_layer(module, len(shift))
+        module = module.to(device=device_of(device), dtype=kind).requires_grad_(False)
+        return cls(make, module, shift, scale, last)
+
+    def tensor(self, values: Array) -> Tensor:
+        """Return a copy of values, with the device and the precision of the module."""
+        like = next(self.module.parameters())
+        made: Tensor = torch_module().tensor(values, dtype=like.dtype, device=like.device)
+        return made
+
+    def rows(self, X: Features) -> Tensor:
+        """Return rows with centred and scaled features, on the device."""
+        dense = X if isinstance(X, np.ndarray) else X.toarray()
+        return self.tensor((dense - self.shift) / self.scale)
+
+    def scores(self, flat: Tensor, X: Tensor) -> Tensor:
+        """Return the scores, (n_rows,)."""
+        weights = named_weights(self.module, flat)
+        found = torch_module().func.functional_call(self.module, weights, (X,))
+        return cast("Tensor", found.reshape(len(X)))
+
+
+@dataclass(frozen=True, eq=False)
+class TorchModel:
+    r"""Scores :math:`s_i = h_w((x_i - c) / q)` of a module of PyTorch with weights w.
+
+    The weights are one flat vector of NumPy and the scores are on the host, so that solvers and
+    terms need not know of PyTorch. Every forward pass has a graph of its own, which its pullback
+    owns. Centring c and scale q are those of :func:`~fairconstrained.models.linear.feature_scale`;
+    they are part of the model, so that results do not depend on the units of the features. Make it
+    with :meth:`standardized`.
+
+    Parameters
+    ----------
+    network : Network
+        The module, the centring and the scale.
+    rows : torch.Tensor of shape (n_rows, n_features)
+        The centred and scaled rows, on the device.
+
+    Notes
+    -----
+    Modules are in evaluation mode: dropout does nothing, and batch normalisation uses the running
+    statistics with which the module was made, so that scores are a function of the weights. Where
+    an activation has a kink, the gradient is PyTorch's choice of a subgradient.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.models.network import TorchModel
+    >>> X = np.random.default_rng(0).normal(size=(6, 3))
+    >>> model = TorchModel.standardized(X, np.ones(6), hidden_layer_sizes=(4,))
+    >>> model.n_parameters
+    21
+    >>> w = model.start(np.random.RandomState(0))
+    >>> scores, pullback = model.forward(w)
+    >>> scores.shape, pullback(np.ones(6)).shape
+    ((6,), (21,))
+    """
+
+    network: Network
+    rows: Tensor
+
+    linear: ClassVar[bool] = False
+
+    @classmethod
+    def standardized(
+        cls,
+        X: Features,
+        sample_weight: Array,
+        *,
+        hidden_layer_sizes: Sequence[int] = (64, 64),
+        activation: str = "relu",
+        module: MakeModule | None = None,
+        device: str = "auto",
+        dtype: str = "float64",
+    ) -> TorchModel:
+        """Return the model with its features centred and divided by the feature scale.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_rows, n_features)
+            The features; sparse ones are made dense.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+        hidden_layer_sizes : sequence of int, default=(64, 64)
+            The number of units of each hidden layer.
+        activation : {"relu", "tanh", "elu", "gelu", "silu"}, default="relu"
+            The function after every hidden layer.
+        module : callable or None, default=None
+            Returns a module with one output per row for a number of features, in place of the
+            layers. The initial weights are those that it draws.
+        device : {"auto", "cpu", "cuda"}, default="auto"
+            Where the network is computed; "auto" takes a GPU if there is one.
+        dtype : {"float64", "float32"}, default="float64"
+            The precision of the network. Certificates near 1e-4 need float64.
+
+        Raises
+        ------
+        ImportError
+            If PyTorch is not installed.
+        ValueError
+            If the device is not available, or the module does not return one score per row.
+        """
+        known = feature_scale(X, sample_weight)
+
+        def layers(n_features: int) -> Module:
+            return multilayer_perceptron(n_features, hidden_layer_sizes, activation)
+
+        make = layers if module is None else module
+        network = Network.of(make, known.mean, known.scale, device, dtype)
+        return cls(network, network.rows(X))
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of weights."""
+        return sum(one.numel() for one in self.network.module.parameters())
+
+    @property
+    def last_layer(self) -> LastLayer | None:
+        """The layer in whose inputs the scores are linear, None if the module has none."""
+        return self.network.last
+
+    @property
+    def _work(self) -> int:
+        """The multiplications of the largest layer, roughly."""
+        sizes = [one.numel() for one in self.network.module.parameters()]
+        return self.n_rows * max(sizes, default=1)
+
+    def start(self, random_state: np.random.RandomState) -> Array:
+        """Return the weights of a new module, drawn with a seed from `random_state`.
+
+        They do not depend on the device, and the state of PyTorch's generator is left as it was.
+        """
+        seed = int(random_state.randint(2**31 - 1))
+        return weights_of(new_module(self.network.make, len(self.network.shift), seed))
+
+    def forward(self, w: Array) -> tuple[Scores, Pullback]:
+        """Return the scores and the map from weights on them to gradients, all on the host."""
+        torch, network = torch_module(), self.network
+        with limited_torch_threads(self._work):
+            flat = network.tensor(w).requires_grad_(True)
+            scores = network.scores(flat, self.rows)
+
+        def pullback(v: Array) -> Array:
+            with limited_torch_threads(self._work):
+                (back,) = torch.autograd.grad(scores, flat, network.tensor(v), retain_graph=True)
+            return np.asarray(back.double().cpu().numpy())
+
+        return scores.detach().double().cpu().numpy(), pullback
+
+    def scores(self, w: Array) -> Scores:
+        """Return the scores without a graph, on the host."""
+        with torch_module().no_grad(), limited_torch_threads(self._work):
+            found = self.network.scores(self.network.tensor(w), self.rows)
+        return np.asarray(found.double().cpu().numpy())
+
+    def hidden(self, w: Array) -> Array:
+        """Return what the last layer is applied to, on the host.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_parameters,)
+            The weights.
+
+        Returns
+        -------
+        activations : ndarray of shape (n_rows, n_units)
+        """
+        network = self.network
+        assert network.last is not None, "the module does not end with a linear layer"
+        with torch_module().no_grad(), limited_torch_threads(self._work):
+            weights = named_weights(network.module, network.tensor(w))
+            found = network.last.inputs(network.module, weights, self.rows)
+        return np.asarray(found.double().cpu().numpy())
+
+    def batch(self, rows: Array) -> TorchModel:
+        """Return the model of these rows only."""
+        index = torch_module().as_tensor(rows, device=self.rows.device)
+        return replace(self, rows=self.rows[index])
+
+    def on(self, X: Matrix) -> TorchModel:
+        """Return the model of other rows, with the same centring and scale."""
+        return replace(self, rows=self.network.rows(cast("Features", X)))
+
+    def preconditioner(self) -> Array:
+        """Return ones: after He initialisation the layers need no scales of their own."""
+        return np.ones(self.n_parameters)
+
+    def offset(self) -> Array | None:
+        """Return one at the bias of the last layer, None if there is no such bias."""
+        last = self.network.last
+        if last is None or last.bias.start == last.bias.stop:
+            return None
+        direction = np.zeros(self.n_parameters)
+        direction[last.bias] = 1.0
+        return direction
+
+    def module(self, w: Array) -> Module:
+        """Return a module of its own with these weights, for rows before centring and scaling.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_parameters,)
+            The weights.
+
+        Returns
+        -------
+        module : torch.nn.Module
+            On the host, in float64 and in evaluation mode.
+        """
+        network = self.network
+        made = new_module(network.make, len(network.shift), seed=0)
+        return standalone(made, w, network.shift, network.scale)

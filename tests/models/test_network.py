@@ -1,0 +1,215 @@
+"""Modules of PyTorch as models of flat weights."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from fairconstrained.models._modules import multilayer_perceptron  # noqa: E402
+from fairconstrained.models.network import TorchModel  # noqa: E402
+
+N_ROWS, N_FEATURES = 20, 5
+
+
+class Residual(torch.nn.Module):
+    """A network that does not end with a linear layer: its scores are a sum of two."""
+
+    def __init__(self, n_features):
+        super().__init__()
+        self.inner = torch.nn.Linear(n_features, 3)
+        self.outer = torch.nn.Linear(3, 1)
+
+    def forward(self, X):
+        return self.outer(torch.tanh(self.inner(X)))[:, 0] + X[:, 0]
+
+
+def normalized(n_features):
+    """Return a network with layer normalisation, dropout and without biases."""
+    return torch.nn.Sequential(
+        torch.nn.Linear(n_features, 6, bias=False),
+        torch.nn.LayerNorm(6),
+        torch.nn.SiLU(),
+        torch.nn.Dropout(0.5),
+        torch.nn.Linear(6, 1, bias=False),
+    )
+
+
+OPTIONS = {
+    "relu": {"hidden_layer_sizes": (4, 3)},
+    "tanh": {"hidden_layer_sizes": (4,), "activation": "tanh"},
+    "no hidden layer": {"hidden_layer_sizes": ()},
+    "residual": {"module": Residual},
+    "normalized": {"module": normalized},
+}
+
+
+@pytest.fixture
+def X(rng):
+    return rng.normal(size=(N_ROWS, N_FEATURES)) * [1.0, 10.0, 1e-3, 1.0, 5.0] + 3.0
+
+
+@pytest.fixture(params=OPTIONS)
+def options(request):
+    return OPTIONS[request.param]
+
+
+@pytest.fixture
+def model(X, options):
+    return TorchModel.standardized(X, np.ones(N_ROWS), **options)
+
+
+@pytest.fixture
+def w(model, rng):
+    """Weights whose biases are not zero: at zero a ReLU after inactive units is at its kink."""
+    return model.start(np.random.RandomState(0)) + 0.1 * rng.normal(size=model.n_parameters)
+
+
+def test_pullback_gives_the_differences_of_scores(model, w, rng):
+    v, step = rng.normal(size=N_ROWS), rng.normal(size=len(w))
+    scores, pullback = model.forward(w)
+    assert scores.shape == (N_ROWS,)
+    assert scores.dtype == np.float64
+    ahead, behind = model.scores(w + 1e-6 * step), model.scores(w - 1e-6 * step)
+    assert pullback(v) @ step == pytest.approx(v @ (ahead - behind) / 2e-6, rel=1e-6, abs=1e-8)
+    assert_array_equal(scores, model.scores(w))
+
+
+def test_pullbacks_can_be_called_again(model, w, rng):
+    _, pullback = model.forward(w)
+    u, v = rng.normal(size=(2, N_ROWS))
+    assert_allclose(pullback(u) + pullback(v), pullback(u + v), atol=1e-12)
+
+
+def test_graphs_are_freed_with_the_pullback(model, w):
+    gc.collect()
+
+    def tensors():
+        return sum(type(one) is torch.Tensor for one in gc.get_objects())
+
+    before = tensors()
+    scores, pullback = model.forward(w)
+    del scores, pullback
+    assert tensors() == before
+
+
+def test_start_depends_on_the_random_state_only(model):
+    torch.manual_seed(1)
+    one = model.start(np.random.RandomState(3))
+    expected = torch.rand(3)
+    torch.manual_seed(1)
+    assert_array_equal(torch.rand(3), expected)
+    assert_array_equal(one, model.start(np.random.RandomState(3)))
+    assert not np.array_equal(one, model.start(np.random.RandomState(4)))
+
+
+def test_start_has_the_variance_of_he_initialisation():
+    module = multilayer_perceptron(400, (300,))
+    assert float(module[0].weight.detach().var()) == pytest.approx(2.0 / 400.0, rel=0.05)
+    assert float(module[2].weight.detach().var()) == pytest.approx(1.0 / 300.0, rel=0.3)
+    assert float(module[0].bias.detach().abs().max()) == 0.0
+
+
+def test_scores_do_not_depend_on_the_scale_of_features(X, options):
+    factor, shift = np.array([3.0, 0.1, 1e4, 2.0, 7.0]), np.arange(5.0)
+    one = TorchModel.standardized(X, np.ones(N_ROWS), **options)
+    other = TorchModel.standardized(X * factor + shift, np.ones(N_ROWS), **options)
+    w = one.start(np.random.RandomState(0))
+    assert_allclose(other.scores(w), one.scores(w), rtol=1e-8, atol=1e-9)
+
+
+def test_sparse_rows_are_dense_rows(X, options, w):
+    sparse = TorchModel.standardized(sp.csr_array(X), np.ones(N_ROWS), **options)
+    dense = TorchModel.standardized(X, np.ones(N_ROWS), **options)
+    assert_allclose(sparse.scores(w), dense.scores(w), atol=1e-10)
+
+
+def test_batches_and_other_rows(model, w, X):
+    rows = np.array([3, 3, 0, 19])
+    assert_allclose(model.batch(rows).scores(w), model.scores(w)[rows], atol=1e-12)
+    assert_allclose(model.on(X[5:9]).scores(w), model.scores(w)[5:9], atol=1e-12)
+    assert model.batch(rows).n_rows == 4
+    assert model.on(X[5:9]).n_rows == 4
+
+
+def test_the_offset_adds_one_to_every_score(model, w, options):
+    offset = model.offset()
+    if options.get("module") is normalized:
+        assert offset is None
+    elif options.get("module") is Residual:
+        assert model.last_layer is None
+        assert offset is None
+    else:
+        assert_allclose(model.scores(w + 0.7 * offset), model.scores(w) + 0.7, atol=1e-12)
+
+
+def test_scores_are_linear_in_the_last_layer(model, w):
+    if model.last_layer is None:
+        pytest.skip("a network that does not end with a linear layer")
+    hidden, last = model.hidden(w), w[model.last_layer.positions]
+    n = hidden.shape[1]
+    assert_allclose(hidden @ last[:n] + last[n:].sum(), model.scores(w), atol=1e-12)
+
+
+def test_the_module_alone_gives_the_scores(model, w, X):
+    module = model.module(w)
+    with torch.no_grad():
+        scores = module(torch.tensor(X)).numpy()
+    assert_allclose(scores, model.scores(w), atol=1e-9)
+
+
+def test_single_precision_is_near_double_precision(X, w, options):
+    single = TorchModel.standardized(X, np.ones(N_ROWS), dtype="float32", **options)
+    double = TorchModel.standardized(X, np.ones(N_ROWS), **options)
+    scores, pullback = single.forward(w)
+    assert scores.dtype == np.float64
+    assert_allclose(scores, double.scores(w), atol=1e-4)
+    assert_allclose(pullback(scores), double.forward(w)[1](scores), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"module": lambda n: torch.nn.Linear(n, 2)}, ValueError, "one output per row"),
+        ({"module": lambda n: 3}, TypeError, "returns int"),
+        ({"activation": "step"}, ValueError, "activation='step' is unknown"),
+        ({"device": "tpu"}, ValueError, "device='tpu' is unknown"),
+        ({"dtype": "int8"}, ValueError, "dtype='int8' is unknown"),
+    ],
+)
+def test_what_is_not_a_network_is_refused(X, options, error, message):
+    with pytest.raises(error, match=message):
+        TorchModel.standardized(X, np.ones(N_ROWS), **options)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_device_that_is_not_there_is_refused(X):
+    with pytest.raises(ValueError, match="finds no GPU"):
+        TorchModel.standardized(X, np.ones(N_ROWS), device="cuda")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_a_gpu_gives_the_scores_and_gradients_of_the_host(X, options, rng):
+    host, gpu = (
+        TorchModel.standardized(X, np.ones(N_ROWS), device=device, **options)
+        for device in ("cpu", "cuda")
+    )
+    w, v = host.start(np.random.RandomState(0)), rng.normal(size=N_ROWS)
+    assert_array_equal(w, gpu.start(np.random.RandomState(0)))
+    assert_allclose(gpu.forward(w)[0], host.forward(w)[0], atol=1e-9)
+    assert_allclose(gpu.forward(w)[1](v), host.forward(w)[1](v), atol=1e-9)
+
+
+def test_the_library_does_not_import_torch():
+    code = (
+        "import sys, fairconstrained, fairconstrained.models.network; print('torch' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
