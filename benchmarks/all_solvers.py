@@ -32,7 +32,7 @@ from benchmarks.harness.runs import draw_convergence, first_at, is_stochastic
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, as_markdown, environment, write_table
 from fairconstrained import FairLogisticClassifier
-from fairconstrained.constraints import CONSTRAINTS, Constraint
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, Constraint
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.solvers import SOLVERS, Trace
 
@@ -86,7 +86,7 @@ class Case:
         )
 
     def _constraint(self) -> Constraint:
-        kind = CONSTRAINTS[self.constraint]
+        kind = CLASSIFIER_CONSTRAINTS[self.constraint]
         constraint = kind(**{_parameter(self.constraint): self.variant})
         if self.constraint == "bounded_group_loss" and self.goal == "accuracy":
             constraint.set_params(bound=loss_bound(self.data, self.rows, self.variant))
@@ -108,7 +108,7 @@ class Run:
 
 
 def _parameter(constraint: str) -> str:
-    parameters = CONSTRAINTS[constraint]().get_params()
+    parameters = CLASSIFIER_CONSTRAINTS[constraint]().get_params()
     return "surrogate" if "surrogate" in parameters else "loss"
 
 
@@ -116,7 +116,7 @@ def variants(constraint: str) -> tuple[str, str]:
     """Return the default surrogate or loss of a constraint, and the other one."""
     name = _parameter(constraint)
     smooth, kinked = VARIANTS[name]
-    default = CONSTRAINTS[constraint]().get_params()[name] or smooth
+    default = CLASSIFIER_CONSTRAINTS[constraint]().get_params()[name] or smooth
     return default, (smooth if default == kinked else kinked)
 
 
@@ -194,7 +194,7 @@ def cases(options: Namespace) -> Iterator[Case]:
             for name, kappa in PAPERS.items():
                 yield Case(data, rows, name, kappa, "sigmoid")
             continue
-        for name in CONSTRAINTS:
+        for name in CLASSIFIER_CONSTRAINTS:
             for variant in variants(name):
                 yield Case(data, rows, name, KAPPA, variant)
                 yield Case(data, rows, name, KAPPA, variant, "fairness")

@@ -19,7 +19,7 @@ from benchmarks.harness.tables import write_table
 from benchmarks.harness.timing import in_turns, ratio
 from benchmarks.registry import _TABLE, BENCHMARKS
 from fairconstrained import DemographicParity, FairLogisticClassifier
-from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import automatic
 
@@ -87,7 +87,7 @@ def test_quick_changes_the_defaults_and_nothing_that_is_given():
 
 def test_generated_rows_make_every_constraint_active():
     X, y, groups = generated(1000)
-    for name in CONSTRAINTS:
+    for name in CLASSIFIER_CONSTRAINTS:
         for variant in all_solvers.variants(name):
             case = all_solvers.Case("generated", 1000, name, all_solvers.KAPPA, variant)
             problem = Fit.of(case.estimator("auto"), X, y, None, groups).problem

@@ -16,13 +16,16 @@ from benchmarks.fuzz.report import Tally, describe
 from benchmarks.fuzz.runner import verdicts
 from benchmarks.fuzz.settings import Chosen
 from fairconstrained import ConvergenceWarning, InfeasibleConstraintWarning
-from fairconstrained.constraints import CONSTRAINTS, ROCParity
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, ROCParity
 from fairconstrained.solvers import Status
 
 SPEC = DataSpec(seed=1, n_rows=120, n_features=3, signal=4.0, weights="uniform")
 OWN_GRID = {"roc_parity": ROCParity(thresholds=[-1.0, 0.0, 1.0])}
-RANGES = {name: CONSTRAINTS[name](ranks=(0.2, 0.7)) for name in ("partial_dp", "weak_partial_dp")}
-BOUNDS = {"bounded_group_loss": CONSTRAINTS["bounded_group_loss"](0.69)}
+RANGES = {
+    name: CLASSIFIER_CONSTRAINTS[name](ranks=(0.2, 0.7))
+    for name in ("partial_dp", "weak_partial_dp")
+}
+BOUNDS = {"bounded_group_loss": CLASSIFIER_CONSTRAINTS["bounded_group_loss"](0.69)}
 
 
 def case_of(estimator="FairLogisticClassifier", spec=SPEC, **settings):
@@ -58,7 +61,7 @@ def unfair():
     return tampered(outcome, kappa=0.05)
 
 
-@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 def test_figures_of_every_constraint_agree_with_the_formulas(name):
     given = {**OWN_GRID, **RANGES, **BOUNDS}.get(name, name)
     case = case_of(constraint=given, kappa=0.1)

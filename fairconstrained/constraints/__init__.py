@@ -21,6 +21,7 @@ from fairconstrained.constraints.parity import (
     PredictiveEquality,
     RateParity,
 )
+from fairconstrained.constraints.query_parity import QueryParity
 from fairconstrained.constraints.rank_parity import (
     PartialDemographicParity,
     WeakPartialDemographicParity,
@@ -30,6 +31,7 @@ from fairconstrained.constraints.roc import ROCParity
 from fairconstrained.utils.registry import resolve
 
 __all__ = [
+    "CLASSIFIER_CONSTRAINTS",
     "CONSTRAINTS",
     "BalancedRate",
     "BoundedGroupLoss",
@@ -48,6 +50,7 @@ __all__ = [
     "PairwiseParity",
     "PartialDemographicParity",
     "PredictiveEquality",
+    "QueryParity",
     "ROCParity",
     "RateParity",
     "WeakPartialDemographicParity",
@@ -74,7 +77,14 @@ CONSTRAINTS = {
     "roc_parity": ROCParity,
     "partial_dp": PartialDemographicParity,
     "weak_partial_dp": WeakPartialDemographicParity,
+    "query_parity": QueryParity,
 }
+CLASSIFIER_CONSTRAINTS = {
+    name: kind
+    for name, kind in CONSTRAINTS.items()
+    if not kind.needs_queries  # type: ignore[attr-defined]
+}
+"""The constraints that classifiers take; all others need queries, hence a ranker."""
 
 
 def resolve_constraints(given: object, **defaults: object) -> list[Constraint]:

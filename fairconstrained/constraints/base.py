@@ -57,6 +57,8 @@ class Constraint(BaseEstimator, ABC):
     ----------
     needs_groups : bool
         Whether the training rows must have groups.
+    needs_queries : bool
+        Whether they must belong to queries, so that only rankers take it.
     subtracts_kappa : bool
         Whether the outputs are gaps that do not depend on kappa, minus kappa. False, the default,
         is always valid.
@@ -82,6 +84,7 @@ class Constraint(BaseEstimator, ABC):
     """
 
     needs_groups: ClassVar[bool] = True
+    needs_queries: ClassVar[bool] = False
     subtracts_kappa: ClassVar[bool] = False
     has_binomial_limits: bool = False
     rates_compared: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ from fairconstrained.data.inputs import (
     check_weight,
     explain_text,
 )
+from fairconstrained.data.queries import Queries
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 from fairconstrained.utils.validation import is_number
 
@@ -217,6 +218,8 @@ class TrainingData:
         The weights, > 0.
     reader : Reader or None
         Reads rows that constraints bring with them.
+    query : Queries or None
+        The queries, for rankers.
     """
 
     X: Any
@@ -225,6 +228,7 @@ class TrainingData:
     groups: Groups | None
     sample_weight: Array
     reader: Reader | None = None
+    query: Queries | None = None
 
     @classmethod
     def check(
@@ -237,6 +241,7 @@ class TrainingData:
         columns: SensitiveColumns,
         combine: str = "intersection",
         missing: str = "raise",
+        query: ArrayLike | None = None,
     ) -> TrainingData:
         """Check what was passed to `fit`; sets n_features_in_ and feature_names_in_.
 
@@ -255,7 +260,11 @@ class TrainingData:
                 "the constructor. Give one of them."
             )
         check_same_rows(
-            X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
+            X=X,
+            y=y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            query=query,
         )
         X = columns.table(estimator, X)
         features = columns.features(estimator, X, reset=True)
@@ -269,6 +278,7 @@ class TrainingData:
         if values is not None:
             groups = check_groups(values, n_rows, name=source, combine=combine, missing=missing)
         classes, labels = _binary_labels(labels)
+        queries = None if query is None else Queries.encode(query, n_rows)
         weight = check_weight("sample_weight", sample_weight, n_rows)
         names = getattr(estimator, "feature_names_in_", None)
         seen = columns.kept(estimator)
@@ -277,13 +287,14 @@ class TrainingData:
         if len(counted) < len(weight):
             features, labels, weight = features[counted], labels[counted], weight[counted]
             groups = None if groups is None else groups.take(counted)
+            queries = None if queries is None else queries.take(counted)
         if len(np.unique(labels)) < 2:
             raise ValueError(
                 "y must have two classes; in the rows with positive weight there is one class: "
                 f"{classes.tolist()[int(labels.max(initial=0) > 0)]!r}."
             )
         reader = Reader(estimator, columns, combine, missing=missing)
-        return cls(features, labels, classes, groups, weight, reader)
+        return cls(features, labels, classes, groups, weight, reader, queries)
 
     def with_features(
         self, X: Matrix, expand: Callable[[Any, Any], Any] | None = None

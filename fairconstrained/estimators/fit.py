@@ -163,7 +163,7 @@ class Fit:
         """
         with limited_threads(data.X):
             parametrization = estimator.parametrization.of(estimator, data)
-            loss = resolve_objective("loss", estimator.loss).bind(data.y, data.sample_weight)
+            loss = resolve_objective("loss", estimator.loss).build(data)
             objective = CompositeFunction(parametrization.model, loss, parametrization.penalty)
             free = Problem(objective, domain=parametrization.domain)
             unconstrained = Unconstrained(free)
@@ -212,7 +212,7 @@ class Fit:
 
     def problem_on(self, data: TrainingData) -> Problem:
         """Return mean loss, without the penalty, and constraints on other rows."""
-        loss = resolve_objective("loss", self.estimator.loss).bind(data.y, data.sample_weight)
+        loss = resolve_objective("loss", self.estimator.loss).build(data)
         model = self.model.on(data.X)
         scores = ScoresOnRows(self.unconstrained, model)
         free = Problem(CompositeFunction(model, loss))

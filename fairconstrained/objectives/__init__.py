@@ -10,9 +10,18 @@ from collections.abc import Callable
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.objectives.base import MeanLoss, Objective
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
+from fairconstrained.objectives.ranking import QueryPairLoss
 from fairconstrained.utils.registry import resolve
 
-__all__ = ["OBJECTIVES", "MeanLoss", "Objective", "PairwiseLoss", "PartialAUC", "resolve_objective"]
+__all__ = [
+    "OBJECTIVES",
+    "MeanLoss",
+    "Objective",
+    "PairwiseLoss",
+    "PartialAUC",
+    "QueryPairLoss",
+    "resolve_objective",
+]
 
 
 def _mean(loss: type[Loss]) -> Callable[[], Objective]:
@@ -23,6 +32,7 @@ OBJECTIVES: dict[str, Callable[[], Objective]] = {
     **{name: _mean(loss) for name, loss in LOSSES.items()},
     "auc": PairwiseLoss,
     "partial_auc": PartialAUC,
+    "query_pairs": QueryPairLoss,
 }
 
 

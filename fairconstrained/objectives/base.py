@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 from sklearn.base import BaseEstimator
 
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import Loss
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import average
@@ -36,6 +37,16 @@ class Objective(ABC):
         sample_weight : ndarray of shape (n_rows,)
             The weights of the rows, > 0.
         """
+
+    def build(self, data: TrainingData) -> Term:
+        """Return the term for training rows; objectives of queries read them as well.
+
+        Parameters
+        ----------
+        data : TrainingData
+            The rows: `y`, `sample_weight` and perhaps `query`.
+        """
+        return self.bind(data.y, data.sample_weight)
 
 
 class MeanLoss(BaseEstimator, Objective):

@@ -18,7 +18,7 @@ from fairconstrained.penalties.separable import Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.epigraph import EpigraphOrigin
 from fairconstrained.problem.evaluation import Evaluation, EvaluationCounter
-from fairconstrained.terms.base import Batchable, joint_codes
+from fairconstrained.terms.base import Batchable, common_blocks, joint_codes
 from fairconstrained.utils.typing import Array, RandomState
 
 
@@ -272,6 +272,19 @@ class Problem:
                     if isinstance(part.term, Batchable) and part.model is model
                 ]
             )
+            for model in self.models
+        ]
+
+    def blocks(self) -> list[Array | None]:
+        """Return, for every model, codes of the rows that batches must hold together, or None.
+
+        Raises
+        ------
+        ValueError
+            If terms of the same rows have different blocks.
+        """
+        return [
+            common_blocks(part.term for part in self.parts if part.model is model)
             for model in self.models
         ]
 

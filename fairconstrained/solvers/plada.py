@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any
 
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.sampling import StratifiedSampler
+from fairconstrained.solvers._tools.sampling import ConstraintSampler, StratifiedSampler
 from fairconstrained.solvers._tools.smoothness import Lipschitz
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.utils.typing import Array
 
 _LARGEST_RHO = 1e6
+_PROBES = 5  # batches that the constants are measured on
 
 
 class PLADA(Solver):
@@ -43,6 +45,12 @@ class PLADA(Solver):
     step size then falls to zero over the run, eta (1 - k / K)^2, and the answer is an average of
     recent points. The multipliers follow the constraints' values at that average, measured
     exactly with every check, plus the difference between there and here on the batch.
+
+    Where every constraint is determined by a block of rows, such as the parity of a query's
+    pairwise errors, a mini-batch is made of whole blocks (one at least) and of the constraints that
+    they determine: a step reads these rows, and updates the multipliers and slacks of these
+    constraints only, so that its cost does not depend on the number of constraints. The gradient
+    of a drawn constraint is weighted by one over the probability of its draw.
 
     Parameters
     ----------
@@ -158,24 +166,27 @@ class PLADA(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer so far every `check_every` steps."""
         rows = self._rows(problem, start)
-        at, values = rows.draw(start.w)
-        dual = self._dual(rows.lipschitz, values, start.multipliers)
+        drawn = rows.draw(start.w)
+        dual = self._dual(rows.lipschitz, rows.first_values(drawn), start.multipliers)
         for k in range(1, self.max_iter + 1):
-            multipliers = dual.multipliers
-            gradient = at.gradient(multipliers)
+            multipliers = drawn.weight * dual.multipliers[drawn.constraints]
+            gradient = drawn.at.gradient(multipliers)
             step = self._step(rows.lipschitz, dual.rho) * rows.fade(k / self.max_iter)
-            before = at
-            at, values = rows.draw(problem.domain.project(at.w - step * gradient))
-            rows.observe(before, at, gradient, multipliers)
-            dual.update(values, k)
+            before = drawn.at
+            drawn = rows.draw(problem.domain.project(before.w - step * gradient))
+            rows.observe(before, drawn.at, gradient, multipliers)
+            dual.update(drawn)
             if self.measures(problem, start, k):
                 last = k == self.max_iter or start.passes_used_up(problem)
-                for answer in rows.answers(at, last=last):
+                for answer in rows.answers(drawn.at, last=last):
                     yield Iterate(answer, np.maximum(dual.multipliers, 0.0), k)
 
     def _rows(self, problem: Problem, start: Start) -> _Rows:
         if self.batch_size is None:
             return _AllRows(start.at(problem))
+        if ConstraintSampler.applies(problem):
+            constraints = ConstraintSampler(problem, self.batch_size, start.random_state)
+            return _Blocks(constraints, start.at(problem), self.check_every)
         sampler = StratifiedSampler(problem, self.batch_size, start.random_state)
         return _Batches(sampler, start.at(problem), self.check_every)
 
@@ -192,8 +203,9 @@ class PLADA(Solver):
             delta=self.delta,
             u_max=self.u_max,
             u=np.clip(-values, 0.0, self.u_max),
-            mu=first,
-            multipliers=first,
+            mu=np.array(first),
+            multipliers=np.array(first),
+            steps=np.zeros_like(values),
         )
 
     def _step(self, lipschitz: Lipschitz, rho: float) -> float:
@@ -202,9 +214,31 @@ class PLADA(Solver):
         return 1.0 / (lipschitz.curvature + 3.0 * rho * lipschitz.slope**2)
 
 
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """What a step sees of the problem.
+
+    Attributes
+    ----------
+    at : Evaluation
+        What gives the gradients.
+    values : ndarray of shape (n_drawn,)
+        The values of the drawn constraints.
+    constraints : slice or ndarray of int of shape (n_drawn,)
+        Their positions among all.
+    weight : float
+        One over the probability with which each of them is drawn.
+    """
+
+    at: Evaluation
+    values: Array
+    constraints: slice | Array = field(default_factory=lambda: slice(None))
+    weight: float = 1.0
+
+
 @dataclass
 class _Dual:
-    """The subgradient error and the two kinds of multipliers."""
+    """The slack variables, the two kinds of multipliers and the steps of each constraint."""
 
     rho: float
     tau: float
@@ -214,14 +248,17 @@ class _Dual:
     u: Array
     mu: Array
     multipliers: Array
+    steps: Array
 
-    def update(self, values: Array, k: int) -> None:
-        """Take the dual half of step k >= 1, to the constraints' values at the new weights."""
-        apart = self.multipliers - self.mu
-        fading = self.rho * self.delta / (k * (float(apart @ apart) + 1.0))
-        self.u = np.clip(self.u - self.tau * self.multipliers, 0.0, self.u_max)
-        self.mu = self.mu + min(self.gamma_0, fading) / self.rho * apart
-        self.multipliers = self.mu + self.rho * (values + self.u)
+    def update(self, drawn: _Drawn) -> None:
+        """Take the dual half of a step for the drawn constraints, at their new values."""
+        at = drawn.constraints
+        self.steps[at] += 1.0
+        apart = self.multipliers[at] - self.mu[at]
+        fading = self.rho * self.delta / (self.steps[at] * (float(apart @ apart) + 1.0))
+        self.u[at] = np.clip(self.u[at] - self.tau * self.multipliers[at], 0.0, self.u_max)
+        self.mu[at] += np.minimum(self.gamma_0, fading) / self.rho * apart
+        self.multipliers[at] = self.mu[at] + self.rho * (drawn.values + self.u[at])
 
 
 class _Rows(ABC):
@@ -230,8 +267,12 @@ class _Rows(ABC):
     lipschitz: Lipschitz
 
     @abstractmethod
-    def draw(self, w: Array) -> tuple[Evaluation, Array]:
-        """Return what gives the gradients at `w`, and the constraints' values there."""
+    def draw(self, w: Array) -> _Drawn:
+        """Return what gives the gradients at `w`, and the values of constraints there."""
+
+    def first_values(self, drawn: _Drawn) -> Array:
+        """Return the values of all constraints at the start."""
+        return drawn.values
 
     @abstractmethod
     def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
@@ -255,9 +296,9 @@ class _AllRows(_Rows):
         self.first = first
         self.lipschitz = Lipschitz(first)
 
-    def draw(self, w: Array) -> tuple[Evaluation, Array]:
+    def draw(self, w: Array) -> _Drawn:
         at = self.first.problem.at(w, like=self.first)
-        return at, at.constraints
+        return _Drawn(at, at.constraints)
 
     def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
         return [at]
@@ -268,27 +309,23 @@ class _AllRows(_Rows):
         self.lipschitz.observe(before, after, gradient, multipliers)
 
 
-class _Batches(_Rows):
-    """A mini-batch per step, the constraints' values corrected by exact ones at an anchor."""
+class _Averaged(_Rows):
+    """Some rows per step: the answer is an average of recent points."""
 
-    def __init__(self, sampler: StratifiedSampler, anchor: Evaluation, memory: int):
-        self.sampler = sampler
+    def __init__(self, anchor: Evaluation, memory: int):
         self.anchor = anchor
         self.average = anchor.w
         self.memory = memory
         self.drawn = 0
-        self.lipschitz = Lipschitz(sampler.draw().at(anchor.w))
 
-    def draw(self, w: Array) -> tuple[Evaluation, Array]:
-        batch = self.sampler.draw()
-        at, there = batch.at(w), batch.at(self.anchor.w)
+    def add(self, w: Array) -> None:
+        """Add a point to the average; the first points are soon forgotten."""
         self.drawn += 1
-        share = max(1.0 / self.memory, min(4.0 / self.drawn, 1.0))  # the first points fade fast
+        share = max(1.0 / self.memory, min(4.0 / self.drawn, 1.0))
         self.average = self.average + share * (w - self.average)
-        return at, self.anchor.constraints + at.constraints - there.constraints
 
     def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
-        full = self.sampler.problem
+        full = self.anchor.problem
         self.anchor = full.at(self.average)
         # an average of points on the boundary of W lies inside: the last point may be better
         return [self.anchor, full.at(at.w)] if last else [self.anchor]
@@ -300,3 +337,40 @@ class _Batches(_Rows):
         self, before: Evaluation, after: Evaluation, gradient: Array, multipliers: Array
     ) -> None:
         """Two batches differ by more than a step does: nothing is learnt."""
+
+
+class _Batches(_Averaged):
+    """A mini-batch per step, the constraints' values corrected by exact ones at an anchor."""
+
+    def __init__(self, sampler: StratifiedSampler, anchor: Evaluation, memory: int):
+        super().__init__(anchor, memory)
+        self.sampler = sampler
+        self.lipschitz = Lipschitz(sampler.draw().at(anchor.w))
+
+    def draw(self, w: Array) -> _Drawn:
+        batch = self.sampler.draw()
+        at, there = batch.at(w), batch.at(self.anchor.w)
+        self.add(w)
+        return _Drawn(at, self.anchor.constraints + at.constraints - there.constraints)
+
+
+class _Blocks(_Averaged):
+    """Whole blocks of rows per step, with the exact values of the constraints they determine."""
+
+    def __init__(self, sampler: ConstraintSampler, anchor: Evaluation, memory: int):
+        super().__init__(anchor, memory)
+        self.sampler = sampler
+        draws = [sampler.draw() for _ in range(_PROBES)]
+        found = [Lipschitz(one.problem.at(anchor.w)) for one in draws]
+        self.lipschitz = max(found, key=lambda one: one.curvature)
+        # the penalty of a drawn constraint is weighted as its gradient is
+        self.lipschitz.slope = sqrt(draws[0].weight) * max(one.slope for one in found)
+
+    def draw(self, w: Array) -> _Drawn:
+        found = self.sampler.draw()
+        at = found.problem.at(w)
+        self.add(w)
+        return _Drawn(at, at.constraints, found.constraints, found.weight)
+
+    def first_values(self, drawn: _Drawn) -> Array:
+        return self.anchor.constraints

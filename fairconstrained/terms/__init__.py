@@ -5,7 +5,14 @@ Only the statistics read the scores of rows. What a term means as a notion of fa
 """
 
 from fairconstrained.terms.affine import AffineHead, AffineTerm, FunctionAverages
-from fairconstrained.terms.base import Batchable, Shardable, Shiftable, Smoothable, Term
+from fairconstrained.terms.base import (
+    Batchable,
+    Blockwise,
+    Shardable,
+    Shiftable,
+    Smoothable,
+    Term,
+)
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.convex_parts import DifferenceOfConvex, SumTerm
 
@@ -13,6 +20,7 @@ __all__ = [
     "AffineHead",
     "AffineTerm",
     "Batchable",
+    "Blockwise",
     "CellMeans",
     "DifferenceOfConvex",
     "FunctionAverages",

@@ -23,8 +23,8 @@ class Term(ABC):
 
     Subclasses define `n_rows`, `n_outputs`, `names`, `forward`, `head`, `head_vjp` and `zero_one`.
     Values and derivatives follow. A term declares further abilities by deriving from
-    :class:`Shiftable`, :class:`Batchable`, :class:`Shardable`, :class:`Smoothable` and
-    :class:`~fairconstrained.terms.convex_parts.DifferenceOfConvex`.
+    :class:`Shiftable`, :class:`Batchable`, :class:`Blockwise`, :class:`Shardable`,
+    :class:`Smoothable` and :class:`~fairconstrained.terms.convex_parts.DifferenceOfConvex`.
 
     Attributes
     ----------
@@ -189,6 +189,42 @@ class Batchable(Term):
         """Return codes, (n_rows,), that are equal for rows of the same cells; all equal here."""
         return np.zeros(self.n_rows, dtype=int)
 
+    def blocks(self) -> Array | None:
+        """Return codes, (n_rows,), of the rows that a batch must hold together; None for any.
+
+        They start at 0. Only a :class:`Blockwise` term, or a sum of such terms, has blocks.
+        """
+        return None
+
+
+class Blockwise(Batchable):
+    """A term whose batches consist of whole blocks of rows, for instance all rows of a query."""
+
+    @abstractmethod
+    def blocks(self) -> Array:
+        """Return codes, (n_rows,), that are equal for rows of the same block; they start at 0."""
+
+    @abstractmethod
+    def output_blocks(self) -> Array | None:
+        """Return the block whose rows determine each output, (n_outputs,).
+
+        None if outputs depend on rows of several blocks.
+        """
+
+    @abstractmethod
+    def take_outputs(self, rows: Array, outputs: Array) -> Term:
+        """Return some outputs on the rows of the blocks that determine them.
+
+        Their values are exact, not estimates, since no other rows count.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (b,)
+            All rows of some blocks.
+        outputs : ndarray of int of shape (n_chosen,)
+            The outputs that these blocks determine.
+        """
+
 
 class Shardable(Batchable):
     r"""A term whose statistics are sums over rows, so that shards of the rows can be merged.
@@ -258,3 +294,18 @@ def subgradient_error(term: Term, scores: Array, auxiliary: Array = NO_AUXILIARY
 def joint_codes(codes: Sequence[Array]) -> Array:
     """Return codes that are equal where all the given codes are."""
     return np.unique(np.column_stack(codes), axis=0, return_inverse=True)[1].ravel()
+
+
+def common_blocks(terms: Iterable[Term | None]) -> Array | None:
+    """Return the blocks of terms on the same rows, None if none of them has any.
+
+    Raises
+    ------
+    ValueError
+        If terms have different blocks.
+    """
+    found = [term.blocks() for term in terms if isinstance(term, Batchable)]
+    blocks = [one for one in found if one is not None]
+    if any(not np.array_equal(blocks[0], one) for one in blocks[1:]):
+        raise ValueError("Terms on the same rows must have the same blocks, such as queries.")
+    return blocks[0] if blocks else None

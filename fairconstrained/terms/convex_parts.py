@@ -17,6 +17,7 @@ from fairconstrained.terms.base import (
     Shiftable,
     Smoothable,
     Term,
+    common_blocks,
     joint_codes,
     smoothed,
     subgradient_error,
@@ -187,6 +188,10 @@ class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
     def strata(self) -> Array:
         """Return codes of the cells of all summands together."""
         return joint_codes([term.strata() for term in _checked(Batchable, self.terms)])
+
+    def blocks(self) -> Array | None:
+        """Return the blocks of the summands."""
+        return common_blocks(self.terms)
 
     def convex_parts(self) -> tuple[SumTerm, SumTerm]:
         """Return the sums of the plus and of the minus parts."""

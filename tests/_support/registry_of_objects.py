@@ -25,6 +25,7 @@ from fairconstrained.constraints import (
     MinorityRate,
     PartialDemographicParity,
     PredictiveEquality,
+    QueryParity,
     ROCParity,
     WeakPartialDemographicParity,
 )
@@ -47,6 +48,7 @@ from fairconstrained.functions.surrogates import (
     SigmoidPlus,
 )
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
+from fairconstrained.objectives.ranking import QueryPairLoss
 from fairconstrained.penalties.base import L2, Linear, Sum, Zero
 from fairconstrained.penalties.separable import L1, SCAD, Proximity
 from fairconstrained.terms.clipped_rates import Clip
@@ -72,6 +74,8 @@ OBJECTIVES = [
     PartialAUC(ranks=(0.25, 0.7)),
     PartialAUC(ranks=(0.1, 0.6), loss="squared_hinge"),
     PartialAUC(ranks=(0.0, 1.0)),
+    QueryPairLoss(),
+    QueryPairLoss("hinge", average="queries"),
 ]
 OTHER_FUNCTIONS = [
     Indicator(),
@@ -153,6 +157,9 @@ CONSTRAINTS += [
     IntersectionalLossParity(0.1),
     IntersectionalLossParity(0.1, loss="logistic"),
     IntersectionalLossParity(0.1, loss=TruncatedLogistic(), average=True),
+    QueryParity(0.1),
+    QueryParity(0.1, proxy="logistic"),
+    QueryParity(0.1, average=True),
 ]
 CONSTRAINTS += [
     make(0.1, surrogate=surrogate)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import (
-    CONSTRAINTS,
+    CLASSIFIER_CONSTRAINTS,
     DemographicParity,
     EqualizedOdds,
     IntersectionalLossParity,
@@ -123,11 +123,11 @@ class TestMarginal:
         classifier = fitted(X, y, table, weight, combine="marginal")
         assert classifier.groups_.tolist() == ["sex=f", "sex=m", "old=False", "old=True"]
 
-    @pytest.mark.parametrize("name", sorted(set(CONSTRAINTS) - {"bounded_group_loss"}))
+    @pytest.mark.parametrize("name", sorted(set(CLASSIFIER_CONSTRAINTS) - {"bounded_group_loss"}))
     def test_every_constraint_takes_it(self, data, name):
         X, y, table = data
         options = {"minority": "sex=f"} if name == "minority_rate" else {}
-        constraint = CONSTRAINTS[name](**options)
+        constraint = CLASSIFIER_CONSTRAINTS[name](**options)
         classifier = fitted(X, y, table, constraint=constraint, combine="marginal", kappa=0.2)
         assert classifier.violation_ <= 1e-4
         assert len(classifier.groups_) == 4

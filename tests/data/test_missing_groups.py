@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import FairLogisticClassifier, MinorityRate, make_biased_classification
-from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
 
@@ -141,7 +141,7 @@ class TestIgnore:
         for age in ("old", "young"):
             assert abs(np.subtract(*rates(clf, SEX, ["f", "m"], np.asarray(age == AGE)))) <= 0.0201
 
-    @pytest.mark.parametrize("name", sorted(CONSTRAINTS))
+    @pytest.mark.parametrize("name", sorted(CLASSIFIER_CONSTRAINTS))
     def test_is_the_term_of_the_known_rows(self, name):
         options = {"kappa": 0.3, "groups_missing": "ignore_in_constraint", "max_iter": 2}
         with warnings.catch_warnings():
@@ -150,7 +150,7 @@ class TestIgnore:
             clf.fit(X, Y, sensitive_features=SEX)
         assert np.isfinite(clf.gap_)
         if name not in ("roc_parity", "partial_dp", "weak_partial_dp"):  # theirs are in the fit
-            made = CONSTRAINTS[name]().with_defaults(
+            made = CLASSIFIER_CONSTRAINTS[name]().with_defaults(
                 kappa=0.3, surrogate="sigmoid", loss="logistic"
             )
             term = made.bind(np.where(Y[KNOWN] == 1, 1.0, -1.0), SEX[KNOWN], np.ones(KNOWN.sum()))

@@ -15,7 +15,7 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.constraints import (
-    CONSTRAINTS,
+    CLASSIFIER_CONSTRAINTS,
     DisparateImpact,
     EqualizedOdds,
     GroupAUCParity,
@@ -80,10 +80,12 @@ def constants(clf, X, y, groups):
 
 
 @pytest.mark.parametrize("n_groups", [2, 4])
-@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 def test_never_worse_than_a_feasible_constant_and_one_truth(name, n_groups):
     X, y, groups = draw(n_groups)
-    constraint = ROCParity(n_thresholds=10) if name == "roc_parity" else CONSTRAINTS[name]()
+    constraint = (
+        ROCParity(n_thresholds=10) if name == "roc_parity" else CLASSIFIER_CONSTRAINTS[name]()
+    )
     options = {"kappa": 0.1} if constraint.takes_kappa else {}
     clf = fitted(constraint, X, y, groups, **options)
     search, result = clf.decision_search_, clf.result_

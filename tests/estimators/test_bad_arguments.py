@@ -23,7 +23,7 @@ from fairconstrained import (
     metrics,
     solvers,
 )
-from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.domains import L1Ball
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.functions.surrogates import Sigmoid
@@ -204,6 +204,7 @@ OF_CONSTRAINTS = {
     "beta": ["a", -1, 0, NAN, None, True],
     "bound": ["a", -1, NAN, [1], True],
     "loss": ["nonsense", 3, ["a"], THING, Logistic],
+    "proxy": ["nonsense", 3, ["a"], THING, Logistic],
     "membership": [*CHOICE, None],
     "thresholds": ["a", 0, [], ["x"], [NAN], THING],
     "min_share": [*SHARE, 1, None],
@@ -328,7 +329,7 @@ TABLES = {
             constraint(kind),
             {name: OF_CONSTRAINTS[name] for name in kind().get_params(deep=False)},
         )
-        for kind in CONSTRAINTS.values()
+        for kind in CLASSIFIER_CONSTRAINTS.values()
     },
     **{
         name: (

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fairconstrained.constraints import (
-    CONSTRAINTS,
+    CLASSIFIER_CONSTRAINTS,
     BalancedRate,
     Constraint,
     DemographicParity,
@@ -40,11 +40,11 @@ def bound(name):
     """Return a constraint that can be measured on any rows."""
     fixed = {"roc_parity": ROCParity(thresholds=[0.0]), "partial_dp": None}
     if name.endswith("partial_dp"):
-        fixed[name] = CONSTRAINTS[name](ranks=(0.2, 0.6))
-    return fixed.get(name) or CONSTRAINTS[name]()
+        fixed[name] = CLASSIFIER_CONSTRAINTS[name](ranks=(0.2, 0.6))
+    return fixed.get(name) or CLASSIFIER_CONSTRAINTS[name]()
 
 
-@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 def test_the_rates_that_a_constraint_names_are_its_gap(name):
     constraint, some = bound(name), rows()
     assert constraint.rates_compared == COMPARED.get(name, ())
@@ -62,7 +62,7 @@ def test_the_rates_that_a_constraint_names_are_its_gap(name):
     assert found.low <= found.on_predictions <= found.high
 
 
-@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 def test_a_gap_of_its_bound_has_an_output_of_zero(name):
     some = rows()
     term = bound(name).bind(some.y, some.groups, some.weight).zero_one()

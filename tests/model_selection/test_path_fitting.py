@@ -21,7 +21,7 @@ from fairconstrained import (
     fairness_path,
     make_biased_classification,
 )
-from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.solvers import IPC, AugmentedLagrangian
 
 
@@ -106,7 +106,7 @@ def test_thirty_points_cost_three_fits_on_a9a(constraint, data_folder):
 
 
 # Constraints that have no kappa say so; the others all have a path.
-@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_constraint_that_has_a_kappa_has_a_path(data, name):
     X, y, groups = (part[:200] for part in data)
@@ -115,7 +115,9 @@ def test_every_constraint_that_has_a_kappa_has_a_path(data, name):
         path = fairness_path(estimator, X, y, sensitive_features=groups, n_kappas=3, min_ratio=0.5)
     except ValueError as error:
         assert "does not take its tolerance" in str(error) or "needs" in str(error)
-        assert "kappa" not in CONSTRAINTS[name]().get_params() or name == "disparate_impact"
+        assert (
+            "kappa" not in CLASSIFIER_CONSTRAINTS[name]().get_params() or name == "disparate_impact"
+        )
         return
     single = FairLogisticClassifier(name, kappa=path.kappas[1], alpha=1e-2)
     single.fit(X, y, sensitive_features=groups)

@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import (
-    CONSTRAINTS,
+    CLASSIFIER_CONSTRAINTS,
     BalancedRate,
     BoundedGroupLoss,
     DemographicParity,
@@ -25,9 +25,9 @@ def family(constraint):
     return ProblemFamily(Fit.of(base, X, Y, None, GROUPS))
 
 
-@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 def test_the_declared_tolerance_slope_is_the_derivative_of_the_outputs(name):
-    slope = CONSTRAINTS[name]().tolerance_slope
+    slope = CLASSIFIER_CONSTRAINTS[name]().tolerance_slope
     if slope is None:
         assert name == "partial_dp"  # where kappa moves the grid of ranks as well
         return
@@ -78,7 +78,7 @@ def test_a_constraint_that_declares_nothing_is_bound_anew():
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.07, 0.4])
-@pytest.mark.parametrize("name", CONSTRAINTS)
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 def test_the_problem_is_the_one_bound_with_this_kappa(name, kappa):
     problems = family(name)
     estimator = clone(problems.fit.estimator).set_params(kappa=kappa)

@@ -6,7 +6,7 @@ import pytest
 from _support.problems import PROBLEMS, classification
 
 from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
-from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.solvers import IPC, SOLVERS, Smoothing
 from fairconstrained.solvers.registry import without_kinks
@@ -31,7 +31,7 @@ def test_a_solver_that_needs_smoothness_is_given_rounded_kinks(name: str) -> Non
 
 @pytest.mark.filterwarnings("ignore:kappa=0.5 is not used")
 @pytest.mark.parametrize("surrogate", ["sigmoid", "ramp"])
-@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("constraint", CLASSIFIER_CONSTRAINTS)
 def test_ipc_chosen_by_name_refuses_no_constraint(constraint: str, surrogate: str) -> None:
     X, y, groups = make_biased_classification(120, 3, random_state=0)
     clf = FairLogisticClassifier(constraint, kappa=0.5, surrogate=surrogate, solver="ipc", tol=0.1)

@@ -1,12 +1,16 @@
-"""Mini-batches: rows drawn from every cell, weighted so that statistics are unbiased."""
+"""Mini-batches: rows drawn from every cell, or whole blocks such as queries, and their weights."""
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.base import Blockwise
+from fairconstrained.utils.ranges import grouped, ranges
 from fairconstrained.utils.typing import Array
 
 
@@ -16,6 +20,9 @@ class StratifiedSampler:
     Rows of one stratum belong to the same cells of every term; a small group is thus never missed,
     and the sizes of the cells add no noise. Each stratum is drawn with replacement; a row's weight
     is the size of its stratum over the rows drawn from it, which makes every statistic unbiased.
+
+    Where terms have blocks, such as the queries of a ranker, whole blocks are drawn instead: as
+    many as have `size` rows on average, one at least, without replacement.
 
     Parameters
     ----------
@@ -27,19 +34,31 @@ class StratifiedSampler:
         The source of randomness.
     """
 
-    def __init__(self, problem: Problem, size: int, random_state: Any):
+    def __init__(self, problem: Problem, size: int, random_state: np.random.RandomState):
         self.problem = problem
         self.rng = random_state
-        self.strata = [_Strata(codes, size) for codes in problem.strata()]
+        self.rows: list[_Draws] = [
+            _Strata(strata, size) if blocks is None else _Blocks(blocks, size)
+            for strata, blocks in zip(problem.strata(), problem.blocks(), strict=True)
+        ]
 
     def draw(self) -> Problem:
         """Return the problem on a batch."""
-        drawn = [strata.draw(self.rng) for strata in self.strata]
-        weights = [strata.weights for strata in self.strata]
-        return self.problem.batch(*drawn, weights=weights)
+        drawn = [one.draw(self.rng) for one in self.rows]
+        return self.problem.batch(
+            *(rows for rows, _ in drawn), weights=[weights for _, weights in drawn]
+        )
 
 
-class _Strata:
+class _Draws(ABC):
+    """How the rows of one model are drawn."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array]:
+        """Return positions of rows and their weights."""
+
+
+class _Strata(_Draws):
     """The strata of one model's rows, and how many rows each contributes to a batch."""
 
     def __init__(self, codes: Array, size: int):
@@ -52,6 +71,120 @@ class _Strata:
         self.size = np.repeat(sizes, counts)
         self.weights = np.repeat(sizes / counts, counts)
 
-    def draw(self, rng: Any) -> Array:
-        """Return positions of rows."""
-        return self.order[self.first + (rng.random_sample(len(self.first)) * self.size).astype(int)]
+    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array]:
+        chosen = self.first + (rng.random_sample(len(self.first)) * self.size).astype(int)
+        return self.order[chosen], self.weights
+
+
+class _Blocks(_Draws):
+    """The blocks of one model's rows, of which some are drawn with all their rows."""
+
+    def __init__(self, codes: Array, size: int):
+        self.order, self.starts = grouped(codes)
+        self.n_blocks = len(self.starts) - 1
+        wanted = round(size * self.n_blocks / max(len(codes), 1))
+        self.n_drawn = min(max(wanted, 1), self.n_blocks)
+
+    def draw_blocks(self, rng: np.random.RandomState) -> Array:
+        """Return some blocks, each with the same probability."""
+        if self.n_drawn == 1:
+            return rng.randint(self.n_blocks, size=1)
+        return np.sort(rng.permutation(self.n_blocks)[: self.n_drawn])
+
+    @property
+    def weight(self) -> float:
+        """One over the probability of a block to be drawn."""
+        return self.n_blocks / self.n_drawn
+
+    def rows(self, blocks: Array) -> Array:
+        """Return the rows of some blocks."""
+        return self.order[ranges(self.starts[blocks], self.starts[blocks + 1])]
+
+    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array]:
+        rows = self.rows(self.draw_blocks(rng))
+        return rows, np.full(len(rows), self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnConstraints:
+    """A problem on some blocks of rows, with the constraints that these rows determine.
+
+    Attributes
+    ----------
+    problem : Problem
+        The objective is an unbiased estimate; the constraints have their exact values.
+    constraints : ndarray of int of shape (n_drawn,)
+        The positions of its constraints among those of the full problem.
+    weight : float
+        One over the probability of a constraint to be drawn: the factor of its multiplier in an
+        unbiased gradient of the Lagrangian.
+    """
+
+    problem: Problem
+    constraints: Array
+    weight: float
+
+
+class ConstraintSampler:
+    """Draws whole blocks of rows together with the constraints that they determine.
+
+    Made for problems with thousands of constraints, one or a few per query: a draw costs as much
+    as its rows, whatever the number of constraints.
+
+    Parameters
+    ----------
+    problem : Problem
+        The full problem, see `applies`.
+    size : int
+        The rows to draw, roughly; one block at least.
+    random_state : numpy.random.RandomState
+        The source of randomness.
+    """
+
+    def __init__(self, problem: Problem, size: int, random_state: np.random.RandomState):
+        self.problem = problem
+        self.rng = random_state
+        codes = problem.blocks()[0]
+        assert codes is not None, "see applies"
+        self.blocks = _Blocks(codes, size)
+        self.outputs, first = [], 0
+        for part in problem.constraints:
+            found = _output_blocks(part)
+            assert found is not None, "see applies"
+            order, starts = grouped(found, self.blocks.n_blocks)
+            self.outputs.append((order, starts, first))
+            first += part.n_outputs
+
+    @staticmethod
+    def applies(problem: Problem) -> bool:
+        """Return whether every constraint is determined by one block of rows of one model."""
+        parts = problem.constraints
+        return (
+            len(problem.models) == 1
+            and bool(parts)
+            and not any(_output_blocks(part) is None for part in parts)
+        )
+
+    def draw(self) -> DrawnConstraints:
+        """Return the problem on the rows of some blocks."""
+        blocks = self.blocks.draw_blocks(self.rng)
+        rows = self.blocks.rows(blocks)
+        batch = self.problem.with_constraints(()).batch(
+            rows, weights=[np.full(len(rows), self.blocks.weight)]
+        )
+        model, parts, positions = batch.models[0], [], []
+        for part, (order, starts, first) in zip(
+            self.problem.constraints, self.outputs, strict=True
+        ):
+            chosen = order[ranges(starts[blocks], starts[blocks + 1])]
+            assert isinstance(part.term, Blockwise), "see applies"
+            parts.append(replace(part, model=model, term=part.term.take_outputs(rows, chosen)))
+            positions.append(first + chosen)
+        return DrawnConstraints(
+            batch.with_constraints(parts), np.concatenate(positions), self.blocks.weight
+        )
+
+
+def _output_blocks(part: CompositeFunction) -> Array | None:
+    """Return the block that determines each output of a part, None if there is none."""
+    return part.term.output_blocks() if isinstance(part.term, Blockwise) else None

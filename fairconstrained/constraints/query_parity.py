@@ -1,0 +1,265 @@
+"""Parity of pairwise errors within every query: the constraint of rankers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.constraints.base import Constraint, HasScores
+from fairconstrained.constraints.measures import warn_vacuous
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.queries import Queries
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.functions.losses import LOSSES, Loss
+from fairconstrained.models.base import Model
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.terms.affine import as_csr
+from fairconstrained.terms.query_pairs import QueryPairs, RowPairs, pairs_within
+from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.typing import Array, ArrayLike
+from fairconstrained.utils.validation import check_between, check_switch
+
+
+class QueryParity(Constraint):
+    r"""Pairwise errors across groups, equal within every query.
+
+    A pair of a positive row i and a negative row j of a query is in the wrong order if
+    :math:`s_i < s_j`. For every query q and all groups :math:`a \ne b`,
+
+    .. math::
+        E[\ell(s_i - s_j) \mid i \in q, a+;\ j \in q, b-]
+        - E[\ell(s_i - s_j) \mid i \in q, b+;\ j \in q, a-] \le \kappa,
+
+    where a+ and a- are the positive and the negative rows of group a, and :math:`\ell` is the hinge
+    in place of the error :math:`1\{s_i < s_j\}`. With two groups these are two constraints per
+    query; each has a multiplier of its own, and their cost does not depend on their number. Pairs
+    are weighted by the product of the rows' sample weights. Rows whose group is not known are in no
+    pair.
+
+    The hinge is not bounded, so that the constraint also limits by how much pairs are in the right
+    order on one side and not on the other. Equal scores have no gap.
+
+    Parameters
+    ----------
+    kappa : float or None, default=None
+        The largest difference of the mean losses allowed, >= 0. None takes the estimator's, or 0.25
+        outside of one.
+    proxy : {"hinge", "squared_hinge", "logistic", ...} or Loss, default="hinge"
+        The loss :math:`\ell` of a pair's difference.
+    average : bool, default=False
+        Whether the differences are averaged over the queries: one constraint for each ordered pair
+        of groups, hence one multiplier for all queries, in place of one per query.
+
+    Notes
+    -----
+    What decisions show (`zero_one`) is the difference of pairwise errors, in which ties count half.
+
+    References
+    ----------
+    PLADA, appendix D.3; H. Narasimhan, A. Cotter, M. Gupta, S. Wang, "Pairwise fairness for ranking
+    and regression", AAAI 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import QueryParity
+    >>> y, groups = np.array([1, -1, 1, -1]), np.array(["a", "a", "b", "b"])
+    >>> term = QueryParity(kappa=0.25).bind(y, groups, np.ones(4), np.array([7, 7, 7, 7]))
+    >>> term.names[0]
+    'error(a+, b- | query 7) - error(b+, a- | query 7) <= 0.25'
+    >>> scores = np.array([2.0, 0.0, -0.5, 1.0])
+    >>> term.gap(scores), term.zero_one().gap(scores)
+    (array([-1.5,  1.5]), array([-1.,  1.]))
+    """
+
+    subtracts_kappa = True
+    needs_queries: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        kappa: float | None = None,
+        *,
+        proxy: str | Loss = "hinge",
+        average: bool = False,
+    ):
+        self.kappa = kappa
+        self.proxy = proxy
+        self.average = average
+
+    def bind(
+        self,
+        y: Array,
+        groups: Groups | Array,
+        sample_weight: Array,
+        query: Queries | ArrayLike | None = None,
+    ) -> QueryPairs:
+        """Return the term with two outputs for every query and pair of groups.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_rows,)
+            The labels, -1 or +1.
+        groups : Groups or array-like of shape (n_rows,)
+            The groups.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+        query : Queries, array-like of shape (n_rows,) or None, default=None
+            The query of each row; None stands for one query of all rows.
+
+        Raises
+        ------
+        ValueError
+            If kappa or the proxy's name is not valid, or groups are missing.
+
+        Warns
+        -----
+        VacuousConstraintWarning
+            If queries lack the pairs to be compared; the message has their numbers.
+        """
+        groups, queries = check_groups(groups, len(y)), Queries.encode(query, len(y))
+        kappa = check_between(
+            "kappa", 0.25 if self.kappa is None else self.kappa, 0.0, np.inf, "the largest gap"
+        )
+        proxy = resolve("proxy", self.proxy, LOSSES, Loss)
+        check_switch("average", self.average)
+        compared = _Compared.of(np.asarray(y) > 0, groups, queries)
+        self._warn(compared, queries, np.asarray(y) > 0)
+        term = QueryPairs(
+            compared.pairs(np.asarray(sample_weight, dtype=float)),
+            queries.codes,
+            proxy,
+            compared.differences(),
+            np.full(2 * len(compared), kappa),
+            compared.names(queries, groups, kappa),
+            output_queries=np.repeat(compared.queries, 2),
+        )
+        return _averaged(term, compared, groups, kappa) if self.average else term
+
+    def _warn(self, compared: _Compared, queries: Queries, positive: Array) -> None:
+        """Warn of queries that lack pairs across groups in both directions."""
+        n = len(queries)
+        kinds = [np.bincount(queries.codes[rows], minlength=n) for rows in (positive, ~positive)]
+        one_class = int(np.sum((kinds[0] == 0) | (kinds[1] == 0)))
+        held = len(np.unique(compared.queries))
+        if held < n:
+            low, high = (f"label {label}" for label in self.labels)
+            warn_vacuous(
+                f"{type(self).__name__}: nothing is asked of {n - held} of {n} queries: "
+                f"{one_class} have no rows with {high} or none with {low}, and "
+                f"{n - held - one_class} have no "
+                "pairs of them across two groups in both directions."
+            )
+
+    def build(
+        self, model: Model, data: TrainingData, unconstrained: HasScores
+    ) -> CompositeFunction:
+        """Return the constraint on training rows with queries.
+
+        Raises
+        ------
+        ValueError
+            If the rows have no queries: the estimator is no ranker.
+        """
+        if data.query is None or data.groups is None:
+            raise ValueError(
+                f"constraint={self!r} compares rows of the same query, and this estimator's fit "
+                "takes no queries: use FairRanker."
+            )
+        term = self.bind(data.y, data.groups, data.sample_weight, data.query)
+        return CompositeFunction(model, term)
+
+    def build_known(
+        self, model: Model, data: TrainingData, unconstrained: HasScores
+    ) -> CompositeFunction:
+        """Return `build`: rows whose group is not known are in no pair of the constraint."""
+        return self.build(model, data, unconstrained)
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """The pairs across groups that are compared, and the comparisons.
+
+    Comparison k is of the cells 2 k (positives of the first group) and 2 k + 1 (of the second one).
+
+    Attributes
+    ----------
+    first, second, cells : ndarray of int of shape (n_pairs,)
+        The rows and the cell of every pair.
+    queries : ndarray of int of shape (n_comparisons,)
+        The query of every comparison.
+    groups : ndarray of int of shape (n_comparisons, 2)
+        Its groups.
+    """
+
+    first: Array
+    second: Array
+    cells: Array
+    queries: Array
+    groups: Array
+
+    def __len__(self) -> int:
+        """Return the number of comparisons."""
+        return len(self.queries)
+
+    @classmethod
+    def of(cls, positive: Array, groups: Groups, queries: Queries) -> _Compared:
+        """Return the comparisons that have pairs in both directions."""
+        first, second = pairs_within(positive, queries.codes)
+        high, low = groups.codes[first], groups.codes[second]
+        across = (high != low) & (high >= 0) & (low >= 0)
+        first, second, high, low = (one[across] for one in (first, second, high, low))
+        n = len(groups)
+        kind = (queries.codes[first] * n + np.minimum(high, low)) * n + np.maximum(high, low)
+        cells = 2 * kind + (high > low)
+        present = np.unique(cells)
+        both = np.intersect1d(present[present % 2 == 0] // 2, present[present % 2 == 1] // 2)
+        kept = np.isin(kind, both)
+        position = 2 * np.searchsorted(both, kind[kept]) + cells[kept] % 2
+        pairs = np.column_stack([both // n % n, both % n])
+        return cls(first[kept], second[kept], position, both // n**2, pairs)
+
+    def pairs(self, weight: Array) -> RowPairs:
+        """Return the pairs with weights that sum to one in every cell."""
+        weights = weight[self.first] * weight[self.second]
+        totals = np.bincount(self.cells, weights, minlength=2 * len(self))
+        return RowPairs(self.first, self.second, self.cells, weights / totals[self.cells])
+
+    def differences(self) -> sp.csr_array:
+        """Return the matrix of the differences of the two cells of every comparison, both ways."""
+        n = len(self)
+        entries = np.tile([1.0, -1.0, -1.0, 1.0], n)
+        columns = np.repeat(np.arange(2 * n).reshape(n, 2), 2, axis=0).ravel()
+        return sp.csr_array((entries, columns, np.arange(0, 4 * n + 1, 2)), shape=(2 * n, 2 * n))
+
+    def names(self, queries: Queries, groups: Groups, kappa: float) -> tuple[str, ...]:
+        """Return a description of every output."""
+        found = []
+        titles, labels = groups.names.tolist(), queries.names.tolist()
+        for query, (a, b) in zip(self.queries.tolist(), self.groups.tolist(), strict=True):
+            where = f" | query {labels[query]}"
+            ends = [f"error({titles[g]}+, {titles[h]}-{where})" for g, h in ((a, b), (b, a))]
+            found += [f"{ends[k]} - {ends[1 - k]} <= {kappa:g}" for k in (0, 1)]
+        return tuple(found)
+
+
+def _averaged(term: QueryPairs, compared: _Compared, groups: Groups, kappa: float) -> QueryPairs:
+    """Return the means of the outputs over the queries, for every ordered pair of groups."""
+    kinds, codes = np.unique(compared.groups, axis=0, return_inverse=True)
+    codes = codes.ravel()
+    outputs = 2 * np.repeat(codes, 2) + np.tile([0, 1], len(compared))
+    shares = 1.0 / np.bincount(outputs, minlength=2 * len(kinds))[outputs]
+    shape = (2 * len(kinds), term.n_outputs)
+    means = sp.csr_array((shares, (outputs, np.arange(term.n_outputs))), shape=shape)
+    titles = groups.names.tolist()
+    names = tuple(
+        f"mean over queries of error({titles[a]}+, {titles[b]}-) - error({titles[b]}+, "
+        f"{titles[a]}-) <= {kappa:g}"
+        for g, h in kinds.tolist()
+        for a, b in ((g, h), (h, g))
+    )
+    offset = np.full(len(names), kappa)
+    combination = as_csr(means @ as_csr(term.combination))
+    return replace(term, combination=combination, offset=offset, names=names, output_queries=None)

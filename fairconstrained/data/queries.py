@@ -1,0 +1,70 @@
+"""Queries: the lists of rows within which a ranker compares scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from fairconstrained.data.inputs import check_labels
+from fairconstrained.utils.typing import Array, ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Which query each row belongs to.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n_rows,)
+        The position of each row's query in `names`.
+    names : ndarray of shape (n_queries,)
+        The queries, in the order of their first rows.
+
+    Examples
+    --------
+    >>> from fairconstrained.data.queries import Queries
+    >>> queries = Queries.encode(["q7", "q2", "q7"], 3)
+    >>> queries.names.tolist(), queries.codes.tolist()
+    (['q7', 'q2'], [0, 1, 0])
+    """
+
+    codes: Array
+    names: Array
+
+    def __len__(self) -> int:
+        """Return the number of queries."""
+        return len(self.names)
+
+    @classmethod
+    def encode(cls, query: ArrayLike | Queries | None, n_rows: int, *, rows: str = "X") -> Queries:
+        """Return the queries of `n_rows` rows.
+
+        Parameters
+        ----------
+        query : array-like of shape (n_rows,), Queries or None
+            Strings, numbers or other labels; rows need not be sorted by them. None stands for one
+            query of all rows.
+        n_rows : int
+            How many rows there are.
+        rows : str, default="X"
+            What messages call the rows.
+
+        Raises
+        ------
+        ValueError
+            If the number of labels is not that of the rows, or labels are missing.
+        """
+        if isinstance(query, Queries):
+            return query
+        if query is None:
+            return cls(np.zeros(n_rows, dtype=int), np.array(["all rows"]))
+        labels = check_labels("query", query, n_rows, rows=rows)
+        codes, names = pd.factorize(labels)
+        return cls(codes, np.asarray(names))
+
+    def take(self, rows: Array) -> Queries:
+        """Return the queries of some rows; a query that none of them has is left out."""
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
+        return Queries(codes.ravel(), self.names[present])
