@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from fairconstrained.utils.typing import Array
 
 _PASSES = 3000.0
 _LEVELS = np.linspace(-6.0, 6.0, 25)
+_REFINED = (0.5, 0.05)  # the distances to either side at which levels around the best are tried
 
 
 def data_pass_limit(problem: Problem, tol: float) -> float:
@@ -91,20 +91,47 @@ def _linear_model(problem: Problem) -> Model | None:
     return None if problem.objective.term is None or model is None or not model.linear else model
 
 
-def _constants(problem: Problem, model: Model) -> Iterator[Array]:
-    """Yield the variables of constant models: score 0, and other scores with an intercept."""
-    start = problem.start()
-    start[: model.n_parameters] = 0.0
-    yield start
-    unit = model.offset()
-    if unit is None:
-        return
-    for level in _LEVELS[_LEVELS != 0.0]:
-        w = start.copy()
-        w[: model.n_parameters] = level * unit
-        for part in problem.constraints:
+class _Constants:
+    """The constant models of a problem: score 0, and other scores with an intercept.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its objective has a term of a linear model.
+    model : Model
+        That model.
+    tol : float
+        The tolerance of the fit; constants must meet the constraints to a thousandth of it.
+    """
+
+    def __init__(self, problem: Problem, model: Model, tol: float):
+        self.problem, self.model, self.tol = problem.uncounted(), model, tol
+        self.unit = model.offset()
+
+    def at(self, level: float) -> Array:
+        """Return the variables of the model whose scores are all `level`."""
+        w = self.problem.start()
+        w[: self.model.n_parameters] = 0.0 if self.unit is None else level * self.unit
+        for part in self.problem.constraints:
             w[part.auxiliary] += level  # thresholds on scores
-        yield w
+        return w
+
+    def best(self) -> Array | None:
+        """Return the feasible one of least objective, None if none is feasible."""
+        found = self._least(_LEVELS if self.unit is not None else np.zeros(1))
+        for width in _REFINED if self.unit is not None else ():
+            if found is not None:
+                found = self._least(found[1] + np.linspace(-width, width, 21))
+        return None if found is None else self.at(found[1])
+
+    def _least(self, levels: Array) -> tuple[float, float] | None:
+        """Return the least objective of feasible levels and the level."""
+        found = []
+        for level in levels:
+            at = self.problem.at(self.at(level))
+            if _inside(self.problem, at.w) and at.violation <= 1e-3 * self.tol:
+                found.append((at.objective, float(level)))
+        return min(found, default=None)
 
 
 def _least_constant_loss(term: Term, model: Model, zero: Array) -> float:
@@ -124,7 +151,7 @@ def _least_constant_loss(term: Term, model: Model, zero: Array) -> float:
 def _below_constants(problem: Problem, result: Result, at: Evaluation) -> bool:
     """Return whether a result is feasible, and better than all constants or not comparable."""
     model, term = _linear_model(problem), problem.objective.term
-    if model is None or term is None or not problem.n_constraints:
+    if model is None or term is None:
         return True
     if result.violation > result.solver.tol:
         return False
@@ -134,15 +161,12 @@ def _below_constants(problem: Problem, result: Result, at: Evaluation) -> bool:
 
 def _best_constant(problem: Problem, result: Result) -> Measured | None:
     """Return the best constant model that meets the constraints, None if there is none."""
-    uncounted, tol, model = problem.uncounted(), result.solver.tol, _linear_model(problem)
+    model = _linear_model(problem)
     assert model is not None
-    constants = (w for w in _constants(problem, model) if _inside(problem, w))
-    found = (uncounted.at(w) for w in constants)
-    feasible = [(at.objective, at.w) for at in found if at.violation <= 1e-3 * tol]
-    if not feasible:
+    w = _Constants(problem, model, result.solver.tol).best()
+    if w is None:
         return None
-    w = min(feasible, key=lambda one: one[0])[1]
-    return Measured.of(Iterate(problem.at(w), None, result.n_iter), tol)
+    return Measured.of(Iterate(problem.at(w), None, result.n_iter), result.solver.tol)
 
 
 def _inside(problem: Problem, w: Array) -> bool:
