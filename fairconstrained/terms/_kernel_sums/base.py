@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +16,7 @@ Memory = dict[Any, Any] | None  # what a method keeps for the next call, by keys
 
 _BINS_PER_CUT = 32
 _BLOCK = 1 << 17  # pairs that are worked on at a time: they fit into the cache
+_DENSE = 1 << 15  # entries of A up to which a dense array is faster than a sparse one
 
 
 class Cells:
@@ -36,6 +38,11 @@ class Cells:
         """The row of every entry; None where every row has one entry."""
         counts = np.diff(self.matrix.indptr)
         return None if np.all(counts == 1) else np.repeat(np.arange(self.n_rows), counts)
+
+    @cached_property
+    def fastest(self) -> Any:
+        """The matrix in the form that is multiplied fastest: dense if it is small."""
+        return self.matrix.toarray() if self.n_cells * self.n_rows <= _DENSE else self.matrix
 
     def of_rows(self, values: Array) -> Array:
         """Return values of rows as values of entries."""
@@ -149,38 +156,85 @@ class KernelSums(ABC):
 
 
 class DirectSums(KernelSums):
-    """By the formula, in blocks of rows: for few rows, and for functions not known here."""
+    """By the formula, in blocks of rows: for few rows, and for functions not known here.
 
-    def _blocks(self) -> Any:
+    What all products need is kept if there is one block only.
+    """
+
+    @cached_property
+    def _whole(self) -> list[_Block]:
+        return list(self._parts(max(1, self.cells.n_rows)))
+
+    def _blocks(self) -> Iterable[_Block]:
         step = max(1, _BLOCK // max(1, len(self.thresholds)))
-        for start in range(0, self.cells.n_rows, step):
-            rows = slice(start, start + step)
-            t = self.scores[rows, None] - self.thresholds
-            yield rows, self.cells.matrix[:, rows], t, self.function.value(t)
+        return self._whole if self.cells.n_rows <= step else self._parts(step)
 
-    def _sum(self, terms: Any) -> Array:
+    def _parts(self, step: int) -> Iterator[_Block]:
+        n_rows = self.cells.n_rows
+        for start in range(0, n_rows, step):
+            rows = slice(start, min(start + step, n_rows))
+            cells = self.cells.fastest if step >= n_rows else self.cells.matrix[:, rows]
+            yield _Block(self.function, rows, cells, self.scores[rows, None] - self.thresholds)
+
+    def _sum(self, terms: Iterable[Array]) -> Array:
         return sum(terms, start=np.zeros((self.cells.n_cells, len(self.thresholds))))
+
+    @cached_property
+    def _slopes(self) -> Array:
+        return super().slopes()
+
+    def slopes(self) -> Array:
+        """Return minus the derivative of r_kj by theta_j."""
+        return self._slopes
 
     def values(self) -> Array:
         """Return A phi."""
-        return self._sum(cells @ value for _, cells, _, value in self._blocks())
+        return self._sum(block.cells @ block.value for block in self._blocks())
 
     def push(self, change: Array) -> Array:
         """Return A (phi' change)."""
         return self._sum(
-            cells @ (self.function.derivative(t, value) * change[rows, None])
-            for rows, cells, t, value in self._blocks()
+            block.cells @ (block.derivative * change[block.rows, None]) for block in self._blocks()
         )
 
     def pull(self, u: Array) -> Array:
         """Return the sums over thresholds of phi' times A'u."""
         out = np.zeros(self.cells.n_rows)
-        for rows, cells, t, value in self._blocks():
-            out[rows] = np.sum(self.function.derivative(t, value) * (cells.T @ u), axis=1)
+        for block in self._blocks():
+            out[block.rows] = np.sum(block.derivative * (block.cells.T @ u), axis=1)
         return out
 
     def subgradient_error(self) -> Array:
         """Return A times the subgradient error."""
         return self._sum(
-            cells @ self.function.subgradient_error(t) for _, cells, t, _ in self._blocks()
+            block.cells @ self.function.subgradient_error(block.t) for block in self._blocks()
         )
+
+
+class _Block:
+    """Some rows with their part of A, and phi at score minus threshold for all thresholds.
+
+    Parameters
+    ----------
+    function : ScalarFunction
+        phi.
+    rows : slice
+        The rows.
+    cells : ndarray or CSC of shape (n_cells, n_rows)
+        Their columns of A.
+    t : ndarray of shape (n_rows, n_thresholds)
+        Score minus threshold.
+    """
+
+    def __init__(self, function: ScalarFunction, rows: slice, cells: Any, t: Array):
+        self.function, self.rows, self.cells, self.t = function, rows, cells, t
+
+    @cached_property
+    def value(self) -> Array:
+        """Phi."""
+        return self.function.value(self.t)
+
+    @cached_property
+    def derivative(self) -> Array:
+        """The derivative of phi."""
+        return self.function.derivative(self.t, self.value)
