@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.__main__ import main
-from benchmarks.fuzz import checks, classes, command, descent, relations
+from benchmarks.fuzz import checks, classes, command, descent, oracle, relations
 from benchmarks.fuzz.data import DataSpec, make
 from benchmarks.fuzz.fitting import Case, OverBudget, limited, measure, run
 from benchmarks.fuzz.oracle import examine, failures_of
@@ -247,6 +247,19 @@ def test_the_table_counts_failures_by_class():
     assert not right.failures and tally.failed == [wrong]
     assert tally.by_class() == {"crash": 1}
     assert "DemographicParity" in tally.table() and "it broke" in describe(wrong)
+    made = dict(right.checked)
+    assert {"returns", "violation", "figures", "constant"} < set(made) and not any(made.values())
+    relations_made = {one.kind for one in relations.RELATIONS.values()}
+    assert right.fits == 1 + sum(name in relations_made for name, _ in right.checked)
+
+
+def test_slow_fits_are_repeated_less_often():
+    case, outcome = case_of(), run(case_of())
+    counts = [
+        len(oracle._relations(case, replace(outcome, seconds=seconds), None))
+        for seconds in (0.1, 0.5, 2.0)
+    ]
+    assert counts == [3, 2, 1]
 
 
 def test_the_command_reproduces_a_case(capsys, monkeypatch):
@@ -254,7 +267,7 @@ def test_the_command_reproduces_a_case(capsys, monkeypatch):
     printed = capsys.readouterr().out
     assert "--reproduce 0:4" in printed and "nothing is wrong" in printed
     wrong = replace(examine(case_of()), failures=(checks.Failure("crash", "it broke"),))
-    monkeypatch.setattr(command, "examine", lambda case: wrong)
+    monkeypatch.setattr(command, "examine", lambda case, changed: wrong)
     with pytest.raises(SystemExit) as ended:
         main(["fuzz", "--reproduce", "0:4"])
     assert ended.value.code == 1

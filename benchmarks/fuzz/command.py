@@ -6,9 +6,11 @@ import time
 from argparse import ArgumentParser, Namespace
 
 from benchmarks.fuzz.fitting import CPU_SECONDS, Case
-from benchmarks.fuzz.oracle import examine
+from benchmarks.fuzz.oracle import MOST_CHANGED, examine
 from benchmarks.fuzz.report import Tally, describe
 from benchmarks.fuzz.runner import verdicts
+
+SLOW = 10.0  # cases that take more CPU seconds are named
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -35,7 +37,7 @@ def reproduce(which: str) -> bool:
     seed, index = (int(part) for part in which.split(":"))
     case = Case.of(seed, index)
     print(case.snippet(), flush=True)
-    verdict = examine(case)
+    verdict = examine(case, changed=MOST_CHANGED)
     print(describe(verdict) if verdict.failures else f"nothing is wrong ({verdict.fits} fits)")
     return bool(verdict.failures)
 
@@ -58,6 +60,8 @@ def search(options: Namespace) -> bool:
         tally.add(verdict)
         if verdict.failures:
             print(describe(verdict), flush=True)
+        elif verdict.seconds > SLOW:
+            print(f"slow {seed}:{verdict.index} {verdict.seconds:.0f} CPU seconds", flush=True)
         if len(tally.verdicts) % options.progress == 0:
             print(f"-- {len(tally.verdicts)} cases, {tally.fits} fits", flush=True)
     print(tally.table(), flush=True)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from benchmarks.fuzz import checks, classes, descent
 from benchmarks.fuzz.checks import Failure
 from benchmarks.fuzz.fitting import Case, Outcome, OverBudget, limited, run
 from benchmarks.fuzz.relations import RELATIONS, check_relation
 
-_RELATED = 0.5  # the share of cases that are fitted a second time, changed
+# How many changed fits follow a fit, by the CPU seconds that it took: (seconds, changed fits).
+_REPEATS = ((0.3, 3), (1.0, 2), (4.0, 1))
+_SLOW_SHARE = 0.2  # of slower fits, the share that one changed fit follows
 _OF_KIND: dict[str, tuple[checks.Check, ...]] = {
     "NeymanPearsonClassifier": (*checks.OF_MODELS, classes.check_neyman_pearson),
     "fairness_path": (classes.check_path,),
@@ -29,7 +33,10 @@ _ANY_CLASSIFIER = ("again", "units", "order", "classes", "container", "weights")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a case: how many fits it took, and what is wrong."""
+    """What became of a case: how many fits it took, what was checked, and what is wrong.
+
+    `checked` has the name of every check that was made, and whether it failed.
+    """
 
     seed: int
     index: int
@@ -41,26 +48,64 @@ class Verdict:
     failures: tuple[Failure, ...]
     snippet: str
     refused: bool = False
+    checked: tuple[tuple[str, bool], ...] = ()
+
+
+@dataclass
+class _Examination:
+    """The checks of one case so far."""
+
+    case: Case
+    outcome: Outcome
+    fits: int = 1
+    found: list[Failure] = field(default_factory=list)
+    checked: list[tuple[str, bool]] = field(default_factory=list)
+
+    def add(self, name: str, failures: Iterator[Failure]) -> None:
+        """Count a check and keep its failures."""
+        found = list(failures)
+        self.checked.append((name, bool(found)))
+        self.found += found
+
+    def fit(self) -> None:
+        """Check the fit itself."""
+        for check in _checks(self.case, self.outcome):
+            name = check.__name__.removeprefix("check_").replace("_", " ")
+            self.add(name, check(self.case, self.outcome))
+
+    def changed(self, at_most: int | None) -> None:
+        """Check changed fits: as many as their cost allows, or all that are drawn first."""
+        for name in _relations(self.case, self.outcome, at_most):
+            self.fits += 1
+            rng = np.random.default_rng([self.case.seed, self.case.index, 2, *name.encode()])
+            self.add(RELATIONS[name].kind, check_relation(name, self.case, self.outcome, rng))
+
+
+def _checks(case: Case, outcome: Outcome) -> tuple[checks.Check, ...]:
+    """Return the checks of one fit."""
+    if outcome.error is not None:
+        return checks.ALWAYS
+    return (*checks.ALWAYS, *_OF_KIND.get(case.chosen.estimator, _CLASSIFIERS))
 
 
 def failures_of(case: Case, outcome: Outcome) -> Iterator[Failure]:
     """Yield everything that is wrong with one fit."""
-    for check in checks.ALWAYS:
+    for check in _checks(case, outcome):
         yield from check(case, outcome)
-    if outcome.error is None:
-        for check in _OF_KIND.get(case.chosen.estimator, _CLASSIFIERS):
-            yield from check(case, outcome)
 
 
-def _relation(case: Case, outcome: Outcome) -> str | None:
-    """Return which change is tried, None for none."""
+def _relations(case: Case, outcome: Outcome, at_most: int | None) -> list[str]:
+    """Return which changes are tried, in random order."""
     rng = case.rng
-    if rng.random() > _RELATED or case.chosen.estimator in ("fairness_path",):
-        return None
+    slow = int(rng.random() < _SLOW_SHARE)
+    if outcome.error is not None or case.chosen.estimator == "fairness_path":
+        return []
+    if at_most is None:
+        at_most = next((n for limit, n in _REPEATS if outcome.seconds < limit), slow)
     if case.chosen.estimator == "FairLogisticClassifierCV":
-        return "again"
+        return ["again"][:at_most]
     names = [name for name in RELATIONS if _suits(name, case, outcome)]
-    return str(rng.choice(names)) if names else None
+    return [str(name) for name in rng.permutation(names)[:at_most]]
 
 
 def _suits(name: str, case: Case, outcome: Outcome) -> bool:
@@ -70,32 +115,37 @@ def _suits(name: str, case: Case, outcome: Outcome) -> bool:
     return RELATIONS[name].suits(case, outcome)
 
 
-def examine(case: Case) -> Verdict:
-    """Fit a case and return what is wrong with it."""
+def examine(case: Case, *, changed: int | None = None) -> Verdict:
+    """Fit a case and return what is wrong with it.
+
+    So many changed fits are made as `changed` says; None takes fewer the slower the fit was.
+    """
     start = time.process_time()
-    outcome, found, fits = run(case), [], 1
+    outcome = run(case)
+    made = _Examination(case, outcome)
     refused = type(outcome.error).__name__ == "IncompatibleSolverError"
     if not refused:
         try:
             with limited(300.0):
-                found = list(failures_of(case, outcome))
-                relation = None if outcome.error is not None else _relation(case, outcome)
-                if relation is not None:
-                    fits += 1
-                    found += check_relation(relation, case, outcome, case.rng)
+                made.fit()
+                made.changed(changed)
         except OverBudget:
-            found.append(Failure("fuzzer", "the checks took more than 300 CPU seconds"))
+            made.found.append(Failure("fuzzer", "the checks took more than 300 CPU seconds"))
         except Exception:
-            found.append(Failure("fuzzer", traceback.format_exc()))
+            made.found.append(Failure("fuzzer", traceback.format_exc()))
     return Verdict(
         case.seed,
         case.index,
         case.chosen.estimator,
         case.constraint,
         case.solver,
-        0 if refused else fits,
+        0 if refused else made.fits,
         time.process_time() - start,
-        tuple(found),
+        tuple(made.found),
         case.snippet(),
         refused,
+        tuple(made.checked),
     )
+
+
+MOST_CHANGED = max(n for _, n in _REPEATS)

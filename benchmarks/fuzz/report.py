@@ -40,6 +40,10 @@ class Tally:
             f", {refused} refused by the solver that was named"
         ]
         lines += [f"  {kind:<32}{count:>6}" for kind, count in self.by_class().most_common()]
+        lines += ["", f"{'check':<32}{'made':>8}{'failed':>8}"]
+        checked = Counter(name for one in self.verdicts for name, _ in one.checked)
+        failed = Counter(name for one in self.verdicts for name, wrong in one.checked if wrong)
+        lines += [f"{name:<32}{n:>8}{failed[name]:>8}" for name, n in checked.most_common()]
         keys: dict[str, Callable[[Verdict], str]] = {
             "estimator": lambda one: one.estimator,
             "constraint": lambda one: one.constraint,
