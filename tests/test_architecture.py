@@ -15,6 +15,7 @@ ORDER = """
 exceptions utils
 functions datasets
 terms penalties domains models data
+shards
 problem metrics
 objectives constraints solvers
 decisions inspection

@@ -23,9 +23,20 @@ from fairconstrained.utils.typing import Array
 class HasScores(Protocol):
     """The unconstrained model: its scores of the rows that a constraint is bound to."""
 
-    @property
-    def scores(self) -> Array:
-        """The scores, shape (n_rows,)."""
+    def weighted_scores(
+        self, data: TrainingData, rows: Array | None = None
+    ) -> tuple[Array, TrainingData]:
+        """Return scores and the rows that have them: their labels, groups and weights.
+
+        Where rows are in shards, bins of a histogram stand for them.
+
+        Parameters
+        ----------
+        data : TrainingData
+            The rows.
+        rows : ndarray of int or None, default=None
+            Which of the training rows these are; None stands for all.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +46,12 @@ class UnconstrainedOnRows:
     unconstrained: HasScores
     rows: Array
 
-    @property
-    def scores(self) -> Array:
-        """Its scores."""
-        return np.asarray(self.unconstrained.scores[self.rows])
+    def weighted_scores(
+        self, data: TrainingData, rows: Array | None = None
+    ) -> tuple[Array, TrainingData]:
+        """Return the scores of these rows, see :class:`HasScores`."""
+        chosen = self.rows if rows is None else self.rows[rows]
+        return self.unconstrained.weighted_scores(data, chosen)
 
 
 class Constraint(BaseEstimator, ABC):
@@ -140,8 +153,8 @@ class Constraint(BaseEstimator, ABC):
             The training rows: `y`, `groups`, `sample_weight`. A constraint on rows of its own
             takes ``model.on(other_rows)`` instead.
         unconstrained : Unconstrained
-            The model without constraints, solved when first asked for: `scores` on the training
-            rows. For constraints whose thresholds or ranks depend on these scores.
+            The model without constraints, solved when first asked for: `weighted_scores` of the
+            training rows. For constraints whose thresholds or ranks depend on these scores.
         """
         assert data.groups is not None, "estimators ask for groups if the constraint needs them"
         return CompositeFunction(model, self.bind(data.y, data.groups, data.sample_weight))

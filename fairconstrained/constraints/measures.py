@@ -16,7 +16,6 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import Surrogate
-from fairconstrained.terms.base import NO_AUXILIARY
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -280,9 +279,8 @@ class Ratios(CellMeans):
         """1 - ratio, the largest shortfall allowed."""
         return np.full(self.n_outputs, 1.0 - self.ratio)
 
-    def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+    def gap_of(self, statistics: Array) -> Array:
         """Return 1 - m_a / m_b."""
-        statistics = self.forward(scores)[0]
         whole = self.whole @ statistics + self.whole_constant
         excess = self.head(statistics) + self.offset  # ratio m_b - m_a
         there = whole > 0.0

@@ -17,7 +17,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.terms.base import NO_AUXILIARY, Term
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.clipped_rates import ClippedRates
 from fairconstrained.terms.rank_gaps import RankGaps
@@ -63,8 +63,10 @@ class _RankConstraint(Constraint):
         if not _is_auto(self.ranks):
             return super().build(model, data, unconstrained)
         assert data.groups is not None, "estimators ask for groups if the constraint needs them"
-        scores, weight = unconstrained.scores, data.sample_weight
-        measures = group_rates(data.groups, weight, type(self).__name__)
+        scores, rows = unconstrained.weighted_scores(data)
+        assert rows.groups is not None
+        weight = rows.sample_weight
+        measures = group_rates(rows.groups, weight, type(self).__name__)
         share = float(np.average(scores > 0.0, weights=weight))
         gaps = partial(_largest_gap, rates_of(measures, Sigmoid()), scores)
         ranks = max(_ranges_around(share), key=gaps)
@@ -293,9 +295,9 @@ class _PartialRates(ThresholdRates):
         """Kappa, for every threshold."""
         return np.full(self.n_auxiliary, self.kappa)
 
-    def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+    def gap_of(self, statistics: Array) -> Array:
         """Return, for every threshold, how far apart the groups' rates are, in units of kappa."""
-        rates = self.forward(scores, auxiliary)[0].reshape(self.rates.n_statistics, -1)
+        rates = statistics.reshape(self.rates.n_statistics, -1)
         return np.ptp(rates, axis=0) / (self.ranks[1] - self.ranks[0])
 
 

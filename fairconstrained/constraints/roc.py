@@ -138,7 +138,8 @@ class ROCParity(Constraint):
         if self.thresholds is not None:
             return super().build(model, data, unconstrained)
         count = check_count("n_thresholds", self.n_thresholds)
-        low, high = unconstrained.scores.min(), unconstrained.scores.max()
+        scores, _ = unconstrained.weighted_scores(data)
+        low, high = scores.min(), scores.max()
         half = 0.5 * (high - low)
         grid = np.unique(np.linspace(low - half, high + half, count))
         return self.with_defaults(thresholds=grid).build(model, data, unconstrained)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.parametrization import FairOptions
@@ -13,6 +15,7 @@ from fairconstrained.estimators.safeguard import data_pass_limit
 from fairconstrained.models import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.solvers import Result, automatic
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
@@ -38,11 +41,32 @@ class Unconstrained:
         return solver.minimize(self.problem, max_data_passes=limit)
 
     @cached_property
-    def scores(self) -> Array:
+    def _scores(self) -> Array:
         """The scores of the training rows."""
         scores = self.problem.at(self.result.w).scores_of(self.problem.objective)
         assert scores is not None
         return scores
+
+    @cached_property
+    def _histogram(self) -> tuple[Array, Array, Array]:
+        """The distribution of the scores of every atom, for rows in shards."""
+        model = self.problem.objective.model
+        assert isinstance(model, ShardedLinearModel)
+        return model.histogram(self.result.w[: model.n_parameters])
+
+    def weighted_scores(
+        self, data: TrainingData, rows: Array | None = None
+    ) -> tuple[Array, TrainingData]:
+        """Return scores and the rows that have them, see :class:`HasScores`."""
+        if not isinstance(self.problem.objective.model, ShardedLinearModel):
+            return (self._scores if rows is None else self._scores[rows]), data
+        scores, atoms, weight = self._histogram
+        if rows is None:
+            return scores, _repeated(data, atoms, weight)
+        places = np.full(int(atoms.max()) + 1, -1)
+        places[rows] = np.arange(len(rows))
+        inside = np.flatnonzero(places[atoms] >= 0)
+        return scores[inside], _repeated(data, places[atoms[inside]], weight[inside])
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +85,22 @@ class ScoresOnRows:
     model: Model
 
     @cached_property
-    def scores(self) -> Array:
+    def _scores(self) -> Array:
         """The scores, shape (n_rows,)."""
         w = self.unconstrained.result.w
         return self.model.forward(w[: self.model.n_parameters])[0]
+
+    def weighted_scores(
+        self, data: TrainingData, rows: Array | None = None
+    ) -> tuple[Array, TrainingData]:
+        """Return scores and the rows that have them, see :class:`HasScores`."""
+        return (self._scores if rows is None else self._scores[rows]), data
+
+
+def _repeated(data: TrainingData, rows: Array, weight: Array) -> TrainingData:
+    """Return rows, perhaps repeated, with other weights."""
+    groups = None if data.groups is None else data.groups.take(rows)
+    return replace(data, X=data.X[rows], y=data.y[rows], groups=groups, sample_weight=weight)
 
 
 def constraints_of(

@@ -134,10 +134,11 @@ class _Constants:
         return min(found, default=None)
 
 
-def _least_constant_loss(term: Term, model: Model, zero: Array) -> float:
+def _least_constant_loss(term: Term, model: Model) -> float:
     """Return the least loss of a constant score, whatever the constraints."""
-    if zero.ndim > 1:
-        return float(term.value(zero)[0])
+    n_outputs = getattr(model, "n_outputs", 1)
+    if n_outputs > 1:
+        return float(term.value(np.zeros((term.n_rows, n_outputs)))[0])
 
     def loss(level: float) -> float:
         return float(term.value_at_constant(level)[0])
@@ -155,8 +156,7 @@ def _below_constants(problem: Problem, result: Result, at: Evaluation) -> bool:
         return True
     if result.violation > result.solver.tol:
         return False
-    zero = np.zeros_like(at.scores_of(problem.objective))
-    return result.objective <= _least_constant_loss(term, model, zero)
+    return result.objective <= _least_constant_loss(term, model)
 
 
 def _best_constant(problem: Problem, result: Result) -> Measured | None:

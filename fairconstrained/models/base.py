@@ -119,12 +119,33 @@ def curvature(model: Model, weights: Array, *, n_iter: int = 20) -> float:
         raise ValueError("curvature: the model must be linear; no bound is known for others.")
     if not np.any(weights):
         return 0.0
-    v = np.random.default_rng(0).standard_normal(model.n_parameters)
+
+    def product(v: Array) -> Array:
+        scores, pullback = model.forward(v)
+        return pullback(weights.reshape(weights.shape + (1,) * (scores.ndim - 1)) * scores)
+
+    return largest_eigenvalue(product, model.n_parameters, n_iter=n_iter)
+
+
+def largest_eigenvalue(
+    product: Callable[[Array], Array], n_variables: int, *, n_iter: int = 20
+) -> float:
+    """Return an upper estimate of the largest eigenvalue of a positive semidefinite matrix.
+
+    Parameters
+    ----------
+    product : callable
+        From a vector of shape (n_variables,) to its product with the matrix.
+    n_variables : int
+        The number of columns.
+    n_iter : int, default=20
+        Power iterations; the last Rayleigh quotient is enlarged by 10 per cent.
+    """
+    v = np.random.default_rng(0).standard_normal(n_variables)
     value = 0.0
     for _ in range(n_iter):
         v /= np.linalg.norm(v)
-        scores, pullback = model.forward(v)
-        image = pullback(weights.reshape(weights.shape + (1,) * (scores.ndim - 1)) * scores)
+        image = product(v)
         value = float(v @ image)
         if not np.any(image):
             return 0.0

@@ -8,6 +8,7 @@ import numpy as np
 
 from fairconstrained.models.base import Model, curvature
 from fairconstrained.penalties.base import Penalty, Zero
+from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.terms.base import Batchable, Shiftable, Smoothable, Term, smoothed
 from fairconstrained.terms.convex_parts import DifferenceOfConvex
 from fairconstrained.utils.typing import Array
@@ -63,16 +64,22 @@ class CompositeFunction:
 
     @property
     def batchable(self) -> bool:
-        """Whether the term can be estimated from batches of rows."""
+        """Whether the term can be estimated from batches of rows, and these can be drawn."""
         term = self.term
+        if isinstance(self.model, ShardedLinearModel):
+            return False
         return term is None or (isinstance(term, Batchable) and term.batchable)
 
     @property
     def difference_of_convex(self) -> bool:
-        """Whether `convexify` can be called: the convex parts are known and the model is linear."""
+        """Whether `convexify` can be called.
+
+        That needs convex parts, and a linear model whose scores are in memory: tangents belong to
+        rows.
+        """
         if self.term is None:
             return True
-        if not self._linear:
+        if not self._linear or isinstance(self.model, ShardedLinearModel):
             return False
         return self.term.convex or (
             isinstance(self.term, DifferenceOfConvex) and self.term.difference_of_convex
@@ -128,4 +135,6 @@ class CompositeFunction:
         bend = self.term.weak_curvature()
         if not np.all(np.isfinite(bend)):
             return -np.inf
+        if isinstance(self.model, ShardedLinearModel):
+            return self.penalty.modulus - self.model.curvature(bend)
         return self.penalty.modulus - curvature(self.model, bend)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairconstrained.models.base import Model, Pullback, Scores
+from fairconstrained.models.base import Model, Scores
 from fairconstrained.penalties.base import Zero
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.terms.base import Pullback as TermPullback
-from fairconstrained.terms.base import Term, subgradient_error
+from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass
 from fairconstrained.utils.rounding import within_rounding, without_rounding
 from fairconstrained.utils.typing import Array
 
@@ -26,26 +25,6 @@ class EvaluationCounter:
     """Counts the rows that forward passes have read."""
 
     rows: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class _ModelPass:
-    """A model's forward pass."""
-
-    model: Model
-    scores: Scores
-    pullback: Pullback
-
-
-@dataclass(frozen=True, eq=False)
-class _TermPass:
-    """A term's forward pass on the scores of a model."""
-
-    term: Term
-    scores: Scores
-    auxiliary: Array
-    statistics: Array
-    pullback: TermPullback
 
 
 class Evaluation:
@@ -68,8 +47,8 @@ class Evaluation:
         self.problem = problem
         self.w = w
         shared = like is not None and like._has_parameters_of(self)
-        self._models: list[_ModelPass] = like._models if like is not None and shared else []
-        self._terms: list[_TermPass] = [*like._terms] if like is not None and shared else []
+        self._models: list[ModelPass] = like._models if like is not None and shared else []
+        self._terms: list[TermPass] = [*like._terms] if like is not None and shared else []
         self._gradient: tuple[Array, Array] | None = None
 
     def _has_parameters_of(self, other: Evaluation) -> bool:
@@ -84,28 +63,44 @@ class Evaluation:
         vars(light).update((key, value) for key, value in vars(self).items() if key not in own)
         return light
 
-    def _model_pass(self, model: Model) -> _ModelPass:
+    def _model_pass(self, model: Model) -> ModelPass:
         for known in self._models:
             if known.model is model:
                 return known
         self.problem.counter.rows += model.n_rows
-        self._models.append(_ModelPass(model, *model.forward(self.w[: model.n_parameters])))
+        self._models.append(forward_pass(model, self.w[: model.n_parameters]))
         return self._models[-1]
 
     def scores_of(self, part: CompositeFunction) -> Scores | None:
         """Return the scores of a part's rows, None for a part without a model."""
         return None if part.model is None else self._model_pass(part.model).scores
 
-    def _forward(self, part: CompositeFunction) -> _TermPass:
+    def _known(self, part: CompositeFunction) -> TermPass | None:
+        """Return the pass of a part's term if it was made."""
         assert part.term is not None and part.model is not None
-        scores, auxiliary = self._model_pass(part.model).scores, self.w[part.auxiliary]
-        for known in self._terms:
-            same = known.term is part.term and known.scores is scores
-            if same and np.array_equal(known.auxiliary, auxiliary):
-                return known
-        found = part.term.forward(scores, auxiliary)
-        self._terms.append(_TermPass(part.term, scores, auxiliary, *found))
-        return self._terms[-1]
+        model_pass, auxiliary = self._model_pass(part.model), self.w[part.auxiliary]
+        return next(
+            (one for one in self._terms if one.is_of(model_pass, part.term, auxiliary)), None
+        )
+
+    def _forward(self, part: CompositeFunction) -> TermPass:
+        """Return the pass of a part's term, which is made when first needed."""
+        known = self._known(part)
+        if known is not None:
+            return known
+        assert part.term is not None and part.model is not None
+        model_pass, needed = self._model_pass(part.model), [part]
+        if model_pass.at_once:
+            others = [
+                one
+                for one in self.problem.parts
+                if one is not part and one.model is part.model and one.term is not None
+            ]
+            needed += [one for one in others if self._known(one) is None]
+        asked = [(one.term, self.w[one.auxiliary]) for one in needed if one.term is not None]
+        made = model_pass.terms(asked)
+        self._terms += made
+        return made[0]
 
     def _outputs(self, part: CompositeFunction) -> Array:
         penalty = part.penalty.value(self.w)
@@ -154,10 +149,10 @@ class Evaluation:
         return self._largest_gap(self.problem.constraints)
 
     def _largest_gap(self, parts: Sequence[CompositeFunction]) -> float:
+        measured = [(part, part.term) for part in parts if part.term is not None and part.model]
         gaps = [
-            within_rounding(part.term.gap(scores, self.w[part.auxiliary]), part.term.gap_bounds)
-            for part in parts
-            if part.term is not None and (scores := self.scores_of(part)) is not None
+            within_rounding(term.gap_of(self._forward(part).statistics), term.gap_bounds)
+            for part, term in measured
         ]
         gap = np.concatenate([np.zeros(0), *gaps])
         return float(gap.max(initial=0.0)) if gap.size else float("nan")
@@ -171,11 +166,26 @@ class Evaluation:
         errors = [np.zeros(0)]
         for part in self.problem.parts:
             error = np.full(part.n_outputs, part.penalty.subgradient_error(self.w))
-            scores = self.scores_of(part)
-            if part.term is not None and scores is not None:
-                error += subgradient_error(part.term, scores, self.w[part.auxiliary])
+            if part.term is not None and part.model is not None:
+                known = self._model_pass(part.model)
+                error += known.subgradient_error(part.term, self.w[part.auxiliary])
             errors.append(error)
         return float(np.append(1.0, multipliers) @ np.concatenate(errors))
+
+    def root_mean_square_change(self, v: Array) -> float:
+        """Return how much `v` changes the scores: the root mean square of the model most changed.
+
+        Parameters
+        ----------
+        v : ndarray of shape (n_variables,)
+            The change of the variables.
+        """
+        changes = [1.0] if not self.problem.models else []
+        for model in self.problem.models:
+            known = self._model_pass(model)
+            self.problem.counter.rows += model.n_rows
+            changes.append(known.root_mean_square_change(v[: model.n_parameters]))
+        return max(changes)
 
     def gradient(self, multipliers: Array | None = None, *, objective: float = 1.0) -> Array:
         r"""Return the gradient of :math:`f + \sum_j \lambda_j g_j`: one backward pass per model.
@@ -195,7 +205,8 @@ class Evaluation:
     def _backward(self, weights: Array) -> Array:
         """Return the gradient of the functions' weighted sum; the last ones may be left out."""
         total = np.zeros(self.problem.n_variables)
-        on_scores: list[Array | None] = [None] * len(self.problem.models)
+        weighted: list[list[tuple[TermPass, Array]]] = [[] for _ in self.problem.models]
+        owners: list[list[slice]] = [[] for _ in self.problem.models]
         ends = np.cumsum([part.n_outputs for part in self.problem.parts])
         for part, weight in zip(self.problem.parts, np.split(weights, ends[:-1]), strict=True):
             if not np.any(weight):
@@ -204,12 +215,12 @@ class Evaluation:
                 total += weight.sum() * part.penalty.gradient(self.w)
             if part.term is not None:
                 known, index = self._forward(part), self.problem.model_index(part)
-                back, own = known.pullback(part.term.head_vjp(known.statistics, weight))
-                total[part.auxiliary] += own
-                before = on_scores[index]
-                on_scores[index] = back if before is None else before + back
-        for model, weights_on_scores in zip(self.problem.models, on_scores, strict=True):
-            if weights_on_scores is not None:
-                gradient = self._model_pass(model).pullback(weights_on_scores)
+                weighted[index].append((known, part.term.head_vjp(known.statistics, weight)))
+                owners[index].append(part.auxiliary)
+        for model, terms, slices in zip(self.problem.models, weighted, owners, strict=True):
+            if terms:
+                gradient, own = self._model_pass(model).gradient(terms)
                 total[: model.n_parameters] += gradient
+                for where, change in zip(slices, own, strict=True):
+                    total[where] += change
         return total

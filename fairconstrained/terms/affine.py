@@ -74,9 +74,9 @@ class AffineHead(Shiftable):
         """Return R' v."""
         return self._combination_transposed @ v
 
-    def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+    def gap_of(self, statistics: Array) -> Array:
         """Return R r + d."""
-        return self.value(scores, auxiliary) + self.offset
+        return self.head(statistics) + self.offset
 
     @property
     def gap_bounds(self) -> Array:

@@ -108,8 +108,12 @@ class Term(ABC):
         """Return the zero-one version: the term with the indicator in place of the surrogate."""
 
     def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
-        """Return the gaps that a tolerance bounds: the outputs, for a term without a tolerance."""
-        return self.value(scores, auxiliary)
+        """Return the gaps that a tolerance bounds, shape (n_outputs,) unless a subclass differs."""
+        return self.gap_of(self.forward(scores, auxiliary)[0])
+
+    def gap_of(self, statistics: Array) -> Array:
+        """Return the gaps for the statistics: the outputs, for a term without a tolerance."""
+        return self.head(statistics)
 
     @property
     def gap_bounds(self) -> Array:
@@ -150,13 +154,8 @@ class Shiftable(Term):
         """Return the term plus `shift`, (n_outputs,): other tolerances and the same gaps."""
 
 
-class Batchable(Term):
-    """A term that can be estimated from some of its rows."""
-
-    @property
-    def batchable(self) -> bool:
-        """Whether `batch` can be called; a composite term asks its parts."""
-        return True
+class Reweightable(Term):
+    """A term that can be put on some of its rows, with other weights."""
 
     @abstractmethod
     def take(self, rows: Array, weights: Array) -> Term:
@@ -169,6 +168,15 @@ class Batchable(Term):
         weights : ndarray of shape (b,)
             What the share of each row in the statistics is multiplied by.
         """
+
+
+class Batchable(Reweightable):
+    """A term that can be estimated from some of its rows."""
+
+    @property
+    def batchable(self) -> bool:
+        """Whether `batch` can be called; a composite term asks its parts."""
+        return True
 
     def batch(self, rows: Array, weights: Array | None = None) -> Term:
         """Return the term on some rows, its statistics estimates of those on all rows.
@@ -247,6 +255,11 @@ class Shardable(Batchable):
     def shardable(self) -> bool:
         """Whether the statistics are sums over rows; a composite term asks its parts."""
         return True
+
+    @property
+    @abstractmethod
+    def n_statistics(self) -> int:
+        """The number of statistics."""
 
     def shard(self, rows: Array) -> Term:
         """Return the part of the term on some rows, without repetitions."""

@@ -166,9 +166,10 @@ class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
         versions = [term.zero_one() for term in self.terms]
         return SumTerm(_checked(DifferenceOfConvex, versions))
 
-    def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+    def gap_of(self, statistics: Array) -> Array:
         """Return the sum of the gaps."""
-        return np.sum([term.gap(scores, auxiliary) for term in self.terms], axis=0)
+        parts = zip(self.terms, self._split(statistics), strict=True)
+        return np.sum([term.gap_of(part) for term, part in parts], axis=0)
 
     def shifted(self, shift: Array) -> Self:
         """Return the sum with the first summand shifted."""

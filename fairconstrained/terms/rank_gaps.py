@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from fairconstrained.terms.affine import AffineHead
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Reweightable
 from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
 from fairconstrained.utils.typing import Array, Matrix
 
@@ -17,7 +17,7 @@ _ROUNDING = 1e-12  # the error of sums of weights
 
 
 @dataclass(frozen=True, eq=False)
-class RankGaps(AffineHead):
+class RankGaps(AffineHead, Reweightable):
     r"""The gaps of predictions in a range of ranks, for every pair of cells, minus kappa.
 
     .. math::
@@ -79,6 +79,10 @@ class RankGaps(AffineHead):
             return np.zeros(self.n_rows), np.zeros(self.n_auxiliary)
 
         return np.array(gaps, dtype=float), pullback
+
+    def take(self, rows: Array, weights: Array) -> RankGaps:
+        """Return the gaps of some rows, each with its weight times a factor."""
+        return replace(self, rates=self.rates.take(rows, weights))
 
     def zero_one(self) -> RankGaps:
         """Return the term: it has no surrogate."""

@@ -65,15 +65,8 @@ class Scales:
 
 def _unit_length(at: Evaluation, v: Array) -> float:
     """Return the distance along `v` over which the scores change by one (root mean square)."""
-    moved = at.problem.at(at.w + v)
-    changes = [
-        np.sqrt(np.mean((after - before) ** 2))
-        for part in at.problem.parts
-        if (after := moved.scores_of(part)) is not None
-        and (before := at.scores_of(part)) is not None
-    ]
-    largest = max(changes, default=1.0)
-    return float(1.0 / largest) if largest > _TINY else 1.0
+    change = at.root_mean_square_change(v)
+    return float(1.0 / change) if change > _TINY else 1.0
 
 
 def _largest_eigenvalue(image: Callable[[Array], Array], v: Array, n_iter: int) -> float:

@@ -1,0 +1,196 @@
+"""Forward passes: what an evaluation reads of a model's rows, once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from fairconstrained.models.base import Model, Pullback, Scores
+from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.terms.base import Pullback as TermPullback
+from fairconstrained.terms.base import Term, subgradient_error
+from fairconstrained.utils.typing import Array
+
+TermAt = tuple[Term, Array]  # a term, and the values of its own variables
+
+
+@dataclass(frozen=True, eq=False)
+class TermPass:
+    """A term's statistics in a pass over the rows of a model, and what its gradient needs."""
+
+    term: Term
+    auxiliary: Array
+    statistics: Array
+    model_pass: ModelPass
+    pullback: TermPullback | None = None
+    jacobian: Array | None = None
+
+    def is_of(self, model_pass: ModelPass, term: Term, auxiliary: Array) -> bool:
+        """Return whether it is this term's, with the same variables."""
+        same = self.model_pass is model_pass and self.term is term
+        return same and np.array_equal(self.auxiliary, auxiliary)
+
+
+class ModelPass(ABC):
+    """A pass over the rows of a model at some parameters.
+
+    Attributes
+    ----------
+    model : Model
+        The model.
+    """
+
+    model: Model
+
+    @property
+    @abstractmethod
+    def scores(self) -> Scores:
+        """The scores of the rows."""
+
+    @abstractmethod
+    def terms(self, wanted: Sequence[TermAt]) -> list[TermPass]:
+        """Return the statistics of terms of these scores.
+
+        Parameters
+        ----------
+        wanted : sequence of (Term, ndarray)
+            The terms, with the values of their own variables.
+        """
+
+    @property
+    @abstractmethod
+    def at_once(self) -> bool:
+        """Whether terms are cheaper together: all are computed when one of them is needed."""
+
+    @abstractmethod
+    def gradient(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Array]]:
+        """Return the gradient of the weighted sum of statistics.
+
+        Parameters
+        ----------
+        weighted : sequence of (TermPass, ndarray)
+            Terms of this pass, with a weight for each of their statistics.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_parameters,)
+            In the parameters of the model.
+        own : list of ndarray of shape (n_auxiliary,)
+            In the variables of each term.
+        """
+
+    @abstractmethod
+    def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
+        """Return the subgradient error of a term, see :class:`Smoothable`."""
+
+    @abstractmethod
+    def root_mean_square_change(self, v: Array) -> float:
+        """Return the root mean square of the scores' change if the parameters change by `v`."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowsPass(ModelPass):
+    """A pass over rows whose scores are all in memory."""
+
+    model: Model
+    w: Array
+    known: tuple[Scores, Pullback] = field(repr=False)
+
+    at_once = False
+
+    @property
+    def scores(self) -> Scores:
+        """The scores of the rows."""
+        return self.known[0]
+
+    def terms(self, wanted: Sequence[TermAt]) -> list[TermPass]:
+        """Return the statistics of terms of the scores."""
+        return [
+            TermPass(term, auxiliary, statistics, self, pullback)
+            for term, auxiliary in wanted
+            for statistics, pullback in [term.forward(self.scores, auxiliary)]
+        ]
+
+    def gradient(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Array]]:
+        """Return the gradient: weights on the scores, then one backward pass."""
+        on_scores: Array | None = None
+        owns = []
+        for known, weights in weighted:
+            assert known.pullback is not None
+            back, own = known.pullback(weights)
+            on_scores = back if on_scores is None else on_scores + back
+            owns.append(own)
+        if on_scores is None:
+            return np.zeros(self.model.n_parameters), owns
+        return self.known[1](on_scores), owns
+
+    def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
+        """Return the subgradient error of a term."""
+        return subgradient_error(term, self.scores, auxiliary)
+
+    def root_mean_square_change(self, v: Array) -> float:
+        """Return the root mean square of the scores' change: one forward pass."""
+        return float(np.sqrt(np.mean((self.model.forward(self.w + v)[0] - self.scores) ** 2)))
+
+
+@dataclass(frozen=True, eq=False)
+class ShardsPass(ModelPass):
+    """A pass over rows in shards: sums over the rows come back, scores do not."""
+
+    model: ShardedLinearModel
+    w: Array
+
+    at_once = True
+
+    @cached_property
+    def scores(self) -> Scores:
+        """Raise a TypeError: scores stay with the shards."""
+        return self.model.forward(self.w)[0]
+
+    def terms(self, wanted: Sequence[TermAt]) -> list[TermPass]:
+        """Return the statistics of terms, with their Jacobian where it is cheap: one round."""
+        found = self.model.statistics(self.w, wanted)
+        return [
+            TermPass(term, auxiliary, known.statistics, self, jacobian=known.jacobian)
+            for (term, auxiliary), known in zip(wanted, found, strict=True)
+        ]
+
+    def gradient(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Array]]:
+        """Return the gradient: from Jacobians that are known, and a round for the other terms."""
+        owns = [np.zeros(known.term.n_auxiliary) for known, _ in weighted]
+        sums = np.zeros(self.model.n_coefficients + 1)
+        later = []
+        for index, (known, weights) in enumerate(weighted):
+            if known.jacobian is None:
+                later.append(index)
+            else:
+                sums += weights @ known.jacobian
+        total = self.model.gradient(sums)
+        if later:
+            asked = [(weighted[k][0].term, weighted[k][0].auxiliary) for k in later]
+            more, changes = self.model.weighted_gradient(
+                self.w, asked, [weighted[k][1] for k in later]
+            )
+            total = total + more
+            for k, change in zip(later, changes, strict=True):
+                owns[k] = change
+        return total, owns
+
+    def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
+        """Return the subgradient error of a term: one round for rounded terms."""
+        return self.model.subgradient_error(self.w, term, auxiliary)
+
+    def root_mean_square_change(self, v: Array) -> float:
+        """Return the root mean square of the scores' change: one round."""
+        return self.model.root_mean_square(v)
+
+
+def forward_pass(model: Model, w: Array) -> ModelPass:
+    """Return the pass of a model at its parameters."""
+    if isinstance(model, ShardedLinearModel):
+        return ShardsPass(model, w)
+    return RowsPass(model, w, model.forward(w))

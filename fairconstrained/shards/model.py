@@ -1,0 +1,370 @@
+"""The linear model whose rows are in shards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from fairconstrained.models.base import largest_eigenvalue
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.shards.sums import (
+    Request,
+    Shard,
+    ShardedTerm,
+    Sums,
+    mean_square,
+    score_histogram,
+    score_range,
+    square_gradient,
+    statistics_only,
+    statistics_with_jacobian,
+    subgradient_errors,
+    weighted_gradient,
+)
+from fairconstrained.terms.base import Reweightable, Shardable, Smoothable, Term
+from fairconstrained.utils.typing import Array
+
+
+class Shards(Protocol):
+    """Where the rows are, and who computes sums over them."""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows in all shards."""
+
+    def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
+        """Return ``function(shard, *arguments)`` of every shard, in the order of the shards."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalShards:
+    """Shards in the memory of this process.
+
+    Parameters
+    ----------
+    shards : sequence of Shard
+        The rows.
+    n_threads : int, default=1
+        How many shards are computed at a time.
+    """
+
+    shards: Sequence[Shard]
+    n_threads: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows in all shards."""
+        return sum(shard.n_rows for shard in self.shards)
+
+    def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
+        """Return ``function(shard, *arguments)`` of every shard, in the order of the shards."""
+        if self.n_threads == 1:
+            return [function(shard, *arguments) for shard in self.shards]
+        with ThreadPoolExecutor(self.n_threads) as threads:
+            return list(threads.map(lambda shard: function(shard, *arguments), self.shards))
+
+
+def total(shards: Shards, function: Callable[..., Sums], *arguments: Any) -> Sums:
+    """Return the sum over all shards of ``function(shard, *arguments)``, array by array."""
+    parts = shards.gather(function, *arguments)
+    return tuple(np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class AtomRows:
+    """Stands for the features of atoms: which atoms a constraint's rows are.
+
+    Parameters
+    ----------
+    atoms : ndarray of int of shape (n,)
+        The atoms.
+    """
+
+    atoms: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of atoms, and no features."""
+        return len(self.atoms), 0
+
+    def __getitem__(self, rows: Array) -> AtomRows:
+        """Return some of the atoms."""
+        return AtomRows(self.atoms[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """The statistics of a term and, if they came in the same round, their Jacobian.
+
+    Attributes
+    ----------
+    statistics : ndarray of shape (n_statistics,)
+    jacobian : ndarray of shape (n_statistics, n_features + 1) or None
+        With respect to coefficients and intercept; None if gradients take a round of their own.
+    """
+
+    statistics: Array
+    jacobian: Array | None = None
+
+
+def _of_distribution(term: Term) -> bool:
+    """Return whether a term is evaluated from the distribution of the scores, not from sums."""
+    summed = isinstance(term, Shardable) and term.shardable
+    return isinstance(term, Reweightable) and not summed
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedLinearModel:
+    r"""A linear model with one output whose rows are in shards.
+
+    Terms on it have one row per atom: rows of an atom have the same label and the same groups. What
+    evaluations need are sums over all rows, computed shard by shard; scores are not collected.
+
+    Parameters
+    ----------
+    plain : LinearModel
+        The model of a table without rows: shift, scale, mean squares and the intercept.
+    shards : Shards
+        The rows.
+    totals : ndarray of shape (n_atoms,)
+        The total weight of each atom.
+    positions : ndarray of int of shape (n_all_atoms,) or None, default=None
+        For a model of some of the atoms: the position of every atom in it, or -1.
+    """
+
+    plain: LinearModel
+    shards: Shards
+    totals: Array
+    positions: Array | None = None
+
+    linear: ClassVar[bool] = True
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows in all shards."""
+        return self.shards.n_rows
+
+    @property
+    def n_coefficients(self) -> int:
+        """The number of coefficients, without the intercept."""
+        return self.plain.n_coefficients
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of parameters, intercept included."""
+        return self.plain.n_parameters
+
+    @property
+    def scale(self) -> Array | None:
+        """The scale of each feature."""
+        return self.plain.scale
+
+    def start(self, random_state: np.random.RandomState) -> Array:
+        """Return zeros."""
+        return self.plain.start(random_state)
+
+    def offset(self) -> Array | None:
+        """Return one at the intercept, None if there is none."""
+        return self.plain.offset()
+
+    def preconditioner(self) -> Array:
+        """Return the preconditioner of the features' mean squares."""
+        return self.plain.preconditioner()
+
+    def coefficients(self, w: Array) -> tuple[Array, Array]:
+        """Return (coef, intercept) of the features before shift and scale."""
+        return self.plain.coefficients(w)
+
+    def variables(self, coef: Array, intercept: Array) -> Array:
+        """Return the parameters that give these coefficients and intercepts (for warm starts)."""
+        return self.plain.variables(coef, intercept)
+
+    def forward(self, w: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Raise a TypeError: scores stay with the shards."""
+        raise TypeError("the scores of rows in shards are not collected; only sums over them are.")
+
+    def batch(self, rows: Array) -> ShardedLinearModel:
+        """Raise a TypeError: rows are not drawn from shards."""
+        raise TypeError("rows in shards cannot be drawn; use a deterministic solver.")
+
+    def on(self, X: Any) -> Any:
+        """Return the model of some of the atoms, or the linear model of other rows.
+
+        Parameters
+        ----------
+        X : AtomRows, or ndarray or CSR of shape (n_other_rows, n_features)
+            Atoms of this model, or rows with the same columns.
+        """
+        if not isinstance(X, AtomRows):
+            return self.plain.on(X)
+        positions = np.full(len(self.totals), -1)
+        positions[X.atoms] = np.arange(len(X.atoms))
+        return replace(self, totals=self.totals[X.atoms], positions=positions)
+
+    def _sharded(self, term: Term) -> ShardedTerm:
+        if not isinstance(term, Shardable) or not term.shardable:
+            raise TypeError(
+                f"{type(term).__name__} is not a sum over rows, so that it cannot be computed "
+                "shard by shard. Fit it with the estimator for rows in memory."
+            )
+        return ShardedTerm(term, self.totals, self.positions)
+
+    def _at(self, w: Array) -> tuple[Array, float]:
+        coef, intercept = self.plain.coefficients(w)
+        return coef[0], float(intercept[0])
+
+    def statistics(self, w: Array, requests: Sequence[tuple[Term, Array]]) -> list[Statistics]:
+        """Return the statistics of terms: one round, with derivatives where these are cheap.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_parameters,)
+            The parameters.
+        requests : sequence of (Term, ndarray)
+            The terms, with the values of their own variables.
+        """
+        if any(_of_distribution(term) for term, _ in requests):
+            return self._with_distributions(w, requests)
+        asked = [(self._sharded(term), auxiliary) for term, auxiliary in requests]
+        fused = [one for one, _ in asked if one.in_one_round]
+        others = [(one, auxiliary) for one, auxiliary in asked if not one.in_one_round]
+        found: dict[int, Statistics] = {}
+        if fused:
+            sums = total(self.shards, statistics_with_jacobian, *self._at(w), fused)
+            ends = np.cumsum([one.term.n_statistics for one in fused])[:-1]
+            parts = zip(*(np.split(array, ends) for array in sums), strict=True)
+            found |= {id(one): Statistics(*part) for one, part in zip(fused, parts, strict=True)}
+        if others:
+            sums = total(self.shards, statistics_only, *self._at(w), others)
+            found |= {
+                id(one): Statistics(value) for (one, _), value in zip(others, sums, strict=True)
+            }
+        return [found[id(one)] for one, _ in asked]
+
+    def _with_distributions(
+        self, w: Array, requests: Sequence[tuple[Term, Array]]
+    ) -> list[Statistics]:
+        """Return the statistics where some terms need the distribution of the scores.
+
+        A histogram stands for the rows of these terms, so that their statistics are approximate:
+        scores are known to one part in thousands of their range.
+        """
+        sums = [request for request in requests if not _of_distribution(request[0])]
+        rest = iter(self.statistics(w, sums) if sums else ())
+        scores, atoms, weight = self.histogram(w)
+        if self.positions is not None:
+            inside = self.positions[atoms] >= 0
+            scores, atoms, weight = scores[inside], self.positions[atoms[inside]], weight[inside]
+        found = []
+        for term, auxiliary in requests:
+            if isinstance(term, Reweightable) and _of_distribution(term):
+                there = term.take(atoms, weight / self.totals[atoms])
+                found.append(Statistics(there.forward(scores, auxiliary)[0]))
+            else:
+                found.append(next(rest))
+        return found
+
+    def gradient(self, sums: Array) -> Array:
+        """Return the gradient in the parameters for one in coefficients of X and intercept.
+
+        Parameters
+        ----------
+        sums : ndarray of shape (n_features + 1,)
+            The derivatives with respect to coefficients of X and intercept.
+        """
+        slopes, total = sums[:-1], sums[-1]
+        if self.plain.shift is not None:
+            slopes = slopes - total * self.plain.shift
+        if self.plain.scale is not None:
+            slopes = slopes / self.plain.scale
+        return np.append(slopes, total) if self.plain.fit_intercept else slopes
+
+    def weighted_gradient(
+        self, w: Array, requests: Sequence[tuple[Term, Array]], weights: Sequence[Array]
+    ) -> tuple[Array, list[Array]]:
+        """Return the gradient of <weights, statistics>: a round of its own.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_parameters,)
+            The parameters.
+        requests : sequence of (Term, ndarray)
+            The terms, with the values of their own variables.
+        weights : sequence of ndarray of shape (n_statistics,)
+            The weights of the statistics of every term.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_parameters,)
+        own : list of ndarray of shape (n_auxiliary,)
+            With respect to the variables of each term.
+        """
+        asked: list[Request] = [(self._sharded(term), own) for term, own in requests]
+        sums, *own = total(self.shards, weighted_gradient, *self._at(w), asked, list(weights))
+        return self.gradient(sums), own
+
+    def subgradient_error(self, w: Array, term: Term, auxiliary: Array) -> Array:
+        """Return the subgradient error of a term, shape (n_outputs,); zeros without a round."""
+        if not isinstance(term, Smoothable):
+            return np.zeros(term.n_outputs)
+        asked = [(self._sharded(term), auxiliary)]
+        return total(self.shards, subgradient_errors, *self._at(w), asked)[0]
+
+    def curvature(self, weights: Array) -> float:
+        r"""Return an upper estimate of the curvature of a weighted sum of squared scores.
+
+        See :func:`~fairconstrained.models.base.curvature`; each power iteration is a round.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_atoms,)
+            The total weight d >= 0 of the rows of every atom.
+        """
+        if not np.any(weights):
+            return 0.0
+        shares = weights / self.totals
+        if self.positions is not None:
+            shares = np.append(shares, 0.0)[self.positions]
+
+        def product(v: Array) -> Array:
+            return self.gradient(total(self.shards, square_gradient, *self._at(v), shares)[0])
+
+        return largest_eigenvalue(product, self.n_parameters)
+
+    def root_mean_square(self, v: Array) -> float:
+        """Return the root mean square of the scores' change along `v`."""
+        (squares,) = total(self.shards, mean_square, *self._at(v))
+        return float(np.sqrt(squares[0] / self.totals.sum()))
+
+    def histogram(self, w: Array, n_bins: int = 4096) -> tuple[Array, Array, Array]:
+        """Return the distribution of the scores of every atom: two rounds.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_parameters,)
+            The parameters.
+        n_bins : int, default=4096
+            The number of bins between the least and the largest score.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,)
+            The middles of bins that have rows; the first and the last one are the extremes.
+        atoms : ndarray of int of shape (n,)
+            Their atoms.
+        weight : ndarray of shape (n,)
+            The total weight of their rows.
+        """
+        ends: Array = np.array(self.shards.gather(score_range, *self._at(w)))[:, 0]
+        low, high = ends[:, 0].min(), ends[:, 1].max()
+        n_atoms = len(self.totals) if self.positions is None else len(self.positions)
+        asked = (low, high, n_bins, n_atoms)
+        (counts,) = total(self.shards, score_histogram, *self._at(w), *asked)
+        middles = low + (np.arange(n_bins) + 0.5) * ((high - low) / n_bins)
+        middles[[0, -1]] = low, high
+        atoms, bins = np.nonzero(counts)
+        return middles[bins], atoms, counts[atoms, bins]

@@ -1,0 +1,148 @@
+"""Rows in shards: the same values, gradients and solutions as with all rows in one table."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained.constraints import CONSTRAINTS, DemographicParity, PartialDemographicParity
+from fairconstrained.data.groups import Groups
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.estimators.binding import Unconstrained, with_constraints
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.exceptions import IncompatibleSolverError
+from fairconstrained.objectives import resolve_objective
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.model import AtomRows, LocalShards, ShardedLinearModel
+from fairconstrained.shards.sums import Shard
+from fairconstrained.solvers import SOLVERS
+
+PAIRS = {"group_auc", "inter_group_auc", "intra_group_auc"}
+N_ROWS = 3000
+
+
+def bound(constraint, *, container=np.asarray, dtype=float, solver="auto"):
+    """Return a fit to rows in memory."""
+    X, y, groups = make_biased_classification(N_ROWS, gap=0.3, n_groups=3, random_state=0)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, N_ROWS)
+    classifier = FairLogisticClassifier(constraint, 0.05, solver=solver)
+    return Fit.of(classifier, container(np.asarray(X, dtype)), y, weight, groups)
+
+
+def in_shards(fit, n_shards=3, n_threads=1):
+    """Return the problem of a fit with its rows shuffled into shards."""
+    data, model = fit.data, fit.model
+    pairs = np.column_stack([data.groups.codes, data.y])
+    found, atoms = np.unique(pairs, axis=0, return_inverse=True)
+    totals = np.bincount(np.ravel(atoms), data.sample_weight)
+    groups = Groups(found[:, 0].astype(int), data.groups.names)
+    of_atoms = TrainingData(
+        AtomRows(np.arange(len(found))), found[:, 1], data.classes, groups, totals
+    )
+    shuffled = np.random.default_rng(1).permutation(len(data.y))
+    shards = [
+        Shard(model.X[rows], np.ravel(atoms)[rows].astype(np.uint8), data.sample_weight[rows])
+        for rows in np.array_split(shuffled, n_shards)
+    ]
+    plain = replace(model, X=model.X[:0])
+    sharded = ShardedLinearModel(plain, LocalShards(shards, n_threads), totals)
+    loss = resolve_objective("loss", "logistic").bind(of_atoms.y, totals)
+    objective = CompositeFunction(sharded, loss, fit.parametrization.penalty)
+    free = Problem(objective, domain=fit.parametrization.domain)
+    return with_constraints(free, fit.constraints, of_atoms, Unconstrained(free))
+
+
+def assert_same(fit, problem, *, approximate=False):
+    w = np.random.default_rng(2).normal(scale=0.3, size=problem.n_variables)
+    here, there = fit.problem.at(w), problem.at(w)
+    multipliers = np.random.default_rng(3).uniform(size=problem.n_constraints)
+    same = {"rtol": 1e-9, "atol": 1e-12}
+    np.testing.assert_allclose(there.objective, here.objective, **same)
+    np.testing.assert_allclose(there.constraints, here.constraints, **same)
+    np.testing.assert_allclose(there.gradient(multipliers), here.gradient(multipliers), **same)
+    np.testing.assert_allclose(there.gap, here.gap, **same)
+    from_histograms = {"rtol": 0.0, "atol": 0.01} if approximate else same
+    np.testing.assert_allclose(
+        there.zero_one_constraints, here.zero_one_constraints, **from_histograms
+    )
+
+
+RANKS = {"partial_dp", "weak_partial_dp"}
+EXACT = sorted(
+    name for name in set(CONSTRAINTS) - PAIRS - RANKS if not CONSTRAINTS[name]().needs_queries
+)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_values_gradients_and_solutions_are_those_of_one_table(name):
+    fit = bound(name)
+    problem = in_shards(fit)
+    assert_same(fit, problem)
+    here, there = fit.solver.minimize(fit.problem), fit.solver.minimize(problem)
+    assert there.status == here.status
+    assert there.objective == pytest.approx(here.objective, rel=1e-8)
+    np.testing.assert_allclose(there.w, here.w, atol=1e-6)
+
+
+@pytest.mark.parametrize("ranks", [(0.1, 0.4), (0.0, 0.25)])
+@pytest.mark.parametrize("name", ["partial_dp", "weak_partial_dp"])
+def test_parity_of_ranks_with_given_ranks(name, ranks):
+    fit = bound(type(CONSTRAINTS[name]())(ranks=ranks))
+    assert_same(fit, in_shards(fit), approximate=True)
+
+
+def test_automatic_ranks_come_from_a_histogram():
+    fit = bound(PartialDemographicParity())
+    problem = in_shards(fit)
+    assert problem.constraints[0].term.ranks == fit.problem.constraints[0].term.ranks
+    assert_same(fit, problem, approximate=True)
+
+
+@pytest.mark.parametrize("name", sorted(PAIRS))
+def test_quadratic_surrogates_of_pairs_are_sums_and_others_have_no_gradient(name):
+    fit = bound(name)
+    assert_same(fit, in_shards(fit), approximate=True)
+    problem = in_shards(bound(type(CONSTRAINTS[name]())(surrogate="sigmoid")))
+    with pytest.raises(TypeError, match="not a sum over rows"):
+        problem.at(problem.start()).gradient(np.ones(problem.n_constraints))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_dense_and_sparse_rows_of_both_precisions(container, dtype):
+    fit = bound("equalized_odds", container=container, dtype=dtype)
+    assert_same(fit, in_shards(fit))
+
+
+@pytest.mark.parametrize(("n_shards", "n_threads"), [(1, 1), (7, 1), (7, 2)])
+def test_neither_the_number_of_shards_nor_threads_matter(n_shards, n_threads):
+    fit = bound("equalized_odds")
+    assert_same(fit, in_shards(fit, n_shards, n_threads))
+
+
+def test_an_evaluation_with_its_gradient_reads_the_rows_once():
+    problem = in_shards(bound("equalized_odds")).uncounted()
+    at = problem.at(np.ones(problem.n_variables))
+    at.objective, at.constraints, at.gradient(np.ones(problem.n_constraints))
+    assert problem.passes == 1.0
+
+
+@pytest.mark.parametrize("solver", ["plada", "3s-econ", "ssg", "ipp-ssg", "conex", "lagrangian"])
+def test_deterministic_solvers_take_rows_in_shards(solver):
+    fit = bound("demographic_parity", solver=solver)
+    options = {"max_data_passes": 60}
+    here = fit.solver.minimize(fit.problem, **options)
+    there = fit.solver.minimize(in_shards(fit), **options)
+    # Switching makes the last digits of the weights depend on the order of sums.
+    assert there.objective == pytest.approx(here.objective, rel=1e-5)
+    assert there.violation == pytest.approx(here.violation, abs=1e-5)
+
+
+@pytest.mark.parametrize("solver", sorted(name for name in SOLVERS if "stochastic" in name))
+def test_stochastic_solvers_refuse_rows_in_shards(solver):
+    problem = in_shards(bound(DemographicParity(), solver=solver))
+    with pytest.raises(IncompatibleSolverError):
+        SOLVERS[solver]().check(problem)
