@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -10,7 +12,8 @@ from sklearn.callback import CallbackSupportMixin, with_callbacks
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.callbacks import Progress
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
-from fairconstrained.estimators.fit import Fit, fairest_problem
+from fairconstrained.estimators.fairest import fairest_problem
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.safeguard import solve
 from fairconstrained.estimators.solving import Attributes, solver_of, warm_start, warn_of
@@ -19,6 +22,8 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+
+Minimize = Callable[..., tuple[Result, Evaluation]]
 
 
 class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -60,6 +65,7 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         *,
         variables: Array | None,
         first: Array | None = None,
+        minimize: Minimize | None = None,
     ) -> tuple[Result, Evaluation]:
         """Return the solution and the evaluation there; callbacks receive all measured iterates.
 
@@ -75,12 +81,17 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
             The variables of the last fit, for a warm start.
         first : ndarray of shape (n_variables,) or None, default=None
             The start without a warm start.
+        minimize : callable or None, default=None
+            Minimises the problem, with the arguments `warm` and `callback` of solvers; None for the
+            estimator's solver.
         """
-        solver = solver_of(self, problem)
-        solver.check(problem)
+        if minimize is None:
+            solver = solver_of(self, problem)
+            solver.check(problem)
+            minimize = partial(solve, solver, options=self)
         progress = Progress(self, *passed, attributes)
         warm = warm_start(self, problem, variables, first)
-        result, at = solve(solver, problem, self, warm=warm, callback=progress)
+        result, at = minimize(problem, warm=warm, callback=progress)
         progress.close(result.w)
         return result, at
 
@@ -145,6 +156,7 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
                 fit.fitted_attributes,
                 variables=fit.parametrization.variables(self) if self.warm_start else None,
                 first=first,
+                minimize=fit.minimize,
             )
             solution = fit.enforced(result)
         fit.store(self, solution, like=at)

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.parametrization import FairOptions
+from fairconstrained.estimators.parametrization import FairOptions, Parametrization
 from fairconstrained.estimators.safeguard import data_pass_limit
 from fairconstrained.models import Model
+from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.solvers import Result, automatic
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
+
+
+def minimize_automatically(problem: Problem) -> Result:
+    """Return the automatic solver's solution of a problem."""
+    solver = automatic(problem)
+    return solver.minimize(problem, max_data_passes=data_pass_limit(problem, solver.tol))
 
 
 class Unconstrained:
@@ -28,17 +35,18 @@ class Unconstrained:
     ----------
     problem : Problem
         The problem without constraints.
+    minimize : callable or None, default=None
+        Returns the solution of the problem; None for the automatic solver.
     """
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem, minimize: Callable[[Problem], Result] | None = None):
         self.problem = problem.uncounted()
+        self.minimize = minimize_automatically if minimize is None else minimize
 
     @cached_property
     def result(self) -> Result:
         """The solution."""
-        solver = automatic(self.problem)
-        limit = data_pass_limit(self.problem, solver.tol)
-        return solver.minimize(self.problem, max_data_passes=limit)
+        return self.minimize(self.problem)
 
     @cached_property
     def _scores(self) -> Array:
@@ -137,6 +145,40 @@ def constraints_of(
         given, kappa=kappa, surrogate=estimator.surrogate, loss=estimator.loss
     )
     return [one.naming(data.classes) for one in complete]
+
+
+def loss_part(estimator: FairOptions, model: Model, data: TrainingData) -> CompositeFunction:
+    """Return an estimator's loss of a model on rows, without a penalty."""
+    return CompositeFunction(model, resolve_objective("loss", estimator.loss).build(data))
+
+
+def without_constraints(
+    estimator: FairOptions,
+    parametrization: Parametrization,
+    data: TrainingData,
+    validation: TrainingData | None,
+) -> tuple[Problem, Unconstrained]:
+    """Return the problem without constraints, and what solves it when it is needed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Names the loss.
+    parametrization : Parametrization
+        The model, its penalty and its domain.
+    data : TrainingData
+        The rows of the model.
+    validation : TrainingData or None
+        The rows that choose the iterate.
+    """
+    objective = loss_part(estimator, parametrization.model, data)
+    free = Problem(objective.add(parametrization.penalty), domain=parametrization.domain)
+    held_back = None
+    if validation is not None:
+        model = parametrization.model.on(validation.X)
+        held_back = Problem(loss_part(estimator, model, validation))
+    minimize = partial(parametrization.unconstrained, estimator, validation=held_back)
+    return free, Unconstrained(free, minimize)
 
 
 def with_constraints(

@@ -15,9 +15,7 @@ from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.population import (
     HeldOut,
-    check_binomial_limits,
     search_with_confidence,
-    split,
 )
 from fairconstrained.decisions.search import DecisionTask, search_decisions
 from fairconstrained.estimators.binding import (
@@ -25,15 +23,17 @@ from fairconstrained.estimators.binding import (
     Unconstrained,
     bound_parts,
     constraints_of,
+    loss_part,
     with_constraints,
+    without_constraints,
 )
 from fairconstrained.estimators.options import check_options, warn_of_small_groups
 from fairconstrained.estimators.parametrization import FairOptions, Parametrization
+from fairconstrained.estimators.rows import Rows
 from fairconstrained.estimators.solution import Solution
-from fairconstrained.estimators.solving import solver_of, without_state
+from fairconstrained.estimators.solving import without_state
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models import Model
-from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -73,6 +73,8 @@ class Fit:
         The objective, and the constraints bound to the training rows.
     held_out : HeldOut or None
         With `confidence`: the rows that are not used for training.
+    validation : TrainingData or None
+        The rows that choose the iterate, for models that are not trained to the end.
 
     Examples
     --------
@@ -94,6 +96,7 @@ class Fit:
     unconstrained: Unconstrained
     problem: Problem
     held_out: HeldOut | None = None
+    validation: TrainingData | None = None
 
     @classmethod
     def of(
@@ -138,17 +141,22 @@ class Fit:
         constraints = constraints_of(estimator, data)
         warn_of_small_groups(constraints, data)
         data = estimator.parametrization.features(estimator, data)
-        if estimator.confidence is None or not constraints:
-            return cls.bind(estimator, data, constraints)
-        check_binomial_limits(constraints)
-        data, held, rows = split(data, estimator.holdout, estimator.random_state)
-        counted = rows if sample_weight is None else np.flatnonzero(sample_weight)[rows]
-        fit = cls.bind(estimator, data, constraints)
-        return replace(fit, held_out=HeldOut(fit.constraints_on(held), counted))
+        rows = Rows.of(estimator, data, constraints)
+        fit = cls.bind(estimator, rows.training, constraints, rows.validation)
+        if rows.held_out is None:
+            return fit
+        counted = rows.positions
+        if sample_weight is not None:
+            counted = np.flatnonzero(sample_weight)[counted]
+        return replace(fit, held_out=HeldOut(fit.constraints_on(rows.held_out), counted))
 
     @classmethod
     def bind(
-        cls, estimator: FairOptions, data: TrainingData, constraints: Sequence[Constraint]
+        cls,
+        estimator: FairOptions,
+        data: TrainingData,
+        constraints: Sequence[Constraint],
+        validation: TrainingData | None = None,
     ) -> Fit:
         """Return the fit for checked data.
 
@@ -160,15 +168,15 @@ class Fit:
             The rows, from `Parametrization.features`.
         constraints : sequence of Constraint
             All must hold; their tolerances are set.
+        validation : TrainingData or None, default=None
+            The rows that choose the iterate.
         """
         with limited_threads(data.X):
             parametrization = estimator.parametrization.of(estimator, data)
-            loss = resolve_objective("loss", estimator.loss).build(data)
-            objective = CompositeFunction(parametrization.model, loss, parametrization.penalty)
-            free = Problem(objective, domain=parametrization.domain)
-            unconstrained = Unconstrained(free)
+            free, unconstrained = without_constraints(estimator, parametrization, data, validation)
             problem = with_constraints(free, constraints, data, unconstrained)
-        return cls(estimator, data, parametrization, tuple(constraints), unconstrained, problem)
+        given = estimator, data, parametrization, tuple(constraints), unconstrained, problem
+        return cls(*given, validation=validation)
 
     @property
     def model(self) -> Model:
@@ -178,7 +186,7 @@ class Fit:
     @cached_property
     def solver(self) -> Solver:
         """The solver with the estimator's options."""
-        return solver_of(self.estimator, self.problem)
+        return self.parametrization.solver(self.estimator, self.problem)
 
     def start(self) -> Start:
         """Return the unconstrained model as a start."""
@@ -212,11 +220,38 @@ class Fit:
 
     def problem_on(self, data: TrainingData) -> Problem:
         """Return mean loss, without the penalty, and constraints on other rows."""
-        loss = resolve_objective("loss", self.estimator.loss).build(data)
         model = self.model.on(data.X)
         scores = ScoresOnRows(self.unconstrained, model)
-        free = Problem(CompositeFunction(model, loss))
+        free = Problem(loss_part(self.estimator, model, data))
         return with_constraints(free, self.constraints, data, scores)
+
+    @cached_property
+    def validation_problem(self) -> Problem | None:
+        """Mean loss and constraints on the rows that choose the iterate, if there are any."""
+        if self.validation is None:
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VacuousConstraintWarning)
+            return self.problem_on(self.validation)
+
+    def minimize(
+        self,
+        problem: Problem,
+        *,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return the solution as the estimator's `fit` finds it, and the evaluation there.
+
+        Rows for validation choose the iterate of the problem of this fit, not of others.
+        """
+        return self.parametrization.minimize(
+            self.estimator,
+            problem,
+            validation=self.validation_problem if problem is self.problem else None,
+            warm=warm,
+            callback=callback,
+        )
 
     def solve(
         self,
@@ -286,13 +321,14 @@ class Fit:
         """
         if self.estimator.enforce == "score" or not self.problem.n_constraints:
             return Solution(result)
-        task = self.decision_task(result)
-        if self.held_out is None or self.estimator.confidence is None:
-            search, certificate = search_decisions(task), None
+        space = self.parametrization.search_space(self, result)
+        if space.held_out is None or self.estimator.confidence is None:
+            search, certificate = search_decisions(space.task), None
         else:
             search, certificate = search_with_confidence(
-                task, self.held_out, self.estimator.confidence
+                space.task, space.held_out, self.estimator.confidence
             )
+        search = replace(search, w=space.lift(search.w))
         return Solution(search.result(self.problem, result), search, certificate)
 
     def fitted_attributes(self, w: Array) -> dict[str, Any]:
@@ -359,29 +395,3 @@ class Fit:
             attributes["holdout_indices_"] = self.held_out.rows
         for name, value in attributes.items():
             setattr(estimator, name, value)
-
-
-def fairest_problem(fit: Fit, max_loss_increase: float) -> tuple[Problem, Array]:
-    r"""Return the problem of the least unfairness for a loss that is nearly the best, and a start.
-
-    .. math::
-        \min_{w, t} t \quad \text{s.t.} \quad g_j(w) \le t, \quad
-        f(w) \le (1 + \delta) \min f.
-
-    The start is the unconstrained model, which satisfies the bound on the loss.
-
-    Parameters
-    ----------
-    fit : Fit
-        f and g.
-    max_loss_increase : float
-        delta > 0; with 0 only the unconstrained model would be feasible.
-
-    References
-    ----------
-    3S-Econ, Problem 1.
-    """
-    least, w = fit.unconstrained.result.objective, fit.start().w
-    level = fit.problem.uncounted().at(w).constraints.max()
-    epigraph = fit.problem.epigraph((1.0 + max_loss_increase) * least, least=least)
-    return epigraph, np.append(w, level)

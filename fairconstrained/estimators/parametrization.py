@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.validation import Columns, TrainingData
+from fairconstrained.decisions.population import HeldOut
+from fairconstrained.decisions.search import DecisionTask
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.solving import SolverOptions
 from fairconstrained.functions.losses import Loss
@@ -14,7 +17,33 @@ from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models import Model
 from fairconstrained.objectives import Objective
 from fairconstrained.penalties.base import Penalty
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.utils.typing import Array
+
+if TYPE_CHECKING:
+    from fairconstrained.estimators.fit import Fit
+
+
+@dataclass(frozen=True, eq=False)
+class SearchSpace:
+    """What a search on decisions varies.
+
+    Attributes
+    ----------
+    task : DecisionTask
+        What the search starts from, in its own variables.
+    held_out : HeldOut or None
+        The constraints on the held-out rows, in the same variables.
+    lift : callable
+        From the search's variables to those of the fit.
+    """
+
+    task: DecisionTask
+    held_out: HeldOut | None
+    lift: Callable[[Array], Array]
 
 
 class Parametrization(Protocol):
@@ -49,6 +78,50 @@ class Parametrization(Protocol):
 
     def variables(self, estimator: object) -> Array | None:
         """Return the variables of a fitted estimator, None if it was fitted to other features."""
+
+    @classmethod
+    def validation_share(cls, estimator: Any, data: TrainingData) -> float | None:
+        """Return the share of the rows that chooses the iterate; None trains with all rows."""
+
+    def solver(self, estimator: Any, problem: Problem) -> Solver:
+        """Return the solver with the estimator's options."""
+
+    def minimize(
+        self,
+        estimator: Any,
+        problem: Problem,
+        *,
+        validation: Problem | None = None,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return the solution of a problem with the estimator's solver, and the evaluation there.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Its parameters are read.
+        problem : Problem
+            What is to be minimised.
+        validation : Problem or None, default=None
+            The same functions, without penalties, on the rows that choose the iterate.
+        warm, callback
+            See :meth:`~fairconstrained.solvers.Solver.minimize`.
+        """
+
+    def unconstrained(self, estimator: Any, problem: Problem, validation: Problem | None) -> Result:
+        """Return the solution of a problem without constraints."""
+
+    def search_space(self, fit: Fit, result: Result) -> SearchSpace:
+        """Return what a search on decisions varies.
+
+        Parameters
+        ----------
+        fit : Fit
+            The fit of this parametrization.
+        result : Result
+            The solution of its problem, which bounds scores.
+        """
 
 
 class FairOptions(SolverOptions, Protocol):

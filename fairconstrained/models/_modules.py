@@ -143,20 +143,38 @@ def new_module(make: MakeModule, n_features: int, seed: int) -> Module:
     return cast("Module", module)
 
 
+def _is_vector(item: tuple[str, Tensor]) -> bool:
+    return item[1].dim() < 2
+
+
+def positions(module: Module) -> dict[str, slice]:
+    """Return where the parameters of a module are in the flat weights, by name.
+
+    Matrices come first, then vectors: biases and the like, which penalties leave out.
+    """
+    found, start = {}, 0
+    for name, parameter in sorted(module.named_parameters(), key=_is_vector):
+        found[name] = slice(start, start + parameter.numel())
+        start += parameter.numel()
+    return found
+
+
+def n_in_matrices(module: Module) -> int:
+    """Return the number of weights that are not biases: they come first."""
+    return sum(one.numel() for one in module.parameters() if one.dim() >= 2)
+
+
 def weights_of(module: Module) -> Array:
     """Return the weights of a module as one vector of float64 on the host."""
-    drawn = [one.detach().cpu().double().numpy().ravel() for one in module.parameters()]
+    named = dict(module.named_parameters())
+    drawn = [named[name].detach().cpu().double().numpy().ravel() for name in positions(module)]
     return np.concatenate([np.zeros(0), *drawn])
 
 
 def named_weights(module: Module, flat: Tensor) -> dict[str, Tensor]:
     """Return the module's parameters by name, as views of a flat tensor."""
-    found, start = {}, 0
-    for name, parameter in module.named_parameters():
-        end = start + parameter.numel()
-        found[name] = flat[start:end].view(parameter.shape)
-        start = end
-    return found
+    named = dict(module.named_parameters())
+    return {name: flat[at].view(named[name].shape) for name, at in positions(module).items()}
 
 
 def standalone(module: Module, w: Array, shift: Array, scale: Array) -> Module:
@@ -261,10 +279,8 @@ def last_layer(module: Module, n_features: int) -> LastLayer | None:
     if not linear:
         return None
     name, layer = linear[-1]
-    found, start = {}, 0
-    for parameter in module.parameters():
-        found[id(parameter)] = slice(start, start + parameter.numel())
-        start += parameter.numel()
+    named, where = dict(module.named_parameters()), positions(module)
+    found = {id(named[key]): at for key, at in where.items()}
     bias = slice(0, 0) if layer.bias is None else found[id(layer.bias)]
     last = LastLayer(name, found[id(layer.weight)], bias)
     kind = layer.weight.dtype

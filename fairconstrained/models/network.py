@@ -15,6 +15,7 @@ from fairconstrained.models._modules import (
     last_layer,
     limited_torch_threads,
     multilayer_perceptron,
+    n_in_matrices,
     named_weights,
     new_module,
     standalone,
@@ -105,11 +106,11 @@ class Network:
 class TorchModel:
     r"""Scores :math:`s_i = h_w((x_i - c) / q)` of a module of PyTorch with weights w.
 
-    The weights are one flat vector of NumPy and the scores are on the host, so that solvers and
-    terms need not know of PyTorch. Every forward pass has a graph of its own, which its pullback
-    owns. Centring c and scale q are those of :func:`~fairconstrained.models.linear.feature_scale`;
-    they are part of the model, so that results do not depend on the units of the features. Make it
-    with :meth:`standardized`.
+    The weights are one flat vector of NumPy, matrices first and biases last, and the scores are on
+    the host, so that solvers and terms need not know of PyTorch. Every forward pass has a graph of
+    its own, which its pullback owns. Centring c and scale q are those of
+    :func:`~fairconstrained.models.linear.feature_scale`; they are part of the model, so that
+    results do not depend on the units of the features. Make it with :meth:`standardized`.
 
     Parameters
     ----------
@@ -200,6 +201,11 @@ class TorchModel:
     def n_parameters(self) -> int:
         """The number of weights."""
         return sum(one.numel() for one in self.network.module.parameters())
+
+    @property
+    def n_penalized(self) -> int:
+        """The number of weights that are not biases; they come first."""
+        return n_in_matrices(self.network.module)
 
     @property
     def last_layer(self) -> LastLayer | None:
