@@ -50,8 +50,9 @@ def solve(
 ) -> tuple[Result, Evaluation]:
     """Return a solution that is not worse than a constant model, and its evaluation.
 
-    Solvers that are chosen by name make no more data passes than `data_pass_limit` says. One that
-    is passed as an object has limits of its own, and so has a fit with `max_iter`.
+    Solvers that are chosen by name make no more data passes than `data_pass_limit` says, or more in
+    proportion where `max_iter` is above the solver's own. One that is passed as an object has
+    limits of its own.
 
     Where the solver ends at a point that violates the constraints although a constant model meets
     them, or that is worse than the best constant model that does, the problem is solved again from
@@ -68,8 +69,7 @@ def solve(
     warm, callback
         See :meth:`~fairconstrained.solvers.Solver.minimize`.
     """
-    own_limits = not isinstance(options.solver, str) or options.max_iter is not None
-    passes = None if own_limits else data_pass_limit(problem, solver.tol)
+    passes = _data_passes(problem, solver, options)
     result, at = solver.solve(
         problem,
         warm=warm,
@@ -83,6 +83,17 @@ def solve(
     if constant is None or not _is_better(constant, result):
         return result, at
     return _from_constant(problem, constant, result, options, passes)
+
+
+def _data_passes(problem: Problem, solver: Solver, options: SolverOptions) -> float | None:
+    """Return the data passes that a fit may make, None for a solver with limits of its own."""
+    if not isinstance(options.solver, str):
+        return None
+    limit = data_pass_limit(problem, solver.tol)
+    if options.max_iter is None:
+        return limit
+    inner = getattr(solver, "solver", None) or solver  # of a solver that rounds kinks for it
+    return limit * max(1.0, options.max_iter / type(inner)().max_iter)
 
 
 def _linear_model(problem: Problem) -> Model | None:

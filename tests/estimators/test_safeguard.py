@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fairconstrained import ConvergenceWarning, FairLogisticClassifier, make_biased_classification
-from fairconstrained.constraints import PartialDemographicParity
+from fairconstrained.constraints import BoundedGroupLoss, PartialDemographicParity
 from fairconstrained.domains import L1Ball
 from fairconstrained.estimators import safeguard
 from fairconstrained.estimators.fit import Fit
@@ -17,6 +17,32 @@ RARE = (np.arange(400) % 20 == 0).astype(int)
 def best_constant_loss(y):
     share = y.mean()
     return -(share * np.log(share) + (1.0 - share) * np.log(1.0 - share))
+
+
+def test_constants_at_the_edge_of_the_bound_are_found():
+    """The best feasible constant lies between the levels that are tried first."""
+    y = np.where(np.arange(400) % 20 == 0, 1, 0)
+    bound = BoundedGroupLoss(0.3, loss="logistic")
+    clf = FairLogisticClassifier(bound, loss="squared_hinge", solver="plada", max_iter=1)
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(X, y, sensitive_features=GROUPS)
+    levels = np.linspace(-4.0, 0.0, 4001)
+    groups = [y[group == GROUPS].mean() for group in np.unique(GROUPS)]
+    met = [np.logaddexp(0, s) - share * s <= 0.3 for share in groups for s in [levels]]
+    feasible = levels[np.all(met, axis=0)]
+    share = y.mean()
+    loss = share * np.maximum(0, 1 - feasible) ** 2 + (1 - share) * np.maximum(0, 1 + feasible) ** 2
+    assert clf.violation_ <= 1e-4
+    assert clf.objective_ <= loss.min() / 2.0 + 1e-3
+
+
+def test_without_a_constraint_that_reads_rows_a_constant_is_not_better():
+    """Every cell of the constraint is empty: the problem has no constraints."""
+    y = (np.arange(400) % 20 == 0).astype(int)
+    clf = FairLogisticClassifier(None, solver="plada", max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(X, y)
+    assert clf.objective_ <= 1.001 * best_constant_loss(y)
 
 
 @pytest.mark.parametrize("solver", ["ssg", "conex", "plada", "lagrangian"])
@@ -59,9 +85,16 @@ def test_default_fits_end_at_their_data_passes(monkeypatch):
     assert clf.result_.data_passes <= 2.0 * safeguard.data_pass_limit(_problem(), 1e-4)
 
 
-def test_max_iter_takes_the_place_of_the_limit(monkeypatch):
+def test_one_iteration_keeps_to_the_limit_as_well(monkeypatch):
     monkeypatch.setattr(safeguard, "_PASSES", 3.0)
-    clf = FairLogisticClassifier(kappa=0.01, max_iter=100).fit(X, Y, sensitive_features=GROUPS)
+    with pytest.warns(ConvergenceWarning):
+        clf = FairLogisticClassifier(kappa=0.01, max_iter=1).fit(X, Y, sensitive_features=GROUPS)
+    assert clf.result_.data_passes <= 2.0 * safeguard.data_pass_limit(_problem(), 1e-4)
+
+
+def test_more_iterations_than_the_default_raise_the_limit(monkeypatch):
+    monkeypatch.setattr(safeguard, "_PASSES", 3.0)
+    clf = FairLogisticClassifier(kappa=0.01, max_iter=10_000).fit(X, Y, sensitive_features=GROUPS)
     assert clf.result_.converged
 
 
