@@ -253,6 +253,17 @@ def test_the_table_counts_failures_by_class():
     assert right.fits == 1 + sum(name in relations_made for name, _ in right.checked)
 
 
+def test_an_interrupted_run_prints_its_table(capsys, monkeypatch):
+    def interrupted(seed, seconds, **options):
+        yield examine(case_of())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "verdicts", interrupted)
+    main(["fuzz", "--seed", "0"])
+    printed = capsys.readouterr().out
+    assert "interrupted" in printed and "1 cases" in printed
+
+
 def test_slow_fits_are_repeated_less_often():
     case, outcome = case_of(), run(case_of())
     counts = [

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from argparse import ArgumentParser, Namespace
 
 from benchmarks.fuzz.fitting import CPU_SECONDS, Case
-from benchmarks.fuzz.oracle import MOST_CHANGED, examine
+from benchmarks.fuzz.oracle import MOST_CHANGED, Verdict, examine
 from benchmarks.fuzz.report import Tally, describe
 from benchmarks.fuzz.runner import verdicts
 
@@ -43,7 +44,10 @@ def reproduce(which: str) -> bool:
 
 
 def search(options: Namespace) -> bool:
-    """Examine random cases, print failures and the table; return whether a case failed."""
+    """Examine random cases, print failures and the table; return whether a case failed.
+
+    The table is printed as well when the run is interrupted or terminated.
+    """
     seed = time.time_ns() % 2**31 if options.seed is None else options.seed
     seconds = min(options.seconds, 10.0) if options.quick else options.seconds
     print(f"seed {seed}", flush=True)
@@ -56,13 +60,23 @@ def search(options: Namespace) -> bool:
         count=options.count,
         cpu_seconds=options.cpu_seconds,
     )
-    for verdict in found:
-        tally.add(verdict)
-        if verdict.failures:
-            print(describe(verdict), flush=True)
-        elif verdict.seconds > SLOW:
-            print(f"slow {seed}:{verdict.index} {verdict.seconds:.0f} CPU seconds", flush=True)
-        if len(tally.verdicts) % options.progress == 0:
-            print(f"-- {len(tally.verdicts)} cases, {tally.fits} fits", flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for verdict in found:
+            tally.add(verdict)
+            _report(tally, verdict, options.progress)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
     print(tally.table(), flush=True)
     return bool(tally.failed)
+
+
+def _report(tally: Tally, verdict: Verdict, progress: int) -> None:
+    """Print a case that failed or took long, and now and then how far the run is."""
+    if verdict.failures:
+        print(describe(verdict), flush=True)
+    elif verdict.seconds > SLOW:
+        case = f"{verdict.seed}:{verdict.index}"
+        print(f"slow {case} {verdict.seconds:.0f} CPU seconds", flush=True)
+    if len(tally.verdicts) % progress == 0:
+        print(f"-- {len(tally.verdicts)} cases, {tally.fits} fits", flush=True)

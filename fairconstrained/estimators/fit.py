@@ -18,6 +18,7 @@ from fairconstrained.decisions.population import (
     search_with_confidence,
 )
 from fairconstrained.decisions.search import DecisionTask, search_decisions
+from fairconstrained.estimators import safeguard
 from fairconstrained.estimators.binding import (
     ScoresOnRows,
     Unconstrained,
@@ -281,13 +282,14 @@ class Fit:
         callback: Callback | None = None,
         like: Evaluation | None = None,
     ) -> tuple[Result, Evaluation]:
-        """Return the solution and the evaluation at it, see :meth:`Solver.solve`."""
-        return self.solver.solve(
-            self.problem if problem is None else problem,
-            like=like,
-            warm=warm,
-            callback=callback,
-            random_state=self.estimator.random_state,
+        """Return the solution and the evaluation at it.
+
+        It keeps to the data passes of a fit and is not worse than a constant model, see
+        :func:`~fairconstrained.estimators.safeguard.solve`.
+        """
+        wanted = self.problem if problem is None else problem
+        return safeguard.solve(
+            self.solver, wanted, self.estimator, like=like, warm=warm, callback=callback
         )
 
     def decision_task(self, result: Result, budget: SearchBudget | None = None) -> DecisionTask:

@@ -45,6 +45,7 @@ def solve(
     problem: Problem,
     options: SolverOptions,
     *,
+    like: Evaluation | None = None,
     warm: Start | Result | None = None,
     callback: Callback | None = None,
 ) -> tuple[Result, Evaluation]:
@@ -66,12 +67,13 @@ def solve(
         What is to be minimised.
     options : estimator
         Its `solver`, `max_iter` and `random_state`.
-    warm, callback
-        See :meth:`~fairconstrained.solvers.Solver.minimize`.
+    like, warm, callback
+        See :meth:`~fairconstrained.solvers.Solver.solve`.
     """
     passes = _data_passes(problem, solver, options)
     result, at = solver.solve(
         problem,
+        like=like,
         warm=warm,
         callback=callback,
         random_state=options.random_state,
