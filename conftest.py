@@ -10,6 +10,7 @@ NEEDS = {
     "models/_modules.py": "torch",
     "models/network.py": "torch",
     "estimators/network/": "torch",
+    "estimators/boosting/classifier.py": "lightgbm",
 }
 
 

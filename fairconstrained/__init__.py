@@ -11,6 +11,7 @@ from fairconstrained.constraints import (
     PredictiveEquality,
 )
 from fairconstrained.datasets import make_biased_classification
+from fairconstrained.estimators.boosting import FairBoostingClassifier
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.linear.neyman_pearson import NeymanPearsonClassifier
 from fairconstrained.estimators.linear.svm import FairHingeClassifier
@@ -40,6 +41,7 @@ __all__ = [
     "EqualOpportunity",
     "EqualizedOdds",
     "ErrorRateParity",
+    "FairBoostingClassifier",
     "FairHingeClassifier",
     "FairLogisticClassifier",
     "FairLogisticClassifierCV",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -29,7 +29,36 @@ from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 from fairconstrained.utils.validation import is_number
 
 Columns = str | int | Sequence[str | int] | Callable[[Any], Any] | None
-NUMERIC = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+NUMERIC: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+class FeatureKind:
+    """What an estimator accepts as features: finite numbers, dense or sparse.
+
+    An estimator that accepts others has an instance of a subclass as `feature_kind`.
+
+    Attributes
+    ----------
+    checks : dict
+        Arguments of scikit-learn's `check_array`.
+    squared : bool
+        Whether the features are multiplied by numbers, so that their squares must be finite.
+    """
+
+    checks: ClassVar[dict[str, Any]] = NUMERIC
+    squared: ClassVar[bool] = True
+
+    def encode(self, estimator: Any, X: Any, *, reset: bool) -> Any:
+        """Return X with numbers in place of values that the estimator turns into numbers."""
+        return X
+
+
+_NUMBERS = FeatureKind()
+
+
+def feature_kind(estimator: object) -> FeatureKind:
+    """Return what an estimator accepts as features."""
+    return getattr(estimator, "feature_kind", _NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -102,9 +131,11 @@ class SensitiveColumns:
         Columns that it may not see need not be numeric. With `reset` the estimator's
         n_features_in_ and feature_names_in_ are set, else X is compared with them.
         """
+        kind = feature_kind(estimator)
         if self.columns is None or callable(self.columns) or self.use_sensitive:
-            return numeric(X, partial(validate_data, estimator, reset=reset, **NUMERIC), name)
-        X = self.table(estimator, X, name)
+            X = kind.encode(estimator, X, reset=reset)
+            return numeric(X, partial(validate_data, estimator, reset=reset, **kind.checks), name)
+        X = kind.encode(estimator, self.table(estimator, X, name), reset=reset)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         kept = self.kept(estimator)
         if kept.size == 0:
@@ -114,7 +145,7 @@ class SensitiveColumns:
             )
         seen = _safe_indexing(X, kept, axis=1)
         return numeric(
-            seen, partial(check_array, estimator=estimator, input_name=name, **NUMERIC), name
+            seen, partial(check_array, estimator=estimator, input_name=name, **kind.checks), name
         )
 
 
@@ -282,7 +313,8 @@ class TrainingData:
         weight = check_weight("sample_weight", sample_weight, n_rows)
         names = getattr(estimator, "feature_names_in_", None)
         seen = columns.kept(estimator)
-        check_squares(features, weight.sum(), seen if names is None else names[seen])
+        if feature_kind(estimator).squared:
+            check_squares(features, weight.sum(), seen if names is None else names[seen])
         counted = np.flatnonzero(weight)
         if len(counted) < len(weight):
             features, labels, weight = features[counted], labels[counted], weight[counted]

@@ -78,9 +78,9 @@ class DecisionSearch:
     accuracy : float
         The weighted share of correct predictions on the training rows.
     accuracy_on_scores : float
-        The same of the fit that bounds scores, which the search starts from.
+        The same of the fit that bounds scores, which the search starts from; nan if there was none.
     accuracy_unconstrained : float
-        The same of the model without constraints.
+        The same of the model without constraints, nan if that was not fitted.
     n_solves : int
         The number of problems solved after the fit on scores.
     data_passes : float
@@ -281,6 +281,25 @@ class _Run:
             return
         for other in (*self.seen, self.free):
             search.sweep_between(search.constant, other)
+
+
+def without_search(task: DecisionTask) -> DecisionSearch:
+    """Return the model of the fit on scores as it is, with its predictions measured.
+
+    Parameters
+    ----------
+    task : DecisionTask
+        Its first result is the model. No other one was fitted; other accuracies are nan.
+    """
+    passes = task.first.data_passes
+    return DecisionSearch(
+        **_figures(task.candidates().evaluate(task.first.w)),
+        accuracy_on_scores=np.nan,
+        accuracy_unconstrained=np.nan,
+        n_solves=0,
+        data_passes=passes,
+        data_passes_on_scores=passes,
+    )
 
 
 def search_decisions(task: DecisionTask) -> DecisionSearch:

@@ -72,6 +72,24 @@ def speeds(term: Term, scores: Array, budget: SearchBudget) -> Array:
     return np.clip(ratio, *budget.speed_range)
 
 
+def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
+    """Return a constraint on rates with a surrogate that is steeper by a factor; others unchanged.
+
+    Parameters
+    ----------
+    part : CompositeFunction
+        The constraint.
+    factor : float
+        What the surrogate's scale is divided by.
+    """
+    term = part.term
+    if not (isinstance(term, CellMeans) and isinstance(term.function, Surrogate)):
+        return part
+    function = copy.copy(term.function)
+    function.scale /= factor
+    return replace(part, term=replace(term, function=function))
+
+
 def steepened(search: CandidateSearch, candidate: Candidate, factor: float) -> Problem:
     """Return the problem with steeper surrogates where decisions change faster than surrogates do.
 
@@ -95,9 +113,7 @@ def steepened(search: CandidateSearch, candidate: Candidate, factor: float) -> P
         scores = candidate.scores[strict.position]
         active = strict.value(candidate.scores, candidate.w) > -budget.active
         speed = float(speeds(term, scores, budget)[active].max(initial=1.0))
-        function = copy.copy(term.function)
-        function.scale /= factor * (speed if speed >= budget.steep_speed else 1.0)
-        return replace(part, term=replace(term, function=function))
+        return steeper_part(part, factor * (speed if speed >= budget.steep_speed else 1.0))
 
     measures = search.measures[1:]
     parts = zip(problem.constraints, measures, strict=True)

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 import numpy as np
 
 from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.constraints.base import HasScores
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.parametrization import FairOptions, Parametrization
 from fairconstrained.estimators.safeguard import data_pass_limit
@@ -210,13 +211,13 @@ def bound_parts(
     constraints: Sequence[Constraint],
     model: Model,
     data: TrainingData,
-    unconstrained: Unconstrained | ScoresOnRows,
+    unconstrained: HasScores,
 ) -> list[CompositeFunction]:
     """Return the constraints on rows; variables of their terms follow the model's in order."""
-    start, parts = model.n_parameters, []
-    for constraint in constraints:
-        for part in constraint.parts(model, data, unconstrained):
-            end = start + (0 if part.term is None else part.term.n_auxiliary)
-            parts.append(replace(part, auxiliary=slice(start, end)) if end > start else part)
-            start = end
-    return parts
+    parts = [part for one in constraints for part in one.parts(model, data, unconstrained)]
+    placed, start = [], model.n_parameters
+    for part in parts:
+        end = start + (0 if part.term is None else part.term.n_auxiliary)
+        placed.append(replace(part, auxiliary=slice(start, end)) if end > start else part)
+        start = end
+    return placed

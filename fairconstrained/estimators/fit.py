@@ -15,9 +15,8 @@ from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.population import (
     HeldOut,
-    search_with_confidence,
 )
-from fairconstrained.decisions.search import DecisionTask, search_decisions
+from fairconstrained.decisions.search import DecisionTask
 from fairconstrained.estimators import safeguard
 from fairconstrained.estimators.binding import (
     ScoresOnRows,
@@ -29,7 +28,11 @@ from fairconstrained.estimators.binding import (
     without_constraints,
 )
 from fairconstrained.estimators.options import check_options, warn_of_small_groups
-from fairconstrained.estimators.parametrization import FairOptions, Parametrization
+from fairconstrained.estimators.parametrization import (
+    FairOptions,
+    Parametrization,
+    parametrization_of,
+)
 from fairconstrained.estimators.rows import Rows
 from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.solving import without_state
@@ -107,6 +110,8 @@ class Fit:
         y: ArrayLike,
         sample_weight: ArrayLike | None,
         sensitive_features: MatrixLike | None,
+        *,
+        path: bool = False,
     ) -> Fit:
         """Return the fit for what a user passes to `fit`.
 
@@ -122,6 +127,8 @@ class Fit:
             The weights.
         sensitive_features : array-like or DataFrame or None
             The groups.
+        path : bool, default=False
+            See :meth:`bind`.
 
         Raises
         ------
@@ -143,7 +150,7 @@ class Fit:
         warn_of_small_groups(constraints, data)
         data = estimator.parametrization.features(estimator, data)
         rows = Rows.of(estimator, data, constraints)
-        fit = cls.bind(estimator, rows.training, constraints, rows.validation)
+        fit = cls.bind(estimator, rows.training, constraints, rows.validation, path=path)
         if rows.held_out is None:
             return fit
         counted = rows.positions
@@ -158,6 +165,8 @@ class Fit:
         data: TrainingData,
         constraints: Sequence[Constraint],
         validation: TrainingData | None = None,
+        *,
+        path: bool = False,
     ) -> Fit:
         """Return the fit for checked data.
 
@@ -171,9 +180,11 @@ class Fit:
             All must hold; their tolerances are set.
         validation : TrainingData or None, default=None
             The rows that choose the iterate.
+        path : bool, default=False
+            Whether the tolerances are to vary, see :func:`parametrization_of`.
         """
         with limited_threads(data.X):
-            parametrization = estimator.parametrization.of(estimator, data)
+            parametrization = parametrization_of(estimator, data, path=path)
             free, unconstrained = without_constraints(estimator, parametrization, data, validation)
             problem = with_constraints(free, constraints, data, unconstrained)
         given = estimator, data, parametrization, tuple(constraints), unconstrained, problem
@@ -267,9 +278,7 @@ class Fit:
         ----------
         problem : Problem or None, default=None
             For instance this one with other tolerances; None takes this one.
-        warm : Start, Result or None, default=None
-            The start; None takes the problem's.
-        callback : callable or None, default=None
+        warm, callback
             See :meth:`Solver.minimize`.
         """
         return self.solve_at(problem, warm=warm, callback=callback)[0]
@@ -324,12 +333,7 @@ class Fit:
         if self.estimator.enforce == "score" or not self.problem.n_constraints:
             return Solution(result)
         space = self.parametrization.search_space(self, result)
-        if space.held_out is None or self.estimator.confidence is None:
-            search, certificate = search_decisions(space.task), None
-        else:
-            search, certificate = search_with_confidence(
-                space.task, space.held_out, self.estimator.confidence
-            )
+        search, certificate = space.found(self.estimator.confidence)
         search = replace(search, w=space.lift(search.w))
         return Solution(search.result(self.problem, result), search, certificate)
 
@@ -382,9 +386,7 @@ class Fit:
             The one of this fit, or a copy of it.
         solution : Solution
             What was found.
-        problem : Problem or None, default=None
-            See `measures`.
-        like : Evaluation or None, default=None
+        problem, like
             See `measures`.
         """
         attributes = {

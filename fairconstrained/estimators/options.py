@@ -36,21 +36,23 @@ def check_options(estimator: Any) -> None:
     check_option("enforce", estimator.enforce, _ENFORCE)
     check_confidence(estimator)
     check_solver_options(estimator)
-    _check_switches(estimator, "use_sensitive", "group_interactions")
+    interactions = getattr(estimator, "group_interactions", False)  # of linear models only
+    check_switch("group_interactions", interactions)
+    _check_switches(estimator, "use_sensitive")
     check_option("combine", estimator.combine, COMBINE)
     _check_goal(estimator)
-    if estimator.group_interactions and estimator.sensitive_columns is None:
+    if interactions and estimator.sensitive_columns is None:
         raise ValueError(
             "group_interactions=True needs the groups when predicting as well: name the columns of "
             "X that hold them in sensitive_columns (it is not enough to pass groups to fit)."
         )
     missing = check_option("groups_missing", estimator.groups_missing, GROUPS_MISSING)
-    if estimator.group_interactions and missing is GROUPS_MISSING["ignore_in_constraint"]:
+    if interactions and missing is GROUPS_MISSING["ignore_in_constraint"]:
         raise ValueError(
             "group_interactions=True gives every row the coefficients of its group, and with "
             "groups_missing='ignore_in_constraint' some rows have none; use 'own_group'."
         )
-    if estimator.group_interactions and estimator.combine == "marginal":
+    if interactions and estimator.combine == "marginal":
         raise ValueError(
             "group_interactions=True gives every row the coefficients of its group, and with "
             "combine='marginal' a row is in several; use combine='intersection'."
@@ -154,7 +156,7 @@ def warn_of_small_groups(constraints: Sequence[Constraint], data: TrainingData) 
 
 
 def check_solver_options(estimator: Any) -> None:
-    """Check the options that every estimator has.
+    """Check the options of solvers, and `fit_intercept` and `warm_start` where they exist.
 
     Raises
     ------
@@ -166,7 +168,8 @@ def check_solver_options(estimator: Any) -> None:
         raise ValueError(f"max_iter must be an integer >= 1 or None; got {max_iter!r}.")
     if not (is_number(tol, Real) and 0.0 < tol < np.inf):
         raise ValueError(f"tol must be a number > 0; got {tol!r}.")
-    _check_switches(estimator, "fit_intercept", "warm_start")
+    switches = ("fit_intercept", "warm_start")
+    _check_switches(estimator, *(name for name in switches if hasattr(estimator, name)))
     check_seed(estimator.random_state)
     if not isinstance(estimator.verbose, bool | Integral):
         raise ValueError(f"verbose must be an integer, 0 for silence; got {estimator.verbose!r}.")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.validation import Columns, TrainingData
-from fairconstrained.decisions.population import HeldOut
-from fairconstrained.decisions.search import DecisionTask
+from fairconstrained.decisions.population import Certificate, HeldOut, search_with_confidence
+from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.solving import SolverOptions
 from fairconstrained.functions.losses import Loss
@@ -39,11 +39,20 @@ class SearchSpace:
         The constraints on the held-out rows, in the same variables.
     lift : callable
         From the search's variables to those of the fit.
+    search : callable
+        Finds a model without a confidence, from the task.
     """
 
     task: DecisionTask
     held_out: HeldOut | None
     lift: Callable[[Array], Array]
+    search: Callable[[DecisionTask], DecisionSearch] = search_decisions
+
+    def found(self, confidence: float | None) -> tuple[DecisionSearch, Certificate | None]:
+        """Return the model that was found, and with a confidence what the held-out rows show."""
+        if self.held_out is None or confidence is None:
+            return self.search(self.task), None
+        return search_with_confidence(self.task, self.held_out, confidence)
 
 
 class Parametrization(Protocol):
@@ -141,3 +150,24 @@ class FairOptions(SolverOptions, Protocol):
     enforce: str
     confidence: float | None
     holdout: float
+
+
+def parametrization_of(
+    estimator: FairOptions, data: TrainingData, *, path: bool = False
+) -> Parametrization:
+    """Return the parametrization for an estimator's options.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its parameters are read.
+    data : TrainingData
+        The rows, from `Parametrization.features`.
+    path : bool, default=False
+        Whether the tolerances are to vary. A parametrization that depends on the constraints has a
+        method `for_path`, which is called in place of `of`.
+    """
+    kind = estimator.parametrization
+    make = getattr(kind, "for_path", kind.of) if path else kind.of
+    found: Parametrization = make(estimator, data)
+    return found

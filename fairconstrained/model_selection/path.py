@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from fairconstrained.estimators.linear.base import FairLinearClassifier
+from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
@@ -22,10 +22,10 @@ class FairnessPath:
     ----------
     kappas : ndarray of shape (n_kappas,)
         The tolerances, in decreasing order.
-    estimators : list of FairLinearClassifier
+    estimators : list of estimator
         A fitted estimator for each of them; for a pipeline its last step.
     coefs : ndarray of shape (n_kappas, n_features), or (n_kappas, n_groups, n_features)
-        Their coefficients; a row per group with `group_interactions`.
+        Their coefficients, for linear classifiers; a row per group with `group_interactions`.
     intercepts : ndarray of shape (n_kappas,) or (n_kappas, n_groups)
         Their intercepts.
     objectives : ndarray of shape (n_kappas,)
@@ -50,7 +50,7 @@ class FairnessPath:
     """
 
     kappas: Array
-    estimators: list[FairLinearClassifier] = field(repr=False)
+    estimators: list[FairClassifier] = field(repr=False)
     data_passes: Array = field(repr=False)
     train_accuracy: Array = field(repr=False)
     validation: dict[str, Array] = field(default_factory=dict, repr=False)
@@ -110,7 +110,7 @@ class FairnessPath:
         """Return the number of points."""
         return len(self.kappas)
 
-    def estimator_at(self, k: int) -> FairLinearClassifier | Pipeline:
+    def estimator_at(self, k: int) -> FairClassifier | Pipeline:
         """Return the fitted estimator or pipeline of a point.
 
         Parameters

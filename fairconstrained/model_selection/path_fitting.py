@@ -16,6 +16,7 @@ from sklearn.pipeline import Pipeline
 
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.estimators.boosting import FairBoostingClassifier
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.estimators.solution import Solution
@@ -32,12 +33,14 @@ from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_numbers, is_number
 
+Followed = FairLinearClassifier | FairBoostingClassifier
+
 _ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
 
 def fairness_path(
-    estimator: FairLinearClassifier | Pipeline,
+    estimator: Followed | Pipeline,
     X: MatrixLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
@@ -60,9 +63,11 @@ def fairness_path(
 
     Parameters
     ----------
-    estimator : FairLogisticClassifier or FairHingeClassifier, or Pipeline that ends in one
-        The estimator, which is not changed; its `kappa` is not used. Constraints with a kappa of
-        their own keep it. The other steps of a pipeline are fitted once, to X and y.
+    estimator : FairLogisticClassifier, FairHingeClassifier or FairBoostingClassifier, or Pipeline
+        The estimator, or a pipeline that ends in one. It is not changed; its `kappa` is not used.
+        Constraints with a kappa of their own keep it. Trees are grown once, without constraints,
+        and their leaf values are fitted for every kappa. The other steps of a pipeline are fitted
+        once, to X and y.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         The features.
     y : array-like of shape (n_samples,)
@@ -150,7 +155,7 @@ def warn_unless_converged(statuses: Array, kappas: Array) -> None:
 
 
 def follow(
-    estimator: FairLinearClassifier,
+    estimator: Followed,
     rows: Sequence[Any],
     *,
     kappas: ArrayLike | None = None,
@@ -168,7 +173,7 @@ def follow(
         X, y, sample_weight and sensitive_features.
     """
     _check_followed(estimator)
-    fit = Fit.of(clone(estimator).set_params(kappa=0.0), *rows)
+    fit = Fit.of(clone(estimator).set_params(kappa=0.0), *rows, path=True)
     with limited_threads(fit.data.X):
         problems = ProblemFamily(fit)
         free = fit.problem.at(fit.start().w)
@@ -184,10 +189,10 @@ def follow(
 
 def _check_followed(estimator: object) -> None:
     """Check that the estimator has a tolerance to vary."""
-    if not isinstance(estimator, FairLinearClassifier):
+    if not isinstance(estimator, FairLinearClassifier | FairBoostingClassifier):
         raise TypeError(
-            "estimator must be a FairLogisticClassifier or a FairHingeClassifier, or a pipeline "
-            f"that ends in one; got {estimator!r}."
+            "estimator must be a FairLogisticClassifier, a FairHingeClassifier or a "
+            f"FairBoostingClassifier, or a pipeline that ends in one; got {estimator!r}."
         )
     for name, wanted in (("goal", "accuracy"), ("enforce", "score")):
         if getattr(estimator, name) != wanted:
@@ -230,7 +235,7 @@ def _grid(
 
 def _points(
     problems: ProblemFamily, free: Evaluation, kappas: Array, validation: Rows | None
-) -> Iterator[tuple[FairLinearClassifier, Result, float, dict[str, float]]]:
+) -> Iterator[tuple[Followed, Result, float, dict[str, float]]]:
     """Yield the fitted estimator, the result, and what they are worth, for every tolerance."""
     fit = problems.fit
     start = fit.start()
@@ -241,7 +246,7 @@ def _points(
         warm = _fitting(_predicted(solved, kappa) or start, problem, fit.model)
         result, at = fit.solve_at(problem, warm=warm, like=at)
         solved.append((kappa, result))
-        fitted = cast(FairLinearClassifier, copy(fit.estimator))
+        fitted = cast(Followed, copy(fit.estimator))
         fitted.kappa = float(kappa)
         fit.store(fitted, Solution(result), problem, like=at)
         training = Rows(problem.uncounted(), fit.data)

@@ -1,10 +1,13 @@
 """Models: from weights to scores, and from weights on the scores back to gradients.
 
-The protocol `Model` is what problems and solvers ask of a model; `LinearModel` is one. What scores
-mean for a constraint belongs in ``terms`` and ``constraints``.
+The protocol `Model` is what problems and solvers ask of a model. `LinearModel` is one; `LeafModel`
+is linear in the leaf values of given trees; the parameters of `ScoreModel` are the scores
+themselves. What scores mean for a constraint belongs in ``terms`` and ``constraints``.
 """
 
 from fairconstrained.models.base import Model
+from fairconstrained.models.leaves import LeafModel
 from fairconstrained.models.linear import LinearModel
+from fairconstrained.models.scores import ScoreModel
 
-__all__ = ["LinearModel", "Model"]
+__all__ = ["LeafModel", "LinearModel", "Model", "ScoreModel"]

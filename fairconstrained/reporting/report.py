@@ -315,11 +315,13 @@ def _search_results(last: Any) -> Iterator[tuple[str, str]]:
     if search is not None:
         met = "met" if search.met else "not met"
         yield "bound on predictions, training rows", met + " (constant)" * search.constant
-        yield (
-            "accuracy, training rows",
-            f"{search.accuracy:.4f} (bound on scores only: {search.accuracy_on_scores:.4f}, "
-            f"unconstrained: {search.accuracy_unconstrained:.4f})",
-        )
+        others = {
+            "bound on scores only": search.accuracy_on_scores,
+            "unconstrained": search.accuracy_unconstrained,
+        }
+        fitted = [f"{name}: {value:.4f}" for name, value in others.items() if np.isfinite(value)]
+        beside = f" ({', '.join(fitted)})" if fitted else ""
+        yield "accuracy, training rows", f"{search.accuracy:.4f}{beside}"
     certificate = getattr(last, "certificate_", None)
     if certificate is not None:
         verdict = "" if certificate.certified else "not "

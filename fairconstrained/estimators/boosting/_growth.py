@@ -1,0 +1,292 @@
+"""Growing trees for the Lagrangian of a constrained problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import expit, logit
+
+from fairconstrained.constraints import Constraint
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.decisions.population import split
+from fairconstrained.decisions.tightening import steeper_part
+from fairconstrained.estimators.binding import bound_parts
+from fairconstrained.estimators.boosting._lagrangian import MultiplierRule, ScoreLagrangian
+from fairconstrained.estimators.boosting._trees import Trees, as_lightgbm_data, import_lightgbm
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.models.scores import ScoreModel, ScoreSpace
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.cell_means import average
+from fairconstrained.utils.typing import Array
+
+ON_SCORES = MultiplierRule(penalty=0.7, step=0.4)
+ON_DECISIONS = MultiplierRule(penalty=0.3, step=0.1)
+_STEEPER = 2.0  # the surrogate's factor for constraints on predictions
+_ALLOWED = 2e-3  # the violation up to which early stopping considers an iteration
+_FINAL = 0.25  # the share of the iterations among which one that meets the bound is looked for
+_LEAST_HESSIAN = 1e-6
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """Stop where the loss on rows that are not used for growing does not fall any more.
+
+    Attributes
+    ----------
+    fraction : float
+        The share of the rows of every group and label that is set aside.
+    patience : int
+        Growing stops once as many iterations, of those that meet the constraints nearly, have not
+        lowered the loss.
+    """
+
+    fraction: float
+    patience: int
+
+
+@dataclass(frozen=True)
+class Growing:
+    """How trees are grown.
+
+    Attributes
+    ----------
+    n_trees : int
+        The largest number of trees.
+    learning_rate : float
+        The learning rate.
+    parameters : mapping
+        LightGBM's parameters.
+    names : list of str or "auto"
+        The names of the features.
+    is_categorical : ndarray of bool of shape (n_features,)
+        Which features hold codes of categories.
+    categories : list of list or None
+        The categories of the columns of pandas' category dtype.
+    early_stopping : EarlyStopping or None
+        When to stop before the last tree.
+    zero_one : bool
+        Whether the constraints are on predictions.
+    seed : int
+        Draws the probes of the multiplier rule and the rows for early stopping.
+    """
+
+    n_trees: int
+    learning_rate: float
+    parameters: Mapping[str, Any]
+    names: list[str] | str
+    is_categorical: Array
+    categories: list[list[Any]] | None = None
+    early_stopping: EarlyStopping | None = None
+    zero_one: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """Boosted trees, with the multipliers of the constraints that they were grown under.
+
+    Attributes
+    ----------
+    trees : Trees
+        The trees that are kept.
+    multipliers : ndarray of shape (n_constraints,)
+        The multipliers after the last iteration.
+    own : ndarray
+        The values of the variables of the constraints' terms.
+    meets : bool
+        With constraints on predictions: whether the predictions of the kept trees on the training
+        rows meet them.
+    """
+
+    trees: Trees
+    multipliers: Array
+    own: Array
+    meets: bool = False
+
+
+def grow(how: Growing, data: TrainingData, constraints: Sequence[Constraint]) -> Grown:
+    """Return trees grown under constraints.
+
+    Parameters
+    ----------
+    how : Growing
+        The options.
+    data : TrainingData
+        The rows.
+    constraints : sequence of Constraint
+        All must hold; their tolerances are set.
+    """
+    source = np.random.RandomState(how.seed)
+    held = None
+    if how.early_stopping is not None:
+        data, held, _ = split(data, how.early_stopping.fraction, source)
+    return _Growth(how, data, constraints, held, source).run()
+
+
+@dataclass(eq=False)
+class _FreeScores:
+    """The scores of trees grown without constraints; they are grown on first access."""
+
+    how: Growing
+    data: TrainingData
+
+    @cached_property
+    def scores(self) -> Array:
+        """The scores of the training rows."""
+        grown = grow(replace(self.how, early_stopping=None, zero_one=False), self.data, ())
+        return grown.trees.first_score + grown.trees.scores(self.data.X)
+
+
+@dataclass(eq=False)
+class _Growth:
+    """One run of the boosting iterations.
+
+    Rows that constraints bring with them are rows of the data set without a loss.
+    """
+
+    how: Growing
+    data: TrainingData
+    constraints: Sequence[Constraint]
+    held: TrainingData | None
+    source: np.random.RandomState
+    violations: list[float] = field(default_factory=list)  # before each tree
+    losses: list[float] = field(default_factory=list)  # on the held-out rows, after each tree
+
+    def __post_init__(self) -> None:
+        """Bind the constraints to the scores, and make the data set."""
+        data = self.data
+        total = float(data.sample_weight.sum())
+        share = float(data.sample_weight[data.y > 0].sum()) / total
+        self.first_score = float(logit(np.clip(share, 1e-6, 1.0 - 1e-6)))
+        space = ScoreSpace([data.X])
+        problem = self._problem(space)
+        n_others = space.n_rows - len(data.y)
+        self.total, self.targets = total, (data.y > 0).astype(float)
+        self.weight = np.append(data.sample_weight, np.full(n_others, total / len(data.y)))
+        rule = ON_DECISIONS if self.how.zero_one else ON_SCORES
+        self.lagrangian = ScoreLagrangian(
+            problem,
+            self.how.learning_rate,
+            self.first_score,
+            rule,
+            self.how.zero_one,
+            np.random.RandomState(self.source.randint(2**31 - 1)),
+        )
+        self.booster = self._booster(space)
+
+    def _problem(self, space: ScoreSpace) -> Problem:
+        data, n = self.data, len(self.data.y)
+        model = ScoreModel(space, np.arange(n))
+        rows = data.with_features(np.arange(n)[:, None], lambda features, X: space.add(features))
+        free = _FreeScores(self.how, data)
+        parts = bound_parts(self.constraints, model, rows, free)
+        if self.how.zero_one:
+            parts = [steeper_part(part, _STEEPER) for part in parts]
+        loss = average(Logistic(), data.y, data.sample_weight)
+        return Problem(CompositeFunction(model, loss), tuple(parts))
+
+    def _booster(self, space: ScoreSpace) -> Any:
+        """Return a LightGBM booster without trees."""
+        lightgbm, data, first = import_lightgbm(), self.data, self.first_score
+        options = {**self.how.parameters, "objective": "none"}
+        columns = np.flatnonzero(self.how.is_categorical).tolist()
+        labels = np.append(self.targets, np.zeros(space.n_rows - len(data.y)))
+        stack = sp.vstack if hasattr(data.X, "indptr") else np.vstack
+        X = data.X if len(space.blocks) == 1 else stack(space.blocks)
+        train = lightgbm.Dataset(
+            as_lightgbm_data(X),
+            labels,
+            init_score=np.full(len(labels), first),
+            params=options,
+            feature_name=self.how.names,
+            categorical_feature=columns or "auto",
+        )
+        booster = lightgbm.Booster(options, train)
+        if self.held is not None:
+            y = self.held.y
+            valid = lightgbm.Dataset(
+                as_lightgbm_data(self.held.X),
+                (y > 0).astype(float),
+                init_score=np.full(len(y), first),
+                reference=train,
+                params=options,
+            )
+            booster.add_valid(valid, "held out")
+        return booster
+
+    def _gradients(self, scores: Array, _: object) -> tuple[Array, Array]:
+        """Return LightGBM's gradient and Hessian, and record the violation."""
+        scores = np.asarray(scores, dtype=float)
+        p = expit(scores)
+        curvature = p * (1.0 - p)
+        hessian = self.weight * np.maximum(curvature, _LEAST_HESSIAN)
+        metric = self.weight / self.total * np.maximum(curvature, 1e-3)
+        gradient = self.total * self.lagrangian.step(scores, metric)
+        gradient[: len(self.targets)] += self.data.sample_weight * (
+            p[: len(self.targets)] - self.targets
+        )
+        self.violations.append(self.lagrangian.violation(scores))
+        return gradient, hessian
+
+    def run(self) -> Grown:
+        """Grow the trees and choose how many are kept."""
+        n_trees = 0
+        for _ in range(self.how.n_trees):
+            ended = self.booster.update(fobj=self._gradients)
+            n_trees += 1
+            if self.held is not None:
+                self.booster.eval_valid(feval=self._measure_held)
+            if ended or self._stops():
+                break
+        self.booster.eval_train(feval=self._measure_last)
+        kept = self._kept(min(n_trees, self.booster.num_trees()))
+        trees = Trees.of(
+            self.booster,
+            kept,
+            self.first_score,
+            categories=self.how.categories,
+            num_threads=self.how.parameters["num_threads"],
+        )
+        meets = self.how.zero_one and self.violations[kept] <= 0.0
+        return Grown(trees, self.lagrangian.multipliers, self.lagrangian.own, meets)
+
+    def _measure_held(self, scores: Array, _: object) -> tuple[str, float, bool]:
+        assert self.held is not None
+        losses = np.logaddexp(0.0, -self.held.y * scores)
+        self.losses.append(float(np.average(losses, weights=self.held.sample_weight)))
+        return "loss", self.losses[-1], False
+
+    def _measure_last(self, scores: Array, _: object) -> tuple[str, float, bool]:
+        self.violations.append(self.lagrangian.violation(np.asarray(scores, dtype=float)))
+        return "violation", self.violations[-1], False
+
+    def _allowed(self) -> Array:
+        """Return which numbers of trees, from 1, violate the constraints little enough."""
+        limit = 0.0 if self.how.zero_one else _ALLOWED
+        return np.array(self.violations[1:]) <= limit
+
+    def _stops(self) -> bool:
+        """Return whether the loss on the held-out rows has stopped falling."""
+        if self.how.early_stopping is None:
+            return False
+        allowed = np.flatnonzero(self._allowed())
+        if not len(allowed):
+            return False
+        best = allowed[np.argmin(np.array(self.losses)[allowed])]
+        return int((allowed > best).sum()) >= self.how.early_stopping.patience
+
+    def _kept(self, n_trees: int) -> int:
+        """Return the number of trees to keep."""
+        allowed = np.flatnonzero(self._allowed()[:n_trees])
+        if self.held is not None and len(allowed):
+            return int(allowed[np.argmin(np.array(self.losses)[allowed])]) + 1
+        final = allowed[allowed + 1 > (1.0 - _FINAL) * n_trees]
+        if self.how.zero_one and len(final):
+            return int(final[-1]) + 1
+        return n_trees

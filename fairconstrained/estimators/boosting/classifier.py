@@ -1,0 +1,296 @@
+"""Boosted trees under fairness constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.validation import Columns, FeatureKind, SensitiveColumns
+from fairconstrained.estimators.base import FairClassifier
+from fairconstrained.estimators.boosting._features import TreeFeatures
+from fairconstrained.estimators.boosting._options import thread_count
+from fairconstrained.estimators.boosting._trees import as_lightgbm_data, import_lightgbm
+from fairconstrained.estimators.boosting.parametrization import LeafParametrization
+from fairconstrained.estimators.probabilities import ProbabilitiesMixin
+from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.solvers import Solver
+from fairconstrained.utils.typing import Array, MatrixLike, RandomState
+
+
+class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
+    r"""Gradient boosted trees under explicit fairness constraints, with LightGBM.
+
+    The scores are :math:`s(x) = b + \sum_t v_{t, \ell_t(x)}`, with an intercept b and the value
+    :math:`v_{t, \ell_t(x)}` of the leaf of x in tree t. They are fitted in two steps:
+
+    1. **Trees are grown** for the augmented Lagrangian of the problem. Every tree is fitted to its
+       gradient with respect to the scores, and the multipliers of the constraints are updated after
+       every tree, with steps that are scaled to what a tree can change.
+    2. **Leaf values are fitted**, with the trees as they are, by one of the library's solvers:
+
+       .. math::
+           \min_{v, b} \frac{\sum_i w_i\, \log(1 + \exp(-y_i s(x_i)))}{\sum_i w_i}
+           + \frac{\alpha}{2} \|v - v^0\|_2^2 \quad \text{s.t.} \quad g_j(v, b) \le 0,
+
+       with sample weights w, the boosted leaf values :math:`v^0` and the constraints of
+       :class:`FairLogisticClassifier`. The certificate (`kkt_residual_`, `result_`) is that of this
+       problem: given the trees, the leaf values are optimal and meet the constraints to `tol`.
+
+    The fitted trees are a LightGBM model that predicts without this library (`to_lightgbm`). The
+    model is deterministic and does not need the sensitive features to predict. LightGBM is an
+    optional dependency: ``pip install "fairconstrained[boosting]"``.
+
+    Parameters
+    ----------
+    constraint : str, Constraint, list of these or None, default="demographic_parity"
+        The constraint, see :class:`FairLogisticClassifier`.
+    kappa : float, default=0.05
+        The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
+    n_estimators : int, default=100
+        The number of trees.
+    learning_rate : float, default=0.1
+        The factor of every tree.
+    num_leaves : int, default=15
+        The largest number of leaves of a tree.
+    max_depth : int, default=-1
+        The largest depth of a tree; -1 for no limit.
+    min_child_samples : int, default=50
+        The least number of rows in a leaf.
+    min_child_weight : float, default=1e-3
+        The least sum of the loss's second derivatives in a leaf.
+    min_split_gain : float, default=0.0
+        The least gain of a split.
+    subsample : float, default=1.0
+        The share of the rows that a tree is grown on; it needs a positive `subsample_freq`.
+    subsample_freq : int, default=0
+        The number of trees after which rows are drawn again; 0 turns drawing off.
+    colsample_bytree : float, default=1.0
+        The share of the features that a tree may use.
+    reg_alpha, reg_lambda : float, default=0.0 and 10.0
+        L1 and L2 regularisation of the leaf values while trees are grown. With little of it, bounds
+        on predictions of the training rows do not carry over to new rows.
+    max_bin : int, default=255
+        The largest number of bins of a feature.
+    categorical_features : "from_dtype", list of str, int or bool, or None, default="from_dtype"
+        The categorical columns: those of pandas' category dtype, or names, positions or a mask.
+        Columns of another dtype must hold integers >= 0. Categories that were not seen in `fit` are
+        treated as missing values.
+    early_stopping : bool, default=False
+        Whether rows are set aside to choose the number of trees by their loss, among iterations
+        that violate the constraints by at most 0.002 (by nothing with ``enforce="decision"``).
+    validation_fraction : float, default=0.1
+        The share of the rows of every group and label that is set aside. Leaf values are fitted on
+        all rows.
+    n_iter_no_change : int, default=10
+        Growing stops after as many of these iterations without a smaller loss.
+    lightgbm_params : dict or None, default=None
+        Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``. ``boosting="dart"`` is
+        not supported.
+    alpha : float, default=0.1
+        The strength of the penalty that keeps leaf values close to the boosted ones, >= 0.
+    goal, max_loss_increase
+        See :class:`FairLogisticClassifier`. With goal="fairness" trees are grown without
+        constraints.
+    solver, surrogate, max_iter, tol
+        See :class:`FairLogisticClassifier`; the solver fits the leaf values.
+    sensitive_columns, use_sensitive, combine, groups_missing
+        See :class:`FairLogisticClassifier`.
+    enforce : {"score", "decision"}, default="score"
+        Which gap `kappa` bounds on the training rows: that of the surrogate, or that of the
+        predictions. With "decision" the multipliers follow the predictions. The trees up to the
+        last one, of the final quarter, at which the predictions meet the bound are the model. If
+        there is none, leaf values are fitted, and searched as :class:`FairLogisticClassifier` does
+        (see `decision_search_`).
+    confidence, holdout
+        See :class:`FairLogisticClassifier`. Trees are grown without the rows that are held out.
+    n_jobs : int or None, default=None
+        The number of threads of LightGBM; None takes its default, all cores.
+    random_state : int, RandomState or None, default=None
+        For subsamples, rows set aside and stochastic solvers. Equal seeds give equal models.
+    verbose : int, default=0
+        1 prints a line per iteration of the solver.
+
+    Attributes
+    ----------
+    booster_ : lightgbm.Booster
+        The fitted trees. ``booster_.predict(X, raw_score=True)`` returns the scores and
+        ``booster_.predict(X)`` the probabilities of ``classes_[1]``. X must hold the features of
+        the model; columns of pandas' category dtype may be passed as such.
+    n_estimators_ : int
+        The number of trees.
+    is_categorical_ : ndarray of bool of shape (n_features,)
+        Which columns of X are categorical.
+    categories_ : dict of str to pandas.Index
+        The categories of the columns of pandas' category dtype.
+    classes_, n_features_in_, feature_names_in_, n_iter_, groups_
+        See :class:`FairLogisticClassifier`.
+    multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
+        See :class:`FairLogisticClassifier`. They are those of the leaf values, given the trees.
+    decision_search_, certificate_, holdout_indices_, result_
+        See :class:`FairLogisticClassifier`.
+
+    Warns
+    -----
+    ConvergenceWarning, InfeasibleConstraintWarning, ConstantDecisionWarning
+        See :class:`FairLogisticClassifier`.
+    VacuousConstraintWarning
+        If a cell of a constraint has no rows.
+
+    Raises
+    ------
+    ImportError
+        By `fit`, if LightGBM is not installed.
+
+    References
+    ----------
+    G. Ke et al., "LightGBM: A highly efficient gradient boosting decision tree" (2017). A. Cruz,
+    C. Belem, J. Bravo, P. Saleiro, P. Bizarro, "FairGBM: Gradient boosting with fairness
+    constraints" (2023), for boosting on a Lagrangian; here the steps of the multipliers are scaled,
+    and leaf values are fitted. IPC, Remark 2, for the augmented Lagrangian.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairBoostingClassifier, make_biased_classification
+    >>> X, y, groups = make_biased_classification(n_samples=2000, gap=0.3, random_state=0)
+    >>> clf = FairBoostingClassifier("demographic_parity", kappa=0.05, n_estimators=30)
+    >>> clf = clf.fit(X, y, sensitive_features=groups)
+    >>> clf.result_.status.value, clf.violation_ <= 1e-4
+    ('converged', True)
+    >>> bool(abs(clf.to_lightgbm().predict(X) - clf.predict_proba(X)[:, 1]).max() < 1e-12)
+    True
+    """
+
+    parametrization = LeafParametrization
+    feature_kind: ClassVar[FeatureKind] = TreeFeatures()
+    loss: ClassVar[str] = "logistic"
+    warm_start: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        constraint: ConstraintLike = "demographic_parity",
+        kappa: float = 0.05,
+        *,
+        n_estimators: int = 100,
+        learning_rate: float = 0.1,
+        num_leaves: int = 15,
+        max_depth: int = -1,
+        min_child_samples: int = 50,
+        min_child_weight: float = 1e-3,
+        min_split_gain: float = 0.0,
+        subsample: float = 1.0,
+        subsample_freq: int = 0,
+        colsample_bytree: float = 1.0,
+        reg_alpha: float = 0.0,
+        reg_lambda: float = 10.0,
+        max_bin: int = 255,
+        categorical_features: str | Sequence[str | int | bool] | None = "from_dtype",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        lightgbm_params: Mapping[str, Any] | None = None,
+        alpha: float = 0.1,
+        goal: str = "accuracy",
+        max_loss_increase: float = 0.001,
+        solver: str | Solver = "auto",
+        surrogate: str | Surrogate = "sigmoid",
+        sensitive_columns: Columns = None,
+        use_sensitive: bool = False,
+        combine: str = "intersection",
+        groups_missing: str = "raise",
+        enforce: str = "score",
+        confidence: float | None = None,
+        holdout: float = 0.25,
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ):
+        self.constraint = constraint
+        self.kappa = kappa
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.max_depth = max_depth
+        self.min_child_samples = min_child_samples
+        self.min_child_weight = min_child_weight
+        self.min_split_gain = min_split_gain
+        self.subsample = subsample
+        self.subsample_freq = subsample_freq
+        self.colsample_bytree = colsample_bytree
+        self.reg_alpha = reg_alpha
+        self.reg_lambda = reg_lambda
+        self.max_bin = max_bin
+        self.categorical_features = categorical_features
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.lightgbm_params = lightgbm_params
+        self.alpha = alpha
+        self.goal = goal
+        self.max_loss_increase = max_loss_increase
+        self.solver = solver
+        self.surrogate = surrogate
+        self.sensitive_columns = sensitive_columns
+        self.use_sensitive = use_sensitive
+        self.combine = combine
+        self.groups_missing = groups_missing
+        self.enforce = enforce
+        self.confidence = confidence
+        self.holdout = holdout
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: binary labels, sparse features, missing values."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def decision_function(self, X: MatrixLike) -> Array:
+        """Return the scores, the log odds of the second class.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows, with the columns seen in `fit`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            The second class is predicted where the score is positive.
+        """
+        check_is_fitted(self)
+        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        features = as_lightgbm_data(columns.features(self, X, reset=False))
+        threads = thread_count(self.n_jobs)
+        return np.asarray(self.booster_.predict(features, raw_score=True, num_threads=threads))
+
+    def to_lightgbm(self) -> Any:
+        """Return the fitted trees as a LightGBM model that does not need this library.
+
+        Files, exporters and explainers of LightGBM's models work with it.
+
+        Returns
+        -------
+        booster : lightgbm.Booster
+            A copy of `booster_`. `predict` returns the probability of ``classes_[1]``, and with
+            ``raw_score=True`` the score.
+
+        Raises
+        ------
+        NotFittedError
+            If it is not fitted.
+        """
+        check_is_fitted(self)
+        return import_lightgbm().Booster(model_str=self.booster_.model_to_string())

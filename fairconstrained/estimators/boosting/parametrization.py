@@ -1,0 +1,224 @@
+"""How the scores of boosted trees depend on the solver's variables: the values of their leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from fairconstrained.constraints import Constraint
+from fairconstrained.data.validation import SensitiveColumns, TrainingData
+from fairconstrained.decisions.search import DecisionTask, without_search
+from fairconstrained.domains import WholeSpace
+from fairconstrained.estimators.binding import constraints_of
+from fairconstrained.estimators.boosting._features import categorical_mask, check_codes
+from fairconstrained.estimators.boosting._growth import EarlyStopping, Growing, Grown, grow
+from fairconstrained.estimators.boosting._measured import BoostedTrees
+from fairconstrained.estimators.boosting._options import (
+    check_boosting_options,
+    lightgbm_parameters,
+    thread_count,
+)
+from fairconstrained.estimators.boosting._trees import feature_names
+from fairconstrained.estimators.linear.parametrization import LinearParametrization
+from fairconstrained.estimators.parametrization import FairOptions, SearchSpace
+from fairconstrained.estimators.solving import SolverOptions
+from fairconstrained.models.leaves import LeafIndicators, LeafModel
+from fairconstrained.penalties.separable import Leading, Proximity
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result
+from fairconstrained.solvers.base import Callback, Start
+from fairconstrained.utils.typing import Array
+
+if TYPE_CHECKING:
+    from fairconstrained.estimators.fit import Fit
+
+
+class BoostingOptions(FairOptions, Protocol):
+    """The parameters of a boosted classifier that its parametrization reads."""
+
+    n_estimators: int
+    learning_rate: float
+    categorical_features: object
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    lightgbm_params: Mapping[str, Any] | None
+    alpha: float
+    n_jobs: int | None
+    random_state: Any
+    n_features_in_: int
+    categories_: Mapping[Any, Any]
+    is_categorical_: Array
+
+
+@dataclass(frozen=True, eq=False)
+class LeafParametrization(LinearParametrization):
+    """Scores as sums of leaf values of boosted trees, and an intercept.
+
+    The variables are the values of all leaves, tree after tree, then the intercept, which is the
+    score before the first tree.
+
+    Attributes
+    ----------
+    model : LeafModel
+        The model on the training rows.
+    penalty : Penalty
+        The squared distance of the leaf values from the boosted ones; the intercept is free.
+    domain : Domain
+        The whole space.
+    grown : Grown
+        The boosted trees.
+    first : Start
+        The boosted leaf values, the variables of the constraints' terms and the multipliers.
+    """
+
+    model: LeafModel
+    grown: Grown
+    first: Start
+
+    @classmethod
+    def features(cls, estimator: BoostingOptions, data: TrainingData) -> TrainingData:
+        """Return the rows as they are, once parameters and codes of categories are checked."""
+        check_boosting_options(estimator)
+        names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
+        is_category = np.isin(names, list(estimator.categories_))
+        estimator.is_categorical_ = categorical_mask(
+            estimator.categorical_features, names.tolist(), is_category
+        )
+        kept = _kept(estimator)
+        check_codes(data.X, estimator.is_categorical_[kept], names[kept].tolist())
+        return data
+
+    @classmethod
+    def of(cls, estimator: BoostingOptions, data: TrainingData) -> Self:
+        """Return the parametrization with trees grown under the estimator's constraints.
+
+        With ``goal="fairness"``, which does not use kappa, they are grown without constraints.
+        """
+        bound = () if estimator.goal == "fairness" else constraints_of(estimator, data)
+        return cls._grown(estimator, data, bound)
+
+    @classmethod
+    def for_path(cls, estimator: BoostingOptions, data: TrainingData) -> Self:
+        """Return the parametrization for a range of tolerances: trees without constraints."""
+        return cls._grown(estimator, data, ())
+
+    @classmethod
+    def _grown(
+        cls, estimator: BoostingOptions, data: TrainingData, constraints: Sequence[Constraint]
+    ) -> Self:
+        grown = grow(_growing(estimator), data, constraints)
+        trees, values = grown.trees, grown.trees.values()
+        indicators = LeafIndicators(trees.leaves, trees.sizes)
+        model = LeafModel.of(indicators, data.X, data.sample_weight, values)
+        n = model.n_coefficients
+        penalty = Leading(Proximity(values[:n], float(estimator.alpha)), n)
+        first = Start(np.append(values, grown.own), grown.multipliers)
+        return cls(model, penalty, WholeSpace(), grown, first)
+
+    def minimize(
+        self,
+        estimator: SolverOptions,
+        problem: Problem,
+        *,
+        validation: Problem | None = None,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return the optimal leaf values, and the evaluation there.
+
+        The start is the boosted leaf values and the multipliers with which they were grown. If
+        the constraints are on predictions, and those of the boosted trees meet them, the trees are
+        returned as they are.
+        """
+        first = self._first(problem)
+        if first is not None and self._is_kept(estimator, problem, first):
+            solver = BoostedTrees(tol=estimator.tol)
+            result, at = solver.solve(problem, warm=first, callback=callback)
+            n_trees = len(self.grown.trees.sizes)
+            message = (
+                f"{n_trees} boosted trees, whose predictions meet the constraints: their leaf "
+                "values were not fitted again."
+            )
+            return replace(result, message=message), at
+        return super().minimize(
+            estimator, problem, warm=first if warm is None else warm, callback=callback
+        )
+
+    def _first(self, problem: Problem) -> Start | None:
+        """Return the start if it has the variables of the problem, else None."""
+        first = self.first
+        if first.w.size != problem.n_variables:
+            return None
+        assert first.multipliers is not None
+        known = len(first.multipliers) == problem.n_constraints
+        return first if known else replace(first, multipliers=None)
+
+    def _is_kept(self, estimator: Any, problem: Problem, first: Start) -> bool:
+        """Return whether the boosted trees are the model: see `Grown.meets`."""
+        if not self.grown.meets or estimator.confidence is not None:
+            return False
+        at = problem.uncounted().at(first.w)
+        scores = at.scores_of(problem.objective)
+        assert scores is not None
+        constant = bool(np.all(scores > 0.0) or np.all(scores <= 0.0))
+        return at.zero_one_violation == 0.0 and not constant
+
+    def search_space(self, fit: Fit, result: Result) -> SearchSpace:
+        """Return the leaf values, or the boosted trees alone if they are the model."""
+        if not isinstance(result.solver, BoostedTrees):
+            return super().search_space(fit, result)
+        data, n = fit.data, self.model.n_parameters
+        task = DecisionTask(
+            fit.problem, result, result.solver, data.y, data.sample_weight, result.w[:n]
+        )
+        return SearchSpace(task, None, lambda w: w, without_search)
+
+    def attributes(self, w: Array) -> dict[str, Any]:
+        """Return a booster with these leaf values and the number of trees."""
+        trees = self.grown.trees
+        return {"booster_": trees.with_values(w), "n_estimators_": len(trees.sizes)}
+
+    def variables(self, estimator: object) -> None:
+        """Return None: every fit grows trees of its own."""
+        return None
+
+
+def _kept(estimator: BoostingOptions) -> Array:
+    """Return the positions of the model's features among the columns of X."""
+    columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
+    return columns.kept(estimator)
+
+
+def _can_be_saved(categories: list[list[Any]]) -> bool:
+    """Return whether LightGBM can write categories into a model file: numbers and strings."""
+    return all(isinstance(one, str | int | float | bool) for values in categories for one in values)
+
+
+def _growing(estimator: BoostingOptions) -> Growing:
+    """Return how trees are grown, for an estimator's parameters and the columns it has seen."""
+    kept = _kept(estimator)
+    source = check_random_state(estimator.random_state)
+    names = getattr(estimator, "feature_names_in_", np.array([]))
+    seen = names[kept].tolist() if len(names) else []
+    categories = [
+        categories.tolist() for name, categories in estimator.categories_.items() if name in seen
+    ]
+    threads = thread_count(estimator.n_jobs)
+    stopping = EarlyStopping(estimator.validation_fraction, estimator.n_iter_no_change)
+    return Growing(
+        n_trees=estimator.n_estimators,
+        learning_rate=float(estimator.learning_rate),
+        parameters=lightgbm_parameters(estimator, source.randint(2**31 - 1), threads),
+        names=feature_names(seen, len(kept)),
+        is_categorical=estimator.is_categorical_[kept],
+        categories=categories if categories and _can_be_saved(categories) else None,
+        early_stopping=stopping if estimator.early_stopping else None,
+        zero_one=estimator.enforce == "decision",
+        seed=source.randint(2**31 - 1),
+    )

@@ -1,0 +1,189 @@
+"""FairBoostingClassifier: what it returns, its trees, its options."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from _support.boosting import fitted, rows, small
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from sklearn.base import clone
+
+from fairconstrained import FairLogisticClassifier
+from fairconstrained.solvers import AugmentedLagrangian
+
+lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rows()
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return fitted(data=data, kappa=0.03)
+
+
+class TestTheBoosterAlonePredicts:
+    def test_scores_and_probabilities(self, data, model):
+        scores = model.decision_function(data[0])
+        for booster in (model.booster_, model.to_lightgbm()):
+            assert isinstance(booster, lightgbm.Booster)
+            raw = booster.predict(data[0], raw_score=True)
+            assert_allclose(raw, scores, rtol=0, atol=1e-12)
+            assert_allclose(booster.predict(data[0]), expit(scores), rtol=1e-12)
+        assert_allclose(model.predict_proba(data[0])[:, 1], expit(scores))
+        assert_array_equal(model.predict(data[0]), (scores > 0).astype(int))
+
+    def test_from_a_file_without_this_library(self, data, model, tmp_path):
+        path = tmp_path / "model.txt"
+        model.to_lightgbm().save_model(path)
+        scores = lightgbm.Booster(model_file=path).predict(data[0], raw_score=True)
+        assert_allclose(scores, model.decision_function(data[0]), rtol=0, atol=1e-12)
+
+    def test_contributions_add_up_to_the_score(self, data, model):
+        """Exact Shapley values of LightGBM, which explainers call."""
+        parts = model.booster_.predict(data[0], pred_contrib=True)
+        assert_allclose(parts.sum(axis=1), model.decision_function(data[0]), atol=1e-9)
+
+    def test_a_table_with_categories(self, data):
+        X, y, groups = data
+        table = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])])
+        table["town"] = pd.Categorical(np.where(X[:, 0] > 0, "north", "south"))
+        clf = small().fit(table, y, sensitive_features=groups)
+        scores = clf.decision_function(table)
+        assert_allclose(clf.booster_.predict(table, raw_score=True), scores, rtol=0, atol=1e-12)
+        assert_allclose(clf.to_lightgbm().predict(table, raw_score=True), scores, atol=1e-12)
+        assert clf.booster_.feature_name() == table.columns.tolist()
+
+
+class TestFit:
+    def test_the_bound_is_active_and_holds_to_the_tolerance(self, model, data):
+        X, _, groups = data
+        probability = model.predict_proba(X)[:, 1]
+        gap = abs(probability[groups == 0].mean() - probability[groups == 1].mean())
+        assert gap == pytest.approx(model.gap_, abs=1e-10)
+        assert abs(gap - 0.03) <= 1e-4
+        assert model.result_.converged and model.multipliers_.max() > 0.1
+
+    def test_it_is_more_accurate_than_a_linear_model_on_products(self):
+        random = np.random.default_rng(0)
+        X, groups = random.normal(size=(3000, 3)), random.integers(0, 2, 3000)
+        y = (X[:, 0] * X[:, 1] + 0.5 * groups > 0.25).astype(int)
+        clf = fitted(data=(X, y, groups), kappa=0.02, n_estimators=60)
+        linear = FairLogisticClassifier(kappa=0.02).fit(X, y, sensitive_features=groups)
+        assert clf.score(X, y) > linear.score(X, y) + 0.1
+        assert clf.gap_ <= 0.02 + 1e-4
+
+    def test_equal_seeds_give_equal_models(self, data):
+        options = {"subsample": 0.7, "subsample_freq": 1, "colsample_bytree": 0.6}
+        first, second = (fitted(data=data, **options) for _ in range(2))
+        other = fitted(data=data, random_state=1, **options)
+        assert_array_equal(first.decision_function(data[0]), second.decision_function(data[0]))
+        assert np.any(first.decision_function(data[0]) != other.decision_function(data[0]))
+
+    def test_the_number_of_threads_does_not_matter(self, data):
+        first, second = (fitted(data=data, n_jobs=n_jobs, n_estimators=3) for n_jobs in (1, 2))
+        assert_allclose(first.decision_function(data[0]), second.decision_function(data[0]))
+
+    def test_weights_are_repetitions_where_leaves_are_not_counted(self, data):
+        X, y, groups = data
+        counts = 1 + (np.arange(len(y)) % 2)
+        options = {"min_child_samples": 1, "n_estimators": 3, "max_bin": 20000}
+        again = np.repeat(np.arange(len(y)), counts)
+        repeated = small(**options, lightgbm_params={"min_data_in_bin": 1})
+        clf = clone(repeated).fit(X, y, counts, sensitive_features=groups)
+        repeated.fit(X[again], y[again], sensitive_features=groups[again])
+        assert clf.gap_ == pytest.approx(repeated.gap_, abs=1e-4)
+        assert clf.objective_ == pytest.approx(repeated.objective_, rel=0.02)
+
+    def test_rows_of_weight_zero_do_not_count(self, data):
+        X, y, groups = data
+        kept = np.arange(len(y)) % 3 > 0
+        clf = small().fit(X, y, kept.astype(float), sensitive_features=groups)
+        other = small().fit(X[kept], y[kept], sensitive_features=groups[kept])
+        assert_allclose(clf.decision_function(X), other.decision_function(X))
+
+    def test_sparse_rows_give_the_model_of_dense_rows(self, data):
+        X, y, groups = data
+        X = np.where(abs(X) > 1.0, X, 0.0)
+        dense, sparse = (
+            small().fit(one, y, sensitive_features=groups) for one in (X, sp.csr_array(X))
+        )
+        assert_allclose(dense.decision_function(X), sparse.decision_function(X), atol=1e-8)
+        assert_allclose(sparse.decision_function(sp.csr_array(X)), sparse.decision_function(X))
+
+    def test_missing_values(self, data):
+        X, y, groups = data
+        X = np.where(np.random.default_rng(0).random(X.shape) < 0.2, np.nan, X)
+        clf = fitted(data=(X, y, groups), kappa=0.02)
+        assert clf.violation_ <= 1e-4 and clf.score(X, y) > 0.65
+
+    def test_features_without_any_split_give_a_constant_model(self, data):
+        _, y, groups = data
+        clf = fitted(data=(np.ones((len(y), 2)), y, groups))
+        assert_allclose(clf.predict_proba(np.ones((1, 2)))[0, 1], y.mean(), atol=1e-3)
+        assert clf.n_estimators_ == 1
+
+    def test_one_percent_of_positive_labels_and_a_tiny_group(self):
+        X, y, groups = rows(6000)
+        y = ((y == 1) & (np.random.default_rng(0).random(6000) < 0.03)).astype(int)
+        groups = np.where(np.arange(6000) < 60, 2, groups)
+        clf = fitted(data=(X, y, groups), kappa=0.005, learning_rate=0.3)
+        assert clf.result_.converged and clf.violation_ <= 1e-4
+        assert np.all(np.isfinite(clf.decision_function(X)))
+        assert clf.objective_ < 0.2
+
+    def test_a_tighter_bound_costs_loss(self, data):
+        losses = [fitted(data=data, kappa=kappa).objective_ for kappa in (0.3, 0.1, 0.02)]
+        assert losses[0] < losses[1] < losses[2]
+
+    def test_goal_fairness(self, data):
+        free = fitted(None, data)
+        clf = fitted(data=data, goal="fairness", max_loss_increase=0.05)
+        assert clf.gap_ < 0.9 * fitted(data=data, goal="fairness", max_loss_increase=1e-4).gap_
+        assert clf.result_.converged and np.isnan(free.gap_)
+
+    def test_a_solver_as_an_object(self, data):
+        clf = fitted(data=data, solver=AugmentedLagrangian(tol=1e-6))
+        assert clf.kkt_residual_ <= 1e-6 and clf.violation_ <= 1e-6
+
+    def test_several_attributes(self, data):
+        X, y, groups = data
+        both = np.column_stack([groups, X[:, 0] > 0])
+        clf = fitted(data=(X, y, both), combine="marginal")
+        assert len(clf.multipliers_) == 4 and clf.violation_ <= 1e-4
+
+    def test_sensitive_columns_are_not_features(self, data):
+        X, y, groups = data
+        table = pd.DataFrame(X, columns=list("abcde")).assign(sex=np.where(groups, "m", "f"))
+        clf = small(sensitive_columns="sex").fit(table, y)
+        expected = small().fit(X, y, sensitive_features=groups)
+        assert clf.booster_.feature_name() == list("abcde")
+        assert_allclose(clf.decision_function(table), expected.decision_function(X))
+        used = small(sensitive_columns=["sex"], use_sensitive=True)
+        used.fit(table.assign(sex=table["sex"].astype("category")), y)
+        assert used.is_categorical_.tolist() == [False] * 5 + [True]
+
+
+class TestEarlyStopping:
+    def test_fewer_trees_and_the_bound_on_all_rows(self):
+        data = rows(3000)
+        options = {"n_estimators": 300, "learning_rate": 0.3, "num_leaves": 31}
+        clf = fitted(data=data, early_stopping=True, **options)
+        assert 1 < clf.n_estimators_ < 150
+        assert clf.violation_ <= 1e-4
+        X, y, _ = rows(6000)
+        signs = 2 * y[3000:] - 1
+        loss = {
+            name: np.logaddexp(0, -signs * one.decision_function(X[3000:])).mean()
+            for name, one in (("stopped", clf), ("all", fitted(data=data, **options)))
+        }
+        assert loss["stopped"] < loss["all"]
+
+    def test_patience(self):
+        data = rows(3000)
+        options = {"n_estimators": 100, "learning_rate": 0.3, "early_stopping": True}
+        short, long = (fitted(data=data, n_iter_no_change=n, **options) for n in (1, 30))
+        assert short.n_estimators_ <= long.n_estimators_

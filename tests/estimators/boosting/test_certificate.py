@@ -1,0 +1,80 @@
+"""The certificate of the leaf values, recomputed by formulas that share no code with the library.
+
+Leaves, objective, constraints and their gradients are computed with NumPy from what LightGBM
+returns.
+"""
+
+import numpy as np
+import pytest
+from _support.boosting import rows, small
+from numpy.testing import assert_allclose
+from scipy.special import expit
+
+from fairconstrained.estimators.fit import Fit
+
+
+def indicators(booster, X):
+    """Return the one-hot leaves of the rows, and the leaf values of the booster."""
+    leaves = booster.predict(X, pred_leaf=True)
+    trees = booster.dump_model()["tree_info"]
+    blocks, values = [], []
+    for k, tree in enumerate(trees):
+        size = tree["num_leaves"]
+        blocks.append((leaves[:, [k]] == np.arange(size)).astype(float))
+        values += [booster.get_leaf_output(k, leaf) for leaf in range(size)]
+    return np.hstack(blocks), np.array(values), trees[0]["num_leaves"]
+
+
+def rates_of(constraint, y, groups):
+    """Return the rows of each rate that the constraint compares, by group."""
+    if constraint == "demographic_parity":
+        return [[groups == 0, groups == 1]]
+    return [[(groups == a) & (y == label) for a in (0, 1)] for label in (1, 0)]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_leaf_values_are_a_kkt_point_given_the_trees(constraint, weighted):
+    (X, y, groups), kappa, alpha = rows(), 0.03, 0.1
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
+    clf = small(constraint, kappa=kappa, alpha=alpha)
+    fit = Fit.of(clf, X, y, weight if weighted else None, groups)
+    clf.fit(X, y, weight if weighted else None, sensitive_features=groups)
+    matrix, values, n_first = indicators(clf.booster_, X)
+    intercept = clf.result_.w[-1]  # the first tree contains it
+    values[:n_first] -= intercept
+    boosted = fit.parametrization.grown.trees.values()  # the same seed grows the same trees
+    scores = matrix @ values + intercept
+    assert_allclose(scores, clf.decision_function(X), rtol=0, atol=1e-12)
+
+    share = weight / weight.sum()
+    distance = values - boosted[:-1]
+    objective = share @ np.logaddexp(0.0, -(2 * y - 1) * scores) + alpha / 2 * distance @ distance
+    assert_allclose(clf.objective_, objective, rtol=1e-10)
+
+    gaps, slopes = [], []
+    probability = expit(scores)
+    for first, second in rates_of(constraint, y, groups):
+        first, second = (weight * cell / weight[cell].sum() for cell in (first, second))
+        for sign in (1.0, -1.0):
+            difference = sign * (first - second)
+            gaps.append(difference @ probability - kappa)
+            slopes.append(difference * probability * (1.0 - probability))
+    assert_allclose(clf.violation_, max(0.0, *gaps), atol=1e-12)
+    assert clf.violation_ <= 1e-4
+    assert clf.gap_ == pytest.approx(max(gaps) + kappa)
+
+    gaps, slopes, multipliers = np.array(gaps), np.array(slopes), clf.multipliers_
+    order = [np.argmin(abs(gaps - g)) for g in _constraints(fit, clf)]
+    gaps, slopes = gaps[order], slopes[order]
+    on_scores = share * (probability - y) + multipliers @ slopes
+    gradient = np.append(matrix.T @ on_scores + alpha * distance, on_scores.sum())
+    stationarity, complementarity = np.linalg.norm(gradient), multipliers @ abs(gaps)
+    assert np.all(multipliers >= 0.0) and multipliers.max() > 0.01  # a constraint is active
+    assert_allclose(clf.kkt_residual_, max(stationarity, complementarity), rtol=1e-6, atol=1e-10)
+    assert clf.kkt_residual_ <= 1e-4
+
+
+def _constraints(fit, clf):
+    """Return the constraints' values in the library's order, only to match the order."""
+    return fit.problem.at(clf.result_.w).constraints

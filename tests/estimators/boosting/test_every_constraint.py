@@ -1,0 +1,66 @@
+"""Every constraint of the registry with boosted trees."""
+
+import warnings
+
+import numpy as np
+import pytest
+from _support.boosting import fitted, rows
+
+from fairconstrained import ConstantDecisionWarning, InfeasibleConstraintWarning
+from fairconstrained.constraints import CONSTRAINTS, BoundedGroupLoss, MinorityRate
+from fairconstrained.utils.rounding import ROUNDING
+
+KAPPA = 0.05
+GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.5)}  # its kappa is a loss
+
+
+def test_all_constraints_are_in_the_grid():
+    assert len(CONSTRAINTS) == 16
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_bounds_on_scores_hold(name):
+    clf = fitted(GIVEN.get(name, name), kappa=KAPPA)
+    assert clf.result_.converged
+    assert clf.violation_ <= clf.tol
+    assert clf.kkt_residual_ <= clf.tol
+
+
+@pytest.mark.parametrize("name", CONSTRAINTS)
+def test_bounds_on_predictions_hold_or_are_reported(name):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf = fitted(GIVEN.get(name, name), kappa=KAPPA, enforce="decision")
+    search = clf.decision_search_
+    if not search.met or search.constant:
+        kinds = InfeasibleConstraintWarning, ConstantDecisionWarning
+        (message,) = [str(one.message) for one in caught if issubclass(one.category, kinds)]
+        assert f"training accuracy {search.accuracy:.3f}" in message
+    assert (search.violation == 0.0) == search.met
+    if search.met:
+        assert clf.result_.zero_one_violation <= ROUNDING
+
+
+def test_an_infeasible_bound_is_reported_with_its_violation():
+    with pytest.warns(InfeasibleConstraintWarning, match="least violation is") as caught:
+        clf = fitted(BoundedGroupLoss(0.05))
+    assert f"{clf.violation_:.3g}" in str(caught[0].message)
+
+
+def test_reference_rows_take_part_in_growing_and_meet_the_bound():
+    X, y, groups = rows(2400)
+    seen, later = slice(0, 1600), slice(1600, None)
+    rule = MinorityRate(0.4, minority=0, reference=X[later], reference_groups=groups[later])
+    clf = fitted(rule, (X[seen], y[seen], groups[seen]))
+    share = clf.predict_proba(X[later])[:, 1]
+    assert share[groups[later] == 0].sum() / share.sum() >= 0.4 - 1e-3
+    assert clf.multipliers_[0] > 0.0
+    assert clf.result_.converged
+
+
+def test_rows_without_a_group_count_in_the_loss_only():
+    X, y, groups = rows()
+    known = groups.astype(float)
+    known[::7] = np.nan
+    clf = fitted("group_auc", (X, y, known), kappa=0.05, groups_missing="ignore_in_constraint")
+    assert clf.violation_ <= 1e-4 and clf.result_.converged

@@ -1,0 +1,115 @@
+"""FairBoostingClassifier: messages, categories, and the optional dependency."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from _support.boosting import fitted, rows, small
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+
+from fairconstrained import (
+    FairBoostingClassifier,
+)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return rows()
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    return fitted(data=data, kappa=0.03)
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"n_estimators": 0}, "n_estimators must be an integer >= 1; got 0"),
+            ({"learning_rate": 0.0}, "learning_rate must be a number > 0"),
+            ({"num_leaves": 1}, "num_leaves must be an integer >= 2"),
+            ({"subsample": 1.5}, "subsample must be a number > 0 and <= 1"),
+            ({"reg_lambda": -1}, "reg_lambda must be a number >= 0"),
+            ({"alpha": -1.0}, "alpha must be a number >= 0"),
+            ({"early_stopping": "yes"}, "early_stopping must be True or False"),
+            ({"validation_fraction": 1.0}, "validation_fraction"),
+            ({"n_iter_no_change": 0}, "n_iter_no_change"),
+            ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0"),
+            ({"lightgbm_params": {"boosting": "dart"}}, "DART"),
+            ({"lightgbm_params": {"boosting_type": "rf"}}, "random forests"),
+            ({"lightgbm_params": {"objective": "binary"}}, "must not contain 'objective'"),
+            ({"lightgbm_params": {"app": "binary"}}, "must not contain 'app'"),
+            ({"lightgbm_params": {"lambda_l2": 1.0}}, "it is a parameter of Fair"),
+            ({"lightgbm_params": {"linear_tree": True}}, "constant values"),
+            ({"lightgbm_params": ["dart"]}, "must be None or a dict"),
+            ({"categorical_features": ["town"]}, "X has no column 'town'"),
+            ({"categorical_features": [7]}, "X has no column 7"),
+            ({"categorical_features": "all"}, "categorical_features must be"),
+            ({"categorical_features": [True]}, "mask of 1 columns; X has 5"),
+            ({"categorical_features": [0]}, "integers from 0"),
+        ],
+    )
+    def test_bad_parameters(self, data, options, message):
+        with pytest.raises(ValueError, match=message):
+            fitted(data=data, **options)
+
+    def test_not_fitted(self):
+        with pytest.raises(NotFittedError):
+            small().to_lightgbm()
+
+    def test_text_without_a_category_dtype(self, data):
+        X, y, groups = data
+        table = pd.DataFrame(X).rename(columns=str).assign(town="north")
+        with pytest.raises(ValueError, match="'town'"):
+            small().fit(table, y, sensitive_features=groups)
+
+
+class TestCategories:
+    def test_a_category_matters_natively(self):
+        random = np.random.default_rng(0)
+        codes, groups = random.integers(0, 12, 3000), random.integers(0, 2, 3000)
+        y = (np.isin(codes, [1, 4, 7, 10]) ^ (random.random(3000) < 0.1)).astype(int)
+        table = pd.DataFrame({"town": pd.Categorical.from_codes(codes, list("abcdefghijkl"))})
+        options = {"n_estimators": 5, "num_leaves": 2, "reg_lambda": 0.0}
+        clf = small(**options).fit(table, y, sensitive_features=groups)
+        assert clf.score(table, y) > 0.85  # one split separates the categories
+        by_position = small(**options, categorical_features=[0])
+        by_position.fit(codes[:, None], y, sensitive_features=groups)
+        assert_allclose(by_position.decision_function(codes[:, None]), clf.decision_function(table))
+
+    def test_codes_do_not_depend_on_the_order_of_new_rows(self):
+        random = np.random.default_rng(1)
+        X = pd.DataFrame({"town": random.choice(list("abc"), 600), "x": random.normal(size=600)})
+        y = ((X["town"] == "b") ^ (X["x"] > 1.0)).astype(int)
+        groups, typed = random.integers(0, 2, 600), X.astype({"town": "category"})
+        clf = small().fit(typed, y, sensitive_features=groups)
+        new = typed[typed["town"] != "a"].astype({"town": object}).astype({"town": "category"})
+        assert_allclose(
+            clf.decision_function(new), clf.decision_function(typed)[typed["town"] != "a"]
+        )
+
+    def test_unknown_categories_are_missing_values(self):
+        X = pd.DataFrame({"town": pd.Categorical(["a", "b", None] * 300), "x": np.arange(900.0)})
+        y, groups = (X["town"] == "b").astype(int), np.arange(900) % 2
+        clf = small().fit(X, y, sensitive_features=groups)
+        other = X.assign(town=pd.Categorical(["z"] * 900))
+        missing = X.assign(town=pd.Categorical([None] * 900, categories=["a", "b"]))
+        assert_array_equal(clf.decision_function(other), clf.decision_function(missing))
+
+
+def test_the_library_does_not_import_lightgbm():
+    code = (
+        "import sys, fairconstrained; fairconstrained.FairBoostingClassifier(); "
+        "assert 'lightgbm' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_missing_extra_is_named(data, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with pytest.raises(ImportError, match=r'pip install "fairconstrained\[boosting\]"'):
+        FairBoostingClassifier().fit(data[0], data[1], sensitive_features=data[2])

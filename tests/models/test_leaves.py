@@ -1,0 +1,65 @@
+"""Sums of trees as linear models of the values of their leaves."""
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fairconstrained.models.leaves import LeafIndicators, LeafModel
+
+SIZES = np.array([3, 1, 2])
+
+
+def leaves_of(X):
+    """Return the leaves of three trees that split the first column."""
+    x = np.asarray(X)[:, 0]
+    zero = np.zeros(len(x), dtype=int)
+    return np.column_stack([np.digitize(x, [-0.5, 0.5]), zero, (x > 0).astype(int)])
+
+
+def model_of(X, weight=None):
+    weight = np.ones(len(X)) if weight is None else weight
+    initial = np.arange(7.0)
+    return LeafModel.of(LeafIndicators(leaves_of, SIZES), X, weight, initial)
+
+
+def test_scores_are_sums_of_leaf_values_and_the_intercept(rng):
+    X, values = rng.normal(size=(50, 2)), rng.normal(size=7)
+    trees = np.split(values[:-1], np.cumsum(SIZES)[:-1])
+    leaves = leaves_of(X)
+    expected = values[-1] + sum(tree[leaves[:, k]] for k, tree in enumerate(trees))
+    assert_allclose(model_of(X).forward(values)[0], expected, rtol=1e-13)
+
+
+def test_the_pullback_is_the_transpose_of_the_forward_pass(rng):
+    X, values, v = rng.normal(size=(50, 2)), rng.normal(size=7), rng.normal(size=50)
+    scores, pullback = model_of(X).forward(values)
+    assert_allclose(pullback(v) @ values, v @ scores, rtol=1e-12)
+
+
+def test_other_rows_are_given_as_raw_features(rng):
+    X, other, values = rng.normal(size=(50, 2)), rng.normal(size=(20, 2)), rng.normal(size=7)
+    assert_allclose(
+        model_of(X).on(other).forward(values)[0], model_of(other).forward(values)[0], rtol=1e-13
+    )
+
+
+def test_batches_are_rows(rng):
+    X, values, rows = rng.normal(size=(50, 2)), rng.normal(size=7), np.array([3, 3, 40])
+    model = model_of(X)
+    assert_allclose(model.batch(rows).forward(values)[0], model.forward(values)[0][rows])
+
+
+def test_the_start_is_the_boosted_values_and_a_copy():
+    model = model_of(np.zeros((4, 2)))
+    start = model.start(np.random.RandomState(0))
+    assert_array_equal(start, np.arange(7.0))
+    start[:] = 0.0
+    assert model.start(np.random.RandomState(0))[1] == 1.0
+
+
+def test_the_preconditioner_knows_the_weights_of_the_leaves(rng):
+    X = rng.normal(size=(50, 2))
+    weight = np.where(X[:, 0] > 0.5, 1.0, 3.0)
+    shares = model_of(X, weight).mean_squares
+    assert_allclose(shares[2], weight[X[:, 0] > 0.5].sum() / weight.sum())
+    assert_allclose(shares[3], 1.0)
+    assert model_of(X, weight).preconditioner()[3] < model_of(X, weight).preconditioner()[2]
