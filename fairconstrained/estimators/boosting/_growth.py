@@ -137,10 +137,15 @@ class _FreeScores:
     data: TrainingData
 
     @cached_property
-    def scores(self) -> Array:
-        """The scores of the training rows."""
+    def _scores(self) -> Array:
         grown = grow(replace(self.how, early_stopping=None, zero_one=False), self.data, ())
         return grown.trees.first_score + grown.trees.scores(self.data.X)
+
+    def weighted_scores(
+        self, data: TrainingData, rows: Array | None = None
+    ) -> tuple[Array, TrainingData]:
+        """Return scores and the rows that have them, see :class:`HasScores`."""
+        return (self._scores if rows is None else self._scores[rows]), data
 
 
 @dataclass(eq=False)
