@@ -13,9 +13,7 @@ import numpy as np
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.decisions.budget import SearchBudget
-from fairconstrained.decisions.population import (
-    HeldOut,
-)
+from fairconstrained.decisions.population import HeldOut
 from fairconstrained.decisions.search import DecisionTask
 from fairconstrained.estimators import safeguard
 from fairconstrained.estimators.binding import (
