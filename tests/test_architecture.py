@@ -20,7 +20,7 @@ problem metrics
 objectives constraints solvers
 decisions inspection
 estimators
-deployment model_selection
+deployment model_selection dask
 plotting
 reporting
 __init__

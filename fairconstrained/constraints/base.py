@@ -201,7 +201,7 @@ class Constraint(BaseEstimator, ABC):
         part_of = model.on(known.X)
         part = self.build(part_of, known, UnconstrainedOnRows(unconstrained, rows))
         if part.model is part_of and isinstance(part.term, CellMeans):
-            term = part.term.embed_rows(rows, model.n_rows)  # one model, one pass over the data
+            term = part.term.embed_rows(rows, len(data.y))  # one model, one pass over the data
             part = replace(part, model=model, term=term)
         return part
 

@@ -137,7 +137,7 @@ class Groups:
         check_option("groups_missing", missing, GROUPS_MISSING)
         if isinstance(values, Groups):
             return values
-        columns = _columns(values, name)
+        columns = group_columns(values, name)
         encoded = tuple(
             cls(*_encode_column(column, name, missing), title=_title(column, k))
             for k, column in enumerate(columns)
@@ -161,7 +161,7 @@ def _title(column: pd.Series, position: int) -> str:
     return column.name if isinstance(column.name, str) else f"attribute {position}"
 
 
-def _columns(values: object, name: str) -> list[pd.Series]:
+def group_columns(values: object, name: str) -> list[pd.Series]:
     """Return the columns of an array, Series or frame (pandas, polars or nested lists)."""
     if isinstance(values, str | bytes):
         raise ValueError(

@@ -29,7 +29,7 @@ def check_held(name: str, values: object) -> None:
     Raises
     ------
     ValueError
-        If it is a string, or a lazy frame of polars.
+        If it is a string, a lazy frame of polars, or a dask collection.
     """
     if isinstance(values, str | bytes):
         raise ValueError(f"{name} must hold one entry per row of X; got the string {values!r}.")
@@ -37,6 +37,12 @@ def check_held(name: str, values: object) -> None:
         raise ValueError(
             f"{name} is a LazyFrame, a query without rows: pass the DataFrame that "
             f"`{name}.collect()` returns."
+        )
+    if type(values).__module__.split(".")[0] == "dask":
+        raise ValueError(
+            f"{name} is a dask collection. The linear classifiers of fairconstrained.dask, such as "
+            "fairconstrained.dask.FairLogisticClassifier, take it; for this one pass the data that "
+            f"`{name}.compute()` returns."
         )
 
 

@@ -251,6 +251,8 @@ class TrainingData:
         Reads rows that constraints bring with them.
     query : Queries or None
         The queries, for rankers.
+    counts : ndarray of int of shape (n_rows,) or None
+        How many rows each of these stands for; None stands for ones.
     """
 
     X: Any
@@ -260,6 +262,7 @@ class TrainingData:
     sample_weight: Array
     reader: Reader | None = None
     query: Queries | None = None
+    counts: Array | None = None
 
     @classmethod
     def check(
@@ -308,7 +311,7 @@ class TrainingData:
         groups = None
         if values is not None:
             groups = check_groups(values, n_rows, name=source, combine=combine, missing=missing)
-        classes, labels = _binary_labels(labels)
+        classes, labels = binary_labels(labels)
         queries = None if query is None else Queries.encode(query, n_rows)
         weight = check_weight("sample_weight", sample_weight, n_rows)
         names = getattr(estimator, "feature_names_in_", None)
@@ -361,7 +364,7 @@ class TrainingData:
         return self.reader.read(X, groups, name, rows)
 
 
-def _binary_labels(y: Array) -> tuple[Array, Array]:
+def binary_labels(y: Array) -> tuple[Array, Array]:
     """Return the classes and the labels -1 and +1."""
     check_classification_targets(y)
     if type_of_target(y) == "multiclass":

@@ -145,7 +145,7 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
             If an argument is not valid, groups are missing, or the solver cannot solve the problem.
         """
         warn_of_unused_kappa(self)
-        fit = Fit.of(self, X, y, sample_weight, sensitive_features)
+        fit = self._bind(X, y, sample_weight, sensitive_features)
         with limited_threads(fit.data.X):
             wanted, first = fit.problem, None
             if self.goal == "fairness" and wanted.n_constraints:
@@ -166,6 +166,16 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
         else:
             promised.warn(stacklevel=4)
         return self
+
+    def _bind(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        sensitive_features: MatrixLike | None,
+    ) -> Fit:
+        """Return the fit for what a user passes to `fit`."""
+        return Fit.of(self, X, y, sample_weight, sensitive_features)
 
     def predict(self, X: MatrixLike) -> Array:
         """Return the class of each row: the second one where the score is positive.

@@ -136,7 +136,8 @@ def warn_of_small_groups(constraints: Sequence[Constraint], data: TrainingData) 
     if data.groups is None or not any(one.compares_groups for one in constraints):
         return
     for groups in data.groups.separate:
-        n_rows, n_groups = int(groups.known.sum()), len(groups)
+        known = groups.known if data.counts is None else data.counts[groups.known]
+        n_rows, n_groups = int(known.sum()), len(groups)
         if n_groups <= 2 or n_rows >= _FEW_ROWS * n_groups:
             continue
         names = groups.names.tolist()

@@ -74,6 +74,7 @@ class LinearModel:
         fit_intercept: bool = True,
         n_outputs: int = 1,
         rescale: bool = True,
+        known: FeatureScale | None = None,
     ) -> LinearModel:
         """Return the model with its features centred and divided by the feature scale.
 
@@ -90,8 +91,10 @@ class LinearModel:
         rescale : bool, default=True
             Whether to centre and scale. Without it the parameters are those of X itself, and only
             the preconditioner knows the features' sizes.
+        known : FeatureScale or None, default=None
+            The feature scale, where it is not that of these rows; None computes it.
         """
-        known = feature_scale(X, sample_weight)
+        known = feature_scale(X, sample_weight) if known is None else known
         shift = known.mean if rescale and fit_intercept else None
         squares = known.variance if shift is not None else known.variance + known.mean**2
         return cls(
@@ -251,6 +254,28 @@ class FeatureScale:
     variance: Array
     scale: Array
 
+    @classmethod
+    def of_moments(cls, mean: Array, variance: Array, low: Array, high: Array) -> FeatureScale:
+        """Return the scales for the moments and the extremes of the features.
+
+        Parameters
+        ----------
+        mean, variance : ndarray of shape (n_features,)
+            The weighted mean and variance of every feature.
+        low, high : ndarray of shape (n_features,)
+            Its least and its largest value, of the features' dtype: float32 values are rounded.
+        """
+        rounding = np.sqrt(np.finfo(low.dtype).eps)
+        low, high = low.astype(float), high.astype(float)
+        reach = high - low
+        scale = np.sqrt(variance)
+        bound = (high - mean) * (mean - low)
+        two_values = np.abs(bound - variance) <= rounding * bound
+        scale = np.where(two_values, reach, scale)
+        constant = reach <= 1e-12 * np.maximum(np.abs(low), np.abs(high))
+        scale = np.where(constant, np.abs(high), scale)
+        return cls(mean, variance, np.where(scale > 0, scale, 1.0))
+
 
 def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     r"""Return the mean, the variance and the scale of each feature.
@@ -273,18 +298,8 @@ def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     A. Gelman, "Scaling regression inputs by dividing by two standard deviations", Statistics in
     Medicine 27 (2008).
     """
-    low, high = _range(X)
-    mean, variance = _mean_and_variance(X, sample_weight)
-    reach = high - low
-    scale = np.sqrt(variance)
-    bound = (high - mean) * (mean - low)
-    rounding = np.sqrt(np.finfo(X.dtype).eps)
-    two_values = np.abs(bound - variance) <= rounding * bound
-    scale = np.where(two_values, reach, scale)
-    constant = reach <= 1e-12 * np.maximum(np.abs(low), np.abs(high))
-    scale = np.where(constant, np.abs(high), scale)
-    scale = np.where(scale > 0, scale, 1.0)
-    return FeatureScale(mean, variance, scale)
+    mean, variance = mean_and_variance(X, sample_weight)
+    return FeatureScale.of_moments(mean, variance, *feature_range(X))
 
 
 def finite_scores(model: LinearModel, w: Array) -> Array:
@@ -306,11 +321,11 @@ def finite_scores(model: LinearModel, w: Array) -> Array:
     return scores
 
 
-def _range(X: Features) -> tuple[Array, Array]:
-    """Return the minimum and the maximum of every column."""
+def feature_range(X: Features) -> tuple[Array, Array]:
+    """Return the minimum and the maximum of every column, of the dtype of X."""
     if isinstance(X, np.ndarray):
-        return X.min(axis=0).astype(float), X.max(axis=0).astype(float)
-    low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+        return X.min(axis=0), X.max(axis=0)
+    low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
     np.minimum.at(low, X.indices, X.data)
     np.maximum.at(high, X.indices, X.data)
     has_zeros = np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]
@@ -319,7 +334,7 @@ def _range(X: Features) -> tuple[Array, Array]:
     return low, high
 
 
-def _mean_and_variance(X: Features, sample_weight: Array) -> tuple[Array, Array]:
+def mean_and_variance(X: Features, sample_weight: Array) -> tuple[Array, Array]:
     """Return the weighted mean and the weighted variance of every column."""
     if not isinstance(X, np.ndarray):
         weights = (sample_weight / sample_weight.mean()).astype(X.dtype)

@@ -330,7 +330,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
         self.result_ = without_state(result)
         every = range(len(self.classes_))
         term = class_losses(function, labels, weight, list(every), [0.0] * len(self.classes_))
-        scores = linear.model.scores(result.w)
+        scores = linear.model.forward(result.w)[0]
         self.class_losses_ = term.value(scores)
         self.class_errors_ = term.zero_one().value(scores)
 

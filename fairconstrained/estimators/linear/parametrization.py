@@ -30,6 +30,7 @@ from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
@@ -61,7 +62,7 @@ class LinearParametrization:
 
     Attributes
     ----------
-    model : LinearModel
+    model : LinearModel or ShardedLinearModel
         The model on the training rows.
     penalty : Penalty
         The penalty on the variables; intercepts are free.
@@ -69,7 +70,7 @@ class LinearParametrization:
         The set of the variables; intercepts are free.
     """
 
-    model: LinearModel
+    model: LinearModel | ShardedLinearModel
     penalty: Penalty
     domain: Domain
 
@@ -144,7 +145,7 @@ class BinaryLinearParametrization(LinearParametrization):
         data : TrainingData
             The rows with the columns of X that the model may use.
         """
-        feature_map = _feature_map(estimator, data)
+        feature_map = feature_map_of(estimator, data)
         if not feature_map.n_groups or data.groups is None:
             return data
         columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
@@ -167,7 +168,7 @@ class BinaryLinearParametrization(LinearParametrization):
             domain=domain_of(estimator.domain),
             fit_intercept=estimator.fit_intercept,
         )
-        feature_map = _feature_map(estimator, data)
+        feature_map = feature_map_of(estimator, data)
         groups = data.groups.names if feature_map.n_groups and data.groups is not None else None
         return cls(linear.model, linear.penalty, linear.domain, feature_map, groups)
 
@@ -192,7 +193,7 @@ class BinaryLinearParametrization(LinearParametrization):
         return self.model.variables(coef, intercept)
 
 
-def _feature_map(estimator: LinearOptions, data: TrainingData) -> FeatureMap:
+def feature_map_of(estimator: LinearOptions, data: TrainingData) -> FeatureMap:
     """Return how the model's features come from X and the groups."""
     columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
     crossed = estimator.group_interactions and data.groups is not None

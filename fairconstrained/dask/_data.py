@@ -1,0 +1,169 @@
+"""Training data whose rows are in the partitions of collections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from fairconstrained.dask._rows import LABEL, Summary
+from fairconstrained.data.groups import Groups
+from fairconstrained.data.inputs import check_labels
+from fairconstrained.data.validation import TrainingData, binary_labels
+from fairconstrained.domains import Leading as LeadingDomain
+from fairconstrained.estimators.linear.parametrization import (
+    BinaryLinearParametrization,
+    LinearOptions,
+    feature_map_of,
+)
+from fairconstrained.estimators.options import domain_of, penalty_of
+from fairconstrained.models.linear import FeatureScale, LinearModel
+from fairconstrained.penalties.separable import Leading as LeadingPenalty
+from fairconstrained.shards.model import AtomRows, ShardedLinearModel, Shards
+from fairconstrained.shards.moments import Moments
+from fairconstrained.utils.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedData(TrainingData):
+    """Training data with one row per atom; the rows of the atoms are in shards.
+
+    Attributes
+    ----------
+    shards : Shards
+        The rows.
+    feature_scale : FeatureScale
+        Of all rows.
+    """
+
+    shards: Shards = field(kw_only=True)
+    feature_scale: FeatureScale = field(kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class AtomTable:
+    """The distinct combinations of groups and label in all partitions.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per atom.
+    positions : list of ndarray of int
+        For every partition the positions of its own atoms.
+    totals : ndarray of shape (n_atoms,)
+        The total weight of each.
+    counts : ndarray of int of shape (n_atoms,)
+        Its number of rows.
+    """
+
+    table: pd.DataFrame
+    positions: list[Array]
+    totals: Array
+    counts: Array
+
+    @classmethod
+    def merged(cls, summaries: Sequence[Summary]) -> Self:
+        """Return the table of all partitions; its order does not depend on the partitions."""
+        stacked = pd.concat([one.table for one in summaries], ignore_index=True)
+        names = list(stacked.columns)
+        codes = stacked.groupby(names, dropna=False, sort=False, observed=True).ngroup().to_numpy()
+        first = np.unique(codes, return_index=True)[1]
+        ends = np.cumsum([len(one.table) for one in summaries])[:-1]
+        weight = np.concatenate([one.weight for one in summaries])
+        counts = np.concatenate([one.counts for one in summaries])
+        kind = np.min_scalar_type(max(len(first) - 1, 0))
+        return cls(
+            stacked.iloc[first].reset_index(drop=True),
+            [part.astype(kind) for part in np.split(codes, ends)],
+            np.bincount(codes, weight),
+            np.bincount(codes, counts).astype(int),
+        )
+
+    def groups(self, estimator: Any, titles: Sequence[Any]) -> Groups | None:
+        """Return the groups of the atoms, None without sensitive features.
+
+        Raises
+        ------
+        ValueError
+            If values are missing and that is an error, or of several types.
+        """
+        columns = [name for name in self.table.columns if name != LABEL]
+        if not columns:
+            return None
+        values = self.table[columns]
+        if estimator.groups_missing == "raise":
+            missing = values.isna().any(axis=1).to_numpy()
+            if missing.any():
+                raise ValueError(
+                    f"sensitive_features has missing values in {self.counts[missing].sum()} of "
+                    f"{self.counts.sum()} rows. Choose what they mean: groups_missing='own_group' "
+                    "makes them a group, 'ignore_in_constraint' counts these rows in the loss and "
+                    "in no constraint; or leave these rows out."
+                )
+        frame = pd.DataFrame(
+            {
+                title: values[name].infer_objects()
+                for title, name in zip(titles, columns, strict=True)
+            }
+        )
+        return Groups.encode(
+            frame if len(columns) > 1 else frame.iloc[:, 0],
+            combine=estimator.combine,
+            missing=estimator.groups_missing,
+        )
+
+
+def sharded_data(
+    estimator: Any, table: AtomTable, moments: Moments, shards: Shards, titles: Sequence[Any]
+) -> ShardedData:
+    """Return the training data of an estimator.
+
+    Raises
+    ------
+    ValueError
+        If there are not two classes, or groups are not valid.
+    """
+    labels = check_labels("y", table.table[LABEL].to_numpy(), len(table.table))
+    classes, y = binary_labels(labels)
+    return ShardedData(
+        AtomRows(np.arange(len(y))),
+        y,
+        classes,
+        table.groups(estimator, titles),
+        table.totals,
+        counts=table.counts,
+        shards=shards,
+        feature_scale=moments.scale,
+    )
+
+
+class ShardedParametrization(BinaryLinearParametrization):
+    """Linear scores of rows in shards."""
+
+    @classmethod
+    def features(cls, estimator: LinearOptions, data: TrainingData) -> TrainingData:
+        """Return the data: there are no group interactions."""
+        return data
+
+    @classmethod
+    def of(cls, estimator: LinearOptions, data: TrainingData) -> Self:
+        """Return the parametrization for an estimator's alpha, domain and fit_intercept."""
+        assert isinstance(data, ShardedData)
+        penalty, domain = penalty_of(estimator.alpha), domain_of(estimator.domain)
+        n = len(data.feature_scale.mean)
+        plain = LinearModel.standardized(
+            np.empty((0, n)),
+            np.empty(0),
+            fit_intercept=estimator.fit_intercept,
+            rescale=domain.whole_space,
+            known=data.feature_scale,
+        )
+        return cls(
+            ShardedLinearModel(plain, data.shards, data.sample_weight),
+            LeadingPenalty(penalty, n),
+            LeadingDomain(domain, n),
+            feature_map_of(estimator, data),
+        )

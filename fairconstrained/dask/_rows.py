@@ -1,0 +1,188 @@
+"""What workers do with one partition of rows: check, summarise, make a shard."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.groups import group_columns
+from fairconstrained.data.inputs import check_labels, check_squares, check_weight
+from fairconstrained.data.validation import SensitiveColumns
+from fairconstrained.shards.moments import Moments
+from fairconstrained.shards.sums import Shard
+from fairconstrained.utils.extras import import_extra
+from fairconstrained.utils.typing import Array, Matrix
+
+LABEL = "label"
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The checked rows of a partition, with positions in the partition's own table of atoms.
+
+    Attributes
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+        The features that the model sees.
+    atoms : ndarray of int of shape (n_rows,)
+        Rows of the table in the partition's summary.
+    sample_weight : ndarray of shape (n_rows,)
+        The weights, > 0.
+    """
+
+    X: Matrix
+    atoms: Array
+    sample_weight: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What is known of the rows of a partition without reading them again.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The distinct combinations of the sensitive attributes and the label.
+    weight : ndarray of shape (n_atoms,)
+        Their total weights.
+    counts : ndarray of int of shape (n_atoms,)
+        Their numbers of rows.
+    moments : Moments or None
+        The moments of the features, None without rows.
+    n_bytes : int
+        The size of the features.
+    """
+
+    table: pd.DataFrame
+    weight: Array
+    counts: Array
+    moments: Moments | None
+    n_bytes: int
+
+
+def prepare(
+    estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+) -> tuple[Prepared, Summary]:
+    """Return the checked rows of a partition and their summary.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has the parameters of the fit, `n_features_in_` and perhaps `feature_names_in_`.
+    X, y, sensitive_features, sample_weight : partitions of collections
+        See :meth:`fairconstrained.dask.FairLogisticClassifier.fit`.
+
+    Raises
+    ------
+    ValueError
+        With the argument's name, what was found and what to do.
+    """
+    check_same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+    columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
+    n_rows, values = len(y), sensitive_features
+    if values is None:
+        values = columns.groups(estimator, columns.table(estimator, X))
+    table = {} if values is None else _group_table(values, n_rows)
+    table[LABEL] = check_labels("y", y, X.shape[0])
+    weight = _weight(sample_weight, n_rows)
+    counted = np.flatnonzero(weight)
+    if not len(counted):  # scikit-learn's checks refuse features without rows
+        empty = np.empty((0, len(columns.kept(estimator))))
+        frame = pd.DataFrame(table).iloc[:0]
+        nothing = np.zeros(0)
+        return Prepared(empty, nothing.astype(int), nothing), Summary(
+            frame, nothing, nothing.astype(int), None, 0
+        )
+    features = columns.features(estimator, columns.table(estimator, X), reset=False)
+    names, seen = getattr(estimator, "feature_names_in_", None), columns.kept(estimator)
+    check_squares(features, weight.sum(), seen if names is None else names[seen])
+    frame = pd.DataFrame(table)
+    if len(counted) < n_rows:
+        features, weight, frame = features[counted], weight[counted], frame.iloc[counted]
+    atoms = frame.groupby(list(frame.columns), dropna=False, sort=False, observed=True).ngroup()
+    codes = atoms.to_numpy()
+    first = np.unique(codes, return_index=True)[1]
+    summary = Summary(
+        frame.iloc[first].reset_index(drop=True),
+        np.bincount(codes, weight),
+        np.bincount(codes),
+        Moments.of(features, weight),
+        int(getattr(features, "nbytes", 0) or 12 * features.nnz),
+    )
+    return Prepared(features, codes, weight), summary
+
+
+def _group_table(values: Any, n_rows: int) -> dict[str, Any]:
+    """Return the columns of the sensitive attributes, by the names "0", "1", ..."""
+    found = group_columns(values, "sensitive_features")
+    lengths = {len(column) for column in found}
+    if lengths != {n_rows}:
+        raise ValueError(
+            f"sensitive_features has {found[0].shape[0]} rows in a partition where y has {n_rows}: "
+            "give collections with the same partitions."
+        )
+    return {str(k): np.asarray(column, dtype=object) for k, column in enumerate(found)}
+
+
+def _weight(sample_weight: Any, n_rows: int) -> Array:
+    """Return checked weights; all of them may be zero in one partition."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    values = np.asarray(sample_weight)
+    if not np.any(values):
+        return np.zeros(n_rows)
+    return check_weight("sample_weight", sample_weight, n_rows)
+
+
+def make_shard(prepared: Prepared, atoms: Array, folder: str | None) -> Shard:
+    """Return the shard of a partition.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        Its rows.
+    atoms : ndarray of int of shape (n_own_atoms,)
+        The positions of the partition's atoms among all.
+    folder : str or None
+        Where to write dense features to a file that is read in blocks; None keeps them in memory.
+    """
+    weight = prepared.sample_weight
+    X = prepared.X
+    if folder is not None and isinstance(X, np.ndarray):
+        X = _on_disk(X, folder)
+    return Shard(X, atoms[prepared.atoms], None if np.all(weight == 1.0) else weight)
+
+
+def _on_disk(X: Array, folder: str) -> Array:
+    """Return a copy of an array in a file that is removed when the array is."""
+    place = worker_folder() if folder == "worker" else folder
+    handle, path = tempfile.mkstemp(suffix=".rows", dir=place)
+    os.close(handle)
+    stored = np.memmap(path, dtype=X.dtype, mode="w+", shape=X.shape)
+    stored[:] = X
+    stored.flush()
+    with suppress(OSError):  # the map keeps the file; where it cannot, the worker's folder goes
+        os.unlink(path)
+    return stored
+
+
+def worker_folder() -> str | None:
+    """Return the folder of the worker that runs this, None outside of a worker."""
+    distributed = import_extra("distributed", "dask", "fairconstrained.dask")
+    try:
+        return str(distributed.get_worker().local_directory)
+    except ValueError:
+        return None
+
+
+def on_shards(function: Any, arguments: Sequence[Any], *shards: Shard) -> list[Any]:
+    """Return ``function(shard, *arguments)`` for shards of one worker: one task of a round."""
+    return [function(shard, *arguments) for shard in shards]

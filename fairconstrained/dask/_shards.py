@@ -1,0 +1,210 @@
+"""Who computes: the workers of a client, or the threads of this process."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Protocol
+from uuid import uuid4
+
+from fairconstrained.dask._partitions import Partitions
+from fairconstrained.dask._rows import Prepared, Summary, make_shard, on_shards, prepare
+from fairconstrained.shards.model import LocalShards, Shards
+from fairconstrained.shards.sums import Sums
+from fairconstrained.utils.extras import import_extra
+from fairconstrained.utils.typing import Array
+
+_NAME = "fairconstrained"
+
+
+def task_name(function: Callable[..., Any]) -> str:
+    """Return the name by which a dashboard shows the tasks of a function."""
+    return f"{_NAME}-{function.__name__.strip('_').replace('_', '-')}"
+
+
+class Workers(Protocol):
+    """What prepares partitions, keeps shards and computes sums over them."""
+
+    def prepare(self, estimator: Any, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
+        """Return the prepared partitions, or references to them, and their summaries."""
+
+    def shards(
+        self, prepared: Sequence[Any], atoms: Sequence[Array], summaries: Sequence[Summary]
+    ) -> Shards:
+        """Return the shards made of prepared partitions and their atoms' positions."""
+
+    def map(self, function: Callable[..., Any], partitions: Partitions, *arguments: Any) -> list:
+        """Return ``function(*arguments, *partition)`` of every partition."""
+
+
+@dataclass(frozen=True, eq=False)
+class Threads:
+    """The threads of this process, by dask's threaded scheduler; shards are in its memory."""
+
+    def map(self, function: Callable[..., Any], partitions: Partitions, *arguments: Any) -> list:
+        """Return ``function(*arguments, *partition)`` of every partition."""
+        dask = import_extra("dask", "dask", "fairconstrained.dask")
+        task = dask.delayed(function, pure=False)
+        tasks = [task(*arguments, *parts) for parts in partitions.parts]
+        return list(dask.compute(*tasks, scheduler="threads"))
+
+    def prepare(self, estimator: Any, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
+        """Return the prepared partitions and their summaries."""
+        found = self.map(prepare, partitions, estimator)
+        return [one[0] for one in found], [one[1] for one in found]
+
+    def shards(
+        self, prepared: Sequence[Prepared], atoms: Sequence[Array], summaries: Sequence[Summary]
+    ) -> LocalShards:
+        """Return the shards; partitions without rows make none."""
+        made = [
+            make_shard(one, codes, None)
+            for one, codes in zip(prepared, atoms, strict=True)
+            if len(one.sample_weight)
+        ]
+        return LocalShards(made, n_threads=min(len(made), len(os.sched_getaffinity(0))))
+
+
+@dataclass(frozen=True, eq=False)
+class Client:
+    """The workers of a distributed client.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The client.
+    disk : {"auto"} or bool, default="auto"
+        Whether features are kept in a file on the worker's disk and read in blocks. "auto" does
+        that where all features need more than half the memory of the workers.
+    """
+
+    client: Any
+    disk: str | bool = "auto"
+
+    def map(self, function: Callable[..., Any], partitions: Partitions, *arguments: Any) -> list:
+        """Return ``function(*arguments, *partition)`` of every partition."""
+        return list(self.client.gather(self._submitted(function, partitions, *arguments)))
+
+    def _submitted(
+        self, function: Callable[..., Any], partitions: Partitions, *arguments: Any
+    ) -> list[Any]:
+        """Return futures of ``function(*arguments, *partition)``."""
+        dask = import_extra("dask", "dask", "fairconstrained.dask")
+        name = task_name(function)
+        tasks = [
+            dask.delayed(function, pure=False)(
+                *arguments, *parts, dask_key_name=f"{name}-{uuid4().hex}"
+            )
+            for parts in partitions.parts
+        ]
+        return list(self.client.compute(tasks))
+
+    def prepare(self, estimator: Any, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
+        """Return futures of the prepared partitions, and their summaries."""
+        both = self._submitted(prepare, partitions, estimator)
+        prepared, summaries = (
+            [
+                self.client.submit(
+                    itemgetter(k), future, pure=False, key=f"{_NAME}-part-{uuid4().hex}"
+                )
+                for future in both
+            ]
+            for k in (0, 1)
+        )
+        return prepared, list(self.client.gather(summaries))
+
+    def shards(
+        self, prepared: Sequence[Any], atoms: Sequence[Array], summaries: Sequence[Summary]
+    ) -> RemoteShards:
+        """Return the shards, futures on the workers; partitions without rows make none."""
+        folder = "worker" if self._on_disk(summaries) else None
+        chosen = [
+            (future, codes, int(summary.counts.sum()))
+            for future, codes, summary in zip(prepared, atoms, summaries, strict=True)
+            if summary.moments is not None
+        ]
+        futures = [
+            self.client.submit(
+                make_shard, future, codes, folder, pure=False, key=f"{_NAME}-shard-{uuid4().hex}"
+            )
+            for future, codes, _ in chosen
+        ]
+        return RemoteShards(self.client, futures, sum(count for _, _, count in chosen))
+
+    def _on_disk(self, summaries: Sequence[Summary]) -> bool:
+        if self.disk != "auto":
+            return bool(self.disk)
+        workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
+        memory = sum(worker["memory_limit"] for worker in workers)
+        return bool(memory) and 2 * sum(one.n_bytes for one in summaries) > memory
+
+
+@dataclass(frozen=True, eq=False)
+class RemoteShards:
+    """Shards that are results of tasks on workers; a shard that is lost is made again by dask.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The client.
+    futures : list of Future
+        The shards.
+    n_rows : int
+        The number of rows in all of them.
+    """
+
+    client: Any
+    futures: list[Any]
+    n_rows: int
+
+    def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
+        """Return ``function(shard, *arguments)`` of every shard: one task per worker.
+
+        Where the shards are is asked in every round. A worker that ends takes its shards and tasks
+        with it; dask computes both again elsewhere.
+        """
+        owners = self.client.who_has(self.futures)
+        on_worker: dict[str, list[int]] = defaultdict(list)
+        for k, future in enumerate(self.futures):
+            workers = sorted(owners.get(future.key, ()))
+            on_worker[workers[0] if workers else f"unknown {k}"].append(k)
+        name = task_name(function)
+        tasks = [
+            self.client.submit(
+                on_shards,
+                function,
+                arguments,
+                *(self.futures[k] for k in places),
+                pure=False,
+                key=f"{name}-{uuid4().hex}",
+                workers=None if worker.startswith("unknown") else [worker],
+                allow_other_workers=not worker.startswith("unknown"),
+            )
+            for worker, places in on_worker.items()
+        ]
+        found: dict[int, Sums] = {}
+        for places, sums in zip(on_worker.values(), self.client.gather(tasks), strict=True):
+            found.update(zip(places, sums, strict=True))
+        return [found[k] for k in range(len(self.futures))]
+
+
+def workers_of(client: Any, disk: str | bool) -> Workers:
+    """Return the workers of a client, or those of the default client, or threads.
+
+    Parameters
+    ----------
+    client : distributed.Client or None
+        The client that an estimator was given.
+    disk : {"auto"} or bool
+        See :class:`Client`.
+    """
+    if client is not None:
+        return Client(client, disk)
+    distributed = import_extra("distributed", "dask", "fairconstrained.dask")
+    try:
+        return Client(distributed.default_client(), disk)
+    except ValueError:
+        return Threads()

@@ -1,0 +1,103 @@
+"""A cluster of worker processes: the same solution, also if a worker ends in mid-fit."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import fairconstrained
+from fairconstrained import make_biased_classification
+
+da = pytest.importorskip("dask.array", reason="dask is not installed")
+distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+
+from fairconstrained.dask import FairLogisticClassifier  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own, of processes that end
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A client of two worker processes with one thread each."""
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            memory_limit="1GiB",
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X, y, groups = make_biased_classification(4000, gap=0.3, random_state=0)
+    return np.asarray(X, dtype=np.float32), np.asarray(y), np.asarray(groups)
+
+
+@pytest.fixture(scope="module")
+def in_memory(rows):
+    X, y, groups = rows
+    return fairconstrained.FairLogisticClassifier("equalized_odds", 0.02).fit(
+        X, y, sensitive_features=groups
+    )
+
+
+def fitted(rows, **attributes):
+    X, y, groups = (da.from_array(values, chunks=500) for values in rows)
+    model = FairLogisticClassifier("equalized_odds", 0.02)
+    vars(model).update(attributes)
+    return model.fit(X, y, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("disk", [True, False, "auto"])
+def test_the_solution_is_that_of_the_rows_in_memory(client, rows, in_memory, disk):
+    model = fitted(rows, disk=disk)
+    assert model.objective_ == pytest.approx(in_memory.objective_, rel=1e-8)
+    np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
+    assert model.result_.data_passes == in_memory.result_.data_passes
+
+
+def test_a_client_that_is_set_as_attribute(client, rows, in_memory):
+    model = fitted(rows, client=client)
+    np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
+
+
+def test_tasks_have_names(client, rows):
+    fitted(rows)
+    names = set(client.run_on_scheduler(_task_prefixes))
+    assert {"fairconstrained-prepare", "fairconstrained-statistics-with-jacobian"} <= names
+
+
+def _task_prefixes(dask_scheduler):
+    return list(dask_scheduler.task_prefixes)
+
+
+def test_a_worker_that_ends_in_mid_fit_changes_nothing(client, rows, in_memory):
+    X, y, groups = (da.from_array(values, chunks=500) for values in rows)
+    ended = []
+
+    class EndAWorker(FairLogisticClassifier):
+        def _minimize(self, problem, *args, **kwargs):
+            shards = problem.objective.model.shards
+            gather = shards.gather
+
+            def ending(function, *arguments):
+                ended.append(function.__name__)
+                if len(ended) == 4:
+                    processes = client.run(os.getpid)
+                    os.kill(next(iter(processes.values())), signal.SIGKILL)
+                return gather(function, *arguments)
+
+            object.__setattr__(shards, "gather", ending)
+            return super()._minimize(problem, *args, **kwargs)
+
+    model = EndAWorker("equalized_odds", 0.02).fit(X, y, sensitive_features=groups)
+    assert len(ended) > 4
+    np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
+    again = fitted(rows)
+    assert model.objective_ == pytest.approx(again.objective_, rel=1e-9)
+    np.testing.assert_allclose(model.coef_, again.coef_, atol=1e-9)

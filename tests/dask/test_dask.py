@@ -1,0 +1,269 @@
+"""Linear classifiers on dask collections: the solution of the data in memory, lazily predicted."""
+
+import pickle
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import fairconstrained
+from fairconstrained import make_biased_classification
+from fairconstrained.constraints import CONSTRAINTS
+
+da = pytest.importorskip("dask.array", reason="dask is not installed")
+dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+
+from fairconstrained.dask import FairHingeClassifier, FairLogisticClassifier  # noqa: E402
+
+N_ROWS = 3000
+RANKS = {"partial_dp", "weak_partial_dp"}
+PAIRS = {"group_auc", "inter_group_auc", "intra_group_auc"}
+NAMES = sorted(name for name in CONSTRAINTS if not CONSTRAINTS[name]().needs_queries)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Rows in memory: features, labels, groups and weights."""
+    X, y, groups = make_biased_classification(N_ROWS, gap=0.3, n_groups=3, random_state=0)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, N_ROWS)
+    return np.asarray(X), np.asarray(y), np.asarray(groups), weight
+
+
+def arrays(*values, chunks=700):
+    return tuple(da.from_array(value, chunks=chunks) for value in values)
+
+
+def frames(rows, n_partitions=4):
+    """Return the rows as parts of one dask dataframe."""
+    X, y, groups, weight = rows
+    names = [f"x{k}" for k in range(X.shape[1])]
+    table = pd.DataFrame(X, columns=names)
+    table = table.assign(label=y, group=pd.Categorical(groups), weight=weight)
+    table.index = pd.Index(np.arange(N_ROWS) + 10, name="id")
+    frame = dd.from_pandas(table, npartitions=n_partitions)
+    return frame[names], frame["label"], frame["group"], frame["weight"]
+
+
+def assert_same_fit(there, here):
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-8)
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
+    np.testing.assert_allclose(there.intercept_, here.intercept_, atol=1e-6)
+    assert there.result_.status == here.result_.status
+    assert there.kkt_residual_ == pytest.approx(here.kkt_residual_, abs=1e-6)
+    np.testing.assert_allclose(there.multipliers_, here.multipliers_, atol=1e-5)
+    assert there.gap_ == pytest.approx(here.gap_, abs=1e-7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_constraint_has_the_solution_of_the_rows_in_memory(rows, name):
+    X, y, groups, weight = rows
+    given = {"ranks": (0.1, 0.4)} if name in RANKS else {}
+    if name == "bounded_group_loss":
+        given = {"bound": 0.7}
+    constraint = CONSTRAINTS[name](**given)
+    here = fairconstrained.FairLogisticClassifier(constraint, 0.05)
+    here.fit(X, y, weight, sensitive_features=groups)
+    there = FairLogisticClassifier(constraint, 0.05)
+    dX, dy, dgroups, dweight = arrays(*rows)
+    there.fit(dX, dy, dweight, sensitive_features=dgroups)
+    if name in RANKS | {"roc_parity"}:  # the order of sums changes their paths within `tol`
+        assert there.objective_ == pytest.approx(here.objective_, abs=1e-5)
+        assert there.violation_ <= 1e-4
+    else:
+        assert_same_fit(there, here)
+    precision = 0.01 if name in RANKS | PAIRS else 1e-9  # from histograms of the scores
+    assert there.decision_gap_ == pytest.approx(here.decision_gap_, abs=precision)
+
+
+@pytest.mark.parametrize("options", [{"goal": "fairness"}, {"solver": "plada"}])
+def test_other_goals_and_solvers(rows, options):
+    X, y, groups, _ = rows
+    here = fairconstrained.FairLogisticClassifier(**options)
+    here.fit(X, y, sensitive_features=groups)
+    dX, dy, dgroups = arrays(X, y, groups)
+    there = FairLogisticClassifier(**options).fit(dX, dy, sensitive_features=dgroups)
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-6)
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-4)
+
+
+def test_hinge(rows):
+    X, y, groups, _ = rows
+    here = fairconstrained.FairHingeClassifier().fit(X, y, sensitive_features=groups)
+    dX, dy, dgroups = arrays(X, y, groups)
+    there = FairHingeClassifier().fit(dX, dy, sensitive_features=dgroups)
+    assert there.violation_ <= 1e-4
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-5)
+
+
+def test_frames_with_an_index_and_categories(rows):
+    X, y, groups, weight = rows
+    here = fairconstrained.FairLogisticClassifier("equalized_odds")
+    here.fit(X, y, weight, sensitive_features=groups)
+    dX, dy, dgroups, dweight = frames(rows)
+    there = FairLogisticClassifier("equalized_odds")
+    there.fit(dX, dy, dweight, sensitive_features=dgroups)
+    assert_same_fit(there, here)
+    assert there.feature_names_in_.tolist() == list(dX.columns)
+    predicted = there.predict(dX)
+    assert isinstance(predicted, dd.Series)
+    computed = predicted.compute()
+    assert computed.index.tolist() == list(range(10, N_ROWS + 10))
+    np.testing.assert_array_equal(computed, here.predict(X))
+    probabilities = there.predict_proba(dX).compute()
+    assert probabilities.columns.tolist() == here.classes_.tolist()
+    np.testing.assert_allclose(probabilities, here.predict_proba(X), atol=1e-6)
+
+
+def test_arrays_are_predicted_lazily_as_arrays(rows):
+    X, y, _, weight = rows
+    dX, dy, dgroups, dweight = arrays(*rows)
+    model = FairLogisticClassifier().fit(dX, dy, sensitive_features=dgroups)
+    local = model.to_local()
+    assert type(local) is fairconstrained.FairLogisticClassifier
+    for method in ("predict", "decision_function", "predict_proba", "predict_log_proba"):
+        lazy = getattr(model, method)(dX)
+        assert isinstance(lazy, da.Array)
+        assert lazy.chunks[0] == dX.chunks[0]
+        np.testing.assert_allclose(lazy.compute(), getattr(local, method)(X))
+    assert model.score(dX, dy, dweight) == pytest.approx(local.score(X, y, weight))
+    np.testing.assert_allclose(model.to_sklearn().predict_proba(X), local.predict_proba(X))
+
+
+def test_sparse_blocks(rows):
+    X, y, groups, _ = rows
+    X = np.where(np.abs(X) > 1.0, X, 0.0)
+    here = fairconstrained.FairLogisticClassifier().fit(
+        sp.csr_array(X), y, sensitive_features=groups
+    )
+    dX, dy, dgroups = arrays(X, y, groups)
+    there = FairLogisticClassifier()
+    there.fit(dX.map_blocks(sp.csr_array), dy, sensitive_features=dgroups)
+    assert_same_fit(there, here)
+
+
+def test_sensitive_columns_of_a_frame(rows):
+    X, y, groups, _ = rows
+    table = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])]).assign(group=groups)
+    here = fairconstrained.FairLogisticClassifier(sensitive_columns="group").fit(table, y)
+    frame = dd.from_pandas(table.assign(label=y), npartitions=3)
+    there = FairLogisticClassifier(sensitive_columns="group")
+    there.fit(frame.drop(columns="label"), frame["label"])
+    assert_same_fit(there, here)
+    assert there.groups_.tolist() == here.groups_.tolist()
+    predicted = there.predict(frame.drop(columns="label")).compute()
+    np.testing.assert_array_equal(predicted, here.predict(table))
+
+
+@pytest.mark.parametrize("combine", ["intersection", "marginal"])
+def test_several_attributes_and_missing_groups(rows, combine):
+    X, y, groups, _ = rows
+    table = pd.DataFrame({"first": groups.astype(str), "second": np.arange(N_ROWS) % 2 == 0})
+    table.loc[::50, "first"] = None
+    options = {"combine": combine, "groups_missing": "ignore_in_constraint"}
+    here = fairconstrained.FairLogisticClassifier(**options)
+    here.fit(X, y, sensitive_features=table)
+    frame = dd.from_pandas(pd.DataFrame(X).add_prefix("x").assign(label=y), npartitions=3)
+    sensitive = dd.from_pandas(table, npartitions=3)
+    there = FairLogisticClassifier(**options)
+    features = frame.drop(columns="label")
+    there.fit(features, frame["label"], sensitive_features=sensitive)
+    assert_same_fit(there, here)
+    assert there.groups_.tolist() == here.groups_.tolist()
+    with pytest.raises(ValueError, match=r"missing values in 60 of 3000 rows"):
+        FairLogisticClassifier().fit(features, frame["label"], sensitive_features=sensitive)
+
+
+def test_rows_of_weight_zero_and_partitions_without_rows(rows):
+    X, y, groups, weight = rows
+    weight = np.where(np.arange(N_ROWS) < 800, 0.0, weight)
+    here = fairconstrained.FairLogisticClassifier()
+    here.fit(X, y, weight, sensitive_features=groups)
+    dX, dy, dgroups, dweight = arrays(X, y, groups, weight)
+    there = FairLogisticClassifier().fit(dX, dy, dweight, sensitive_features=dgroups)
+    assert_same_fit(there, here)
+
+
+def test_chunks_along_columns_and_rows_are_brought_together(rows):
+    X, y, groups, _ = rows
+    here = fairconstrained.FairLogisticClassifier().fit(X, y, sensitive_features=groups)
+    dX, dy = da.from_array(X, chunks=(900, 3)), da.from_array(y, chunks=500)
+    there = FairLogisticClassifier()
+    there.fit(dX, dy, sensitive_features=da.from_array(groups, chunks=N_ROWS))
+    assert_same_fit(there, here)
+
+
+def test_bad_collections(rows):
+    X, y, groups, _ = rows
+    dX, dy, dgroups = arrays(X, y, groups)
+    model = FairLogisticClassifier()
+    with pytest.raises(TypeError, match=r"y must be a dask array.*got ndarray"):
+        model.fit(dX, y, sensitive_features=dgroups)
+    with pytest.raises(TypeError, match=r"X must be a dask array"):
+        model.fit(X, dy, sensitive_features=dgroups)
+    with pytest.raises(ValueError, match=r"y has 2900 rows, X has 3000"):
+        model.fit(dX, dy[:2900], sensitive_features=dgroups)
+    with pytest.raises(ValueError, match="needs groups"):
+        model.fit(dX, dy)
+    with pytest.raises(ValueError, match=r"label.* 1 class|one class"):
+        model.fit(dX, dy * 0, sensitive_features=dgroups)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(dX * np.nan, dy, sensitive_features=dgroups)
+    frame = dd.from_pandas(pd.DataFrame(X).add_prefix("x"), npartitions=2)
+    with pytest.raises(ValueError, match=r"y has 5 partitions, X has 2"):
+        model.fit(frame, dy, sensitive_features=dgroups)
+    with pytest.raises(NotFittedError):
+        model.predict(dX)
+    fitted = model.fit(dX, dy, sensitive_features=dgroups)
+    with pytest.raises(TypeError, match=r"X must be a dask array.*to_local"):
+        fitted.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"enforce": "decision"}, "enforce='decision' is not available"),
+        ({"confidence": 0.9, "enforce": "decision"}, "not available"),
+        ({"group_interactions": True, "sensitive_columns": [0]}, "group_interactions=True"),
+        ({"constraint": CONSTRAINTS["group_auc"](surrogate="sigmoid")}, "not a sum over rows"),
+    ],
+)
+def test_what_needs_all_rows_is_refused(rows, options, message):
+    X, y, groups, _ = rows
+    dX, dy, dgroups = arrays(X, y, groups)
+    passed = None if "sensitive_columns" in options else dgroups
+    with pytest.raises(ValueError, match=message):
+        FairLogisticClassifier(**options).fit(dX, dy, sensitive_features=passed)
+
+
+def test_estimators_in_memory_name_these(rows):
+    X, y, groups, _ = rows
+    dX, dy, dgroups = arrays(X, y, groups)
+    model = fairconstrained.FairLogisticClassifier()
+    with pytest.raises(ValueError, match=re.escape("fairconstrained.dask.FairLogisticClassifier")):
+        model.fit(dX, dy, sensitive_features=dgroups)
+    with pytest.raises(ValueError, match="y is a dask collection"):
+        model.fit(X, dy, sensitive_features=groups)
+    with pytest.raises(ValueError, match="sensitive_features is a dask collection"):
+        model.fit(X, y, sensitive_features=dgroups)
+
+
+def test_conventions_of_estimators(rows):
+    X, y, groups, _ = rows
+    dX, dy, dgroups = arrays(X, y, groups)
+    model = FairLogisticClassifier(kappa=0.1)
+    assert clone(model).get_params() == model.get_params()
+    model.fit(dX, dy, sensitive_features=dgroups)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(dX).compute(), model.predict(dX).compute())
+
+
+def test_importing_the_estimators_imports_no_dask():
+    code = "import sys, fairconstrained.dask; print({'dask', 'distributed'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
