@@ -133,6 +133,9 @@ class IDCA(Solver):
             if at.violation > start.tol:
                 yield Iterate(at, None, 1)
                 return
+        if start.passes_used_up(problem):  # by what led to the first point
+            yield Iterate(at, None, 0)
+            return
         last = IDCAState.of(start.state)
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
         tol, doublings = _FIRST_TOL * start.tol, 0
@@ -177,7 +180,8 @@ def _better_start(problem: Problem, at: Evaluation, start: Start) -> Evaluation:
         return at
     limit = min(start.passes_left(problem), _MOST_PASSES)
     found = solver.minimize(free, at.w, tol=1e-3, max_data_passes=limit)
-    moved = restore(problem.at(found.w), start.feasible, max_iter=20)
+    first = problem.at(found.w)
+    moved = restore(first, start.feasible, max_iter=20, last_pass=start.last_pass)
     feasible = moved.violation <= start.feasible
     return moved if feasible and moved.objective < at.objective else at
 

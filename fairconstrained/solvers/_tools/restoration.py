@@ -13,7 +13,9 @@ _MOST = 50  # constraints that are linearised: each costs a backward pass
 _SOFT = 1e-3  # how little of the violation may be left, relative to what a move can do
 
 
-def restore(at: Evaluation, tol: float, *, max_iter: int = 3) -> Evaluation:
+def restore(
+    at: Evaluation, tol: float, *, max_iter: int = 3, last_pass: float = np.inf
+) -> Evaluation:
     r"""Return a point nearby that violates the constraints by at most `tol`, or less than `at`.
 
     Repeats the move to the nearest point at which the linearised constraints hold,
@@ -35,6 +37,8 @@ def restore(at: Evaluation, tol: float, *, max_iter: int = 3) -> Evaluation:
         The violation that is good enough.
     max_iter : int, default=3
         The largest number of moves.
+    last_pass : float, default=inf
+        The value of :attr:`Problem.passes` from which on no further move is made.
 
     References
     ----------
@@ -43,6 +47,8 @@ def restore(at: Evaluation, tol: float, *, max_iter: int = 3) -> Evaluation:
     """
     for _ in range(max_iter):
         if not tol < at.violation < _FAR:  # a nan, or a run that diverges, is not to be mended
+            break
+        if at.problem.passes >= last_pass:
             break
         move = _least_move(at, 0.5 * tol)
         found = _descend(at, move)
