@@ -26,8 +26,10 @@ class KKT:
     stationarity : float
         :math:`\operatorname{dist}(-\nabla f(w) - \sum_j \lambda_j \nabla g_j(w), N_W(w))`.
     complementarity : float
-        :math:`\sum_j \lambda_j |g_j(w)|`, which bounds what the objective owes to constraints
-        that are met too well or not well enough.
+        :math:`\sum_j \lambda_j \max\{-g_j(w), 0\} + \sum_j \lambda_j \max\{g_j(w), 0\} /
+        \max\{1, \sum_j \lambda_j\}`, which bounds what the objective owes to constraints that are
+        met too well or not well enough. The multipliers of a problem without an interior may be
+        unbounded: what is violated counts at most as itself.
     violation : float
         :math:`\max\{0, \max_j g_j(w)\}`.
     scale : float
@@ -57,7 +59,7 @@ class KKT:
         """
         gradient = (rounded or at).gradient(multipliers)
         residual = at.problem.domain.normal_cone_residual(at.w, gradient)
-        complementarity = float(multipliers @ np.abs(at.constraints))
+        complementarity = _complementarity(multipliers, at.constraints)
         complementarity += 0.0 if rounded is None else rounded.subgradient_error(multipliers)
         stationarity = float(np.linalg.norm(residual))
         return cls(stationarity, complementarity, at.violation, objective_scale(at))
@@ -77,6 +79,13 @@ class KKT:
         relative = self.scale * tol
         optimal = self.stationarity <= relative and self.complementarity <= relative / 3.0
         return optimal and self.violation <= tol / 3.0
+
+
+def _complementarity(multipliers: Array, values: Array) -> float:
+    """Return the sum of multipliers times distances; violations are not weighed above one."""
+    unused = float(multipliers @ np.maximum(-values, 0.0))
+    violated = float(multipliers @ np.maximum(values, 0.0))
+    return unused + violated / max(1.0, float(multipliers.sum()))
 
 
 def objective_scale(at: Evaluation) -> float:
@@ -161,7 +170,8 @@ def kkt_residual(at: Evaluation, multipliers: Array) -> float:
 
     .. math::
         \max\Big\{\operatorname{dist}\big(-\nabla f(w) - \sum_j \lambda_j \nabla g_j(w),
-        N_W(w)\big),\ \sum_j \lambda_j |g_j(w)| \Big\},
+        N_W(w)\big),\ \sum_j \lambda_j \max\{-g_j(w), 0\} + \frac{\sum_j \lambda_j
+        \max\{g_j(w), 0\}}{\max\{1, \sum_j \lambda_j\}} \Big\},
 
     the Euclidean distance from stationarity and the failure of complementarity; the violation is
     reported on its own.

@@ -19,6 +19,7 @@ from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
 
 _INFEASIBLE_GROWTH = 1e3  # of sigma, from which on the point is tested for infeasible stationarity
+_LEAST_FALL, _MAX_IDLE = 0.9, 8  # rounds without such a fall of the constraints, and sigma large
 _RESTART = 100.0  # of sigma, where the run starts again
 _MAX_GROWTH = 1e9  # of sigma; beyond it the objective is lost in rounding errors
 _MIN_REDUCTION = 0.03  # of the gradient in one round; the new multipliers raise it again
@@ -94,6 +95,7 @@ class AugmentedLagrangian(Solver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the outcome of every round."""
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
+        origin = at
         last = AugmentedLagrangianState.of(start.state) or AugmentedLagrangianState(
             self.sigma, max(1e-2, 0.9 * start.tol)
         )
@@ -102,7 +104,7 @@ class AugmentedLagrangian(Solver):
         secant = MultiplierExtrapolation.for_constraints(
             problem.n_constraints, last.secant, reliable=last.extrapolates
         )
-        before, first = np.inf, self.sigma
+        before, least, idle, first = np.inf, np.inf, 0, self.sigma
         for k in range(1, self.max_iter + 1):
             inner_tol = max(inner_tol, 0.9 * start.tol * objective_scale(at))
             at = self._minimize_round(at, start, multipliers, sigma, inner_tol, hessian)
@@ -115,10 +117,12 @@ class AugmentedLagrangian(Solver):
             state = AugmentedLagrangianState(
                 sigma, inner_tol, hessian.pairs, secant.pair, secant.reliable
             )
-            failure = self._failure(at, sigma / first, start.tol)
-            if failure is not None and first == self.sigma and _is_nearer(problem, start, at):
-                at, multipliers = start.at(problem), start.first_multipliers(len(multipliers))
-                before, sigma, first = np.inf, _RESTART * self.sigma, _RESTART * self.sigma
+            least, idle = (error, 0) if error < _LEAST_FALL * least else (least, idle + 1)
+            failure = self._failure(at, sigma / first, start.tol, idle)
+            if first == self.sigma and _is_worse(at, origin, start.feasible, failure):
+                at, multipliers = origin, start.first_multipliers(len(multipliers))
+                sigma = first = _RESTART * self.sigma
+                before, least, idle = np.inf, np.inf, 0
                 hessian.clear()
                 continue
             yield Iterate(at, multipliers, k, state, failure)
@@ -127,11 +131,12 @@ class AugmentedLagrangian(Solver):
                 sigma *= self.growth
             before = error
 
-    def _failure(self, at: Evaluation, growth: float, tol: float) -> Status | None:
+    def _failure(self, at: Evaluation, growth: float, tol: float, idle: int) -> Status | None:
         """Return why the run cannot go on, None if it can."""
-        if growth >= _INFEASIBLE_GROWTH and is_stuck(at, tol):
-            return Status.INFEASIBLE
-        return Status.STALLED if growth >= _MAX_GROWTH else None
+        if growth >= _INFEASIBLE_GROWTH and is_stuck(at, tol / 3.0):
+            return Status.INFEASIBLE if at.violation > tol else Status.STALLED
+        without_progress = growth >= _INFEASIBLE_GROWTH and idle >= _MAX_IDLE
+        return Status.STALLED if without_progress or growth >= _MAX_GROWTH else None
 
     def _minimize_round(
         self,
@@ -165,9 +170,12 @@ class AugmentedLagrangian(Solver):
         return latest.at(found)
 
 
-def _is_nearer(problem: Problem, start: Start, at: Evaluation) -> bool:
-    """Return whether the first point violates the constraints less than where a run ended."""
-    return problem.at(start.w).violation < at.violation
+def _is_worse(at: Evaluation, origin: Evaluation, tol: float, failure: Status | None) -> bool:
+    """Return whether a run should start again: its first point is better than where it leads."""
+    if failure is not None:
+        return origin.violation < at.violation
+    worse = at.objective - origin.objective > tol * objective_scale(origin)
+    return worse and max(at.violation, origin.violation) <= tol
 
 
 @dataclass(frozen=True, eq=False)

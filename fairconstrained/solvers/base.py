@@ -329,6 +329,8 @@ class Solver(BaseEstimator, ABC):
             kept = last
         if status is Status.ITERATION_LIMIT and is_stuck(kept.iterate.at, start.tol):
             status = Status.INFEASIBLE
+        if status is Status.INFEASIBLE and kept.violation <= start.tol:
+            status = Status.STALLED  # of a later point than the one that is returned
         return self._result(kept, last, status, trace), kept.iterate.at
 
     @staticmethod
