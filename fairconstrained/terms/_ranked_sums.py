@@ -8,12 +8,15 @@ from functools import cached_property, singledispatch
 import numpy as np
 
 from fairconstrained.functions.base import Rounded, ScalarFunction
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.elementary import Indicator, PositivePart
 from fairconstrained.functions.losses import Hinge, SquaredHinge
+from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.utils.typing import Array
 
 MAX_PAIRS = 1 << 16
 Slopes = Callable[[], tuple[Array, Array]]
+Corner = Callable[["Ranked", "Ranked", float], tuple[float, Slopes]]
+_PIECEWISE_LINEAR = (Hinge, Ramp, PositivePart)
 
 
 class Ranked:
@@ -77,12 +80,12 @@ def pair_sum(
 ) -> tuple[float, Slopes]:
     r"""Return :math:`\sum_{ij} a_i\, b_j\, \phi(x_i - y_j)` and what returns its derivatives.
 
-    Exact in O(n log n) by sorting for the hinge (rounded or not), the squared hinge and the
-    indicator (ties count half). For any other function all pairs are formed as long as there are at
-    most `max_pairs`; beyond that the sum is estimated from `max_pairs` pairs, always the same for
-    cells of the same sizes, so that it remains a smooth (convex) function if phi is. Its standard
-    error is the standard deviation of phi over the pairs divided by the root of `max_pairs`: 0.4
-    per cent of it for the default.
+    Exact in O(n log n) by sorting for the hinge and the ramp (rounded or not), the squared hinge
+    and the indicator (ties count half). For any other function all pairs are formed as long as
+    there are at most `max_pairs`; beyond that the sum is estimated from `max_pairs` pairs, always
+    the same for cells of the same sizes, so that it remains a smooth (convex) function if phi is.
+    Its standard error is the standard deviation of phi over the pairs divided by the root of
+    `max_pairs`: 0.4 per cent of it for the default.
 
     Parameters
     ----------
@@ -117,13 +120,11 @@ def pair_sum(
     """
     n, m = len(first.scores), len(second.scores)
     if n * m <= max_pairs:
-        i, j = np.divmod(np.arange(n * m), max(m, 1))
-    else:
-        i = np.arange(max_pairs) % n
-        j = np.random.default_rng(0).integers(m, size=max_pairs)
+        return _all_pairs(function, first, second)
+    i = np.arange(max_pairs) % n
+    j = np.random.default_rng(0).integers(m, size=max_pairs)
     weights = first.weights[i] * second.weights[j]
-    if n * m > max_pairs:
-        weights *= first.weights.sum() * second.weights.sum() / weights.sum()
+    weights *= first.weights.sum() * second.weights.sum() / weights.sum()
     differences = first.scores[i] - second.scores[j]
     value = function.value(differences)
 
@@ -132,6 +133,18 @@ def pair_sum(
         return np.bincount(i, slope, minlength=n), -np.bincount(j, slope, minlength=m)
 
     return float(weights @ value), slopes
+
+
+def _all_pairs(function: ScalarFunction, first: Ranked, second: Ranked) -> tuple[float, Slopes]:
+    """Return the sum over all pairs, which are formed as a matrix."""
+    differences = first.scores[:, None] - second.scores
+    value = function.value(differences)
+
+    def slopes() -> tuple[Array, Array]:
+        slope = function.derivative(differences, value)
+        return first.weights * (slope @ second.weights), -second.weights * (first.weights @ slope)
+
+    return float(first.weights @ (value @ second.weights)), slopes
 
 
 @pair_sum.register
@@ -147,12 +160,14 @@ def _indicator(
     )
 
 
-@pair_sum.register
-def _hinge(
-    function: Hinge, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
+@pair_sum.register(Hinge)
+@pair_sum.register(Ramp)
+@pair_sum.register(PositivePart)
+def _piecewise_linear(
+    function: ScalarFunction, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
 ) -> tuple[float, Slopes]:
-    """Return the sum of max(0, 1 - (x - y))."""
-    return _linear(first, second, 1.0)
+    """Return the sum of a piecewise linear function."""
+    return _kinked(function, first, second, _linear)
 
 
 @pair_sum.register
@@ -167,18 +182,57 @@ def _squared_hinge(
 def _rounded(
     function: Rounded, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
 ) -> tuple[float, Slopes]:
-    """Return the sum of a rounded hinge, the difference of two squared ones; form pairs else."""
-    if not isinstance(function.function, Hinge):
+    """Return the sum of a rounded piecewise linear function; form pairs for any other."""
+    if not isinstance(function.function, _PIECEWISE_LINEAR):
         return pair_sum.dispatch(ScalarFunction)(function, first, second, max_pairs)
     half, scale = 0.5 * function.width, 1.0 / function.width
-    (more, up), (less, down) = (_squared(first, second, 1.0 + sign * half) for sign in (1, -1))
+
+    def corner(first: Ranked, second: Ranked, margin: float) -> tuple[float, Slopes]:
+        """Return the sum of a rounded hinge, the difference of two squared ones."""
+        more, less = (_squared(first, second, margin + sign * half) for sign in (1, -1))
+        return _combined(first, second, 0.0, 0.0, [(scale, more), (-scale, less)])
+
+    return _kinked(function.function, first, second, corner)
+
+
+def _kinked(
+    function: ScalarFunction, first: Ranked, second: Ranked, corner: Corner
+) -> tuple[float, Slopes]:
+    r"""Return the sum of :math:`\phi(t) = \alpha + \beta t + \sum_j d_j \max\{k_j - t, 0\}`.
+
+    The slope jumps by :math:`d_j` at :math:`k_j`, and phi is :math:`\alpha + \beta t` right of all
+    kinks.
+    """
+    right = max(position for position, _ in function.kinks) + np.array([1.0, 2.0])
+    at, further = function.value(right)
+    slope = further - at
+    corners = [(jump, corner(first, second, position)) for position, jump in function.kinks]
+    return _combined(first, second, at - slope * right[0], slope, corners)
+
+
+def _combined(
+    first: Ranked,
+    second: Ranked,
+    constant: float,
+    slope: float,
+    parts: list[tuple[float, tuple[float, Slopes]]],
+) -> tuple[float, Slopes]:
+    """Return the sum of an affine function plus multiples of other sums, and its derivatives."""
+    value = sum(factor * part for factor, (part, _) in parts)
+    if constant or slope:
+        (a, ax, _), (b, by, _) = ([total[-1] for total in one.sums] for one in (first, second))
+        value += constant * a * b + slope * (ax * b - a * by)
 
     def slopes() -> tuple[Array, Array]:
-        pairs = zip(up(), down(), strict=True)
-        on_first, on_second = (scale * (one - other) for one, other in pairs)
+        found = [(factor, *part()) for factor, (_, part) in parts]
+        on_first = np.sum([factor * one for factor, one, _ in found], axis=0)
+        on_second = np.sum([factor * other for factor, _, other in found], axis=0)
+        if slope:
+            on_first = on_first + slope * second.weights.sum() * first.weights
+            on_second = on_second - slope * first.weights.sum() * second.weights
         return on_first, on_second
 
-    return scale * (more - less), slopes
+    return float(value), slopes
 
 
 def _linear(first: Ranked, second: Ranked, margin: float) -> tuple[float, Slopes]:
@@ -233,19 +287,23 @@ class _SubgradientError(ScalarFunction):
 def pair_subgradient_error(
     function: ScalarFunction, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
 ) -> float:
-    """Return the sum over pairs of phi's subgradient error; that of a rounded hinge by sorting.
+    """Return the sum over pairs of phi's subgradient error; by sorting if phi was piecewise linear.
 
-    With v = t - 1, that is |v| max(width / 2 - |v|, 0) / width, which is piecewise quadratic: three
-    hinges and two squared ones add up to it.
+    With v = t - k for a kink k, that is |d| |v| max(width / 2 - |v|, 0) / width, which is piecewise
+    quadratic: three hinges and two squared ones add up to it.
     """
-    if not (isinstance(function, Rounded) and isinstance(function.function, Hinge)):
+    if not (isinstance(function, Rounded) and isinstance(function.function, _PIECEWISE_LINEAR)):
         return pair_sum(_SubgradientError(function), first, second, max_pairs)[0]
-    low, high = 1.0 - 0.5 * function.width, 1.0 + 0.5 * function.width
-    hinges = sum(
-        size * _linear(first, second, at)[0] for size, at in ((0.5, low), (1.0, 1.0), (0.5, high))
-    )
-    squares = _squared(first, second, high)[0] - _squared(first, second, low)[0]
-    return max(hinges - 2.0 / function.width * squares, 0.0)
+    half, total = 0.5 * function.width, 0.0
+    for position, jump in function.function.kinks:
+        low, high = position - half, position + half
+        hinges = sum(
+            size * _linear(first, second, at)[0]
+            for size, at in ((0.5, low), (1.0, position), (0.5, high))
+        )
+        squares = _squared(first, second, high)[0] - _squared(first, second, low)[0]
+        total += abs(jump) * max(hinges - 2.0 / function.width * squares, 0.0)
+    return total
 
 
 @singledispatch

@@ -15,9 +15,9 @@ from sklearn.metrics import roc_auc_score
 
 from fairconstrained.constraints import GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity
 from fairconstrained.exceptions import VacuousConstraintWarning
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.elementary import Indicator, PositivePart
 from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, SquaredHinge
-from fairconstrained.functions.surrogates import ShiftedSquare, Sigmoid
+from fairconstrained.functions.surrogates import Ramp, ShiftedSquare, Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import OBJECTIVES as NAMED
 from fairconstrained.objectives.base import Objective
@@ -25,12 +25,14 @@ from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
-from fairconstrained.terms._ranked_sums import MAX_PAIRS, Ranked, pair_sum
+from fairconstrained.terms._ranked_sums import MAX_PAIRS, Ranked, pair_subgradient_error, pair_sum
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
 
 KINDS = (GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity)
 PARITIES = pytest.mark.parametrize("kind", KINDS)
 EXACT = (Hinge(), SquaredHinge(), Indicator())
+KINKED = (Ramp(0.7321), PositivePart(0.3, 0.7321))  # differences of scores seldom hit these kinks
+ROUNDED = tuple(kinked.smoothed(0.3) for kinked in KINKED)
 
 
 def mean_over_pairs(phi, scores, weight, first, second):
@@ -80,7 +82,7 @@ def by_definition(kind, against, phi, y, groups, weight, scores):
     return out
 
 
-@pytest.mark.parametrize("function", [*EXACT, Logistic(), Sigmoid()], ids=repr)
+@pytest.mark.parametrize("function", [*EXACT, *KINKED, *ROUNDED, Logistic(), Sigmoid()], ids=repr)
 @given(
     x=st.lists(st.tuples(numbers, st.floats(0.1, 2.0)), max_size=9),
     y=st.lists(st.tuples(numbers, st.floats(0.1, 2.0)), max_size=9),
@@ -97,6 +99,22 @@ def test_pair_sum_is_the_double_sum(function, x, y):
     on_first, on_second = slopes()
     assert_allclose(on_first, slope.sum(axis=1), rtol=1e-10, atol=1e-10)
     assert_allclose(on_second, -slope.sum(axis=0), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("rounded", ROUNDED, ids=repr)
+def test_subgradient_errors_of_rounded_kinks_are_summed_by_sorting(rounded, rng):
+    x, y = rng.normal(size=30), rng.normal(size=20)
+    a, b = rng.uniform(0.5, 2.0, size=30), rng.uniform(0.5, 2.0, size=20)
+    found = pair_subgradient_error(rounded, Ranked(x, a), Ranked(y, b))
+    assert_allclose(found, a @ rounded.subgradient_error(x[:, None] - y) @ b, rtol=1e-8)
+
+
+def test_ramps_of_many_pairs_are_summed_without_drawing(rng):
+    x, y = rng.normal(size=600), rng.normal(size=500)
+    a, b = np.full(600, 1.0 / 600), np.full(500, 1.0 / 500)
+    assert x.size * y.size > MAX_PAIRS
+    found = pair_sum(Ramp(), Ranked(x, a), Ranked(y, b))[0]
+    assert_allclose(found, Ramp().value(x[:, None] - y).mean(), rtol=1e-10)
 
 
 def test_sampled_pairs_are_near_the_double_sum_and_convex(rng):
