@@ -121,6 +121,12 @@ def test_the_parts_of_the_certificate():
     assert kkt_residual(at, np.array([0.2, 0.1])) == kkt.residual
 
 
+def test_violations_do_not_weigh_more_than_themselves():
+    at = problem_of(WholeSpace()).at(np.array([1.0, 0.5]))
+    kkt = KKT.of(at, np.array([4.0, 1.0]))
+    assert_allclose(kkt.complementarity, 4.0 * 0.5 / 5.0 + 1.0 * 1.0)
+
+
 @pytest.mark.parametrize(
     ("stationarity", "complementarity", "violation", "expected"),
     [(1.0, 0.3, 0.3, True), (1.1, 0.0, 0.0, False), (0.0, 0.4, 0.0, False), (0.0, 0.0, 0.4, False)],

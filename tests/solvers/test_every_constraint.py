@@ -112,6 +112,27 @@ def test_fits_without_an_interior_end_within_the_budget(constraint: str, surroga
     assert clf.result_.data_passes <= 7500
 
 
+@pytest.mark.parametrize(
+    ("constraint", "surrogate", "n_rows", "n_features", "most"),
+    [
+        ("group_auc", "quadratic", 700, 10, 500),
+        ("intra_group_auc", "quadratic", 60, 3, 250),
+        ("equalized_odds", "ramp", 856, 10, 500),
+    ],
+)
+def test_problems_without_an_interior_are_solved_to_the_tolerance(
+    constraint: str, surrogate: str, n_rows: int, n_features: int, most: float
+) -> None:
+    X, y, groups = make_biased_classification(n_rows, n_features, random_state=0)
+    clf = FairLogisticClassifier(constraint, kappa=0.0, surrogate=surrogate)
+    result = clf.fit(X, y, sensitive_features=groups).result_
+    assert result.converged
+    assert result.data_passes <= most
+    constant = np.mean(y)
+    entropy = -constant * np.log(constant) - (1.0 - constant) * np.log1p(-constant)
+    assert result.objective <= entropy
+
+
 def test_tolerances_are_relative_where_the_loss_is_near_zero() -> None:
     X, _, groups = make_biased_classification(300, 5, random_state=0)
     y = (X[:, 0] + 0.3 * X[:, 1] > 0.0).astype(int)

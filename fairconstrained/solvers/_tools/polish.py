@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _SHARE = 0.25  # of the data passes of a run, kept for polishing
 _MAX_PASSES = 500
+_FEW, _MANY = 10, 50  # constraints: up to the first a step costs little; no more are linearised
 
 
 def last_pass_before_polish(problem: Problem, start: Start) -> float:
@@ -76,7 +77,7 @@ def polished(
         tol=start.tol,
         callback=callback,
         random_state=start.random_state,
-        max_data_passes=min(start.passes_left(problem), _MAX_PASSES),
+        max_data_passes=min(start.passes_left(problem), _most_passes(problem.n_constraints)),
     )
     if not found.at_least_as_good_as(result, start.tol):
         return result, at
@@ -93,3 +94,8 @@ def polished(
         state=found.state if isinstance(found.state, RoundingState) else result.state,
     )
     return found, end
+
+
+def _most_passes(n_constraints: int) -> float:
+    """Return the data passes for polishing: each comes with a backward pass per constraint."""
+    return _MAX_PASSES * min(1.0, _FEW / min(max(n_constraints, 1), _MANY))
