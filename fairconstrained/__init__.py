@@ -15,6 +15,7 @@ from fairconstrained.estimators.boosting import FairBoostingClassifier
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.linear.neyman_pearson import NeymanPearsonClassifier
 from fairconstrained.estimators.linear.svm import FairHingeClassifier
+from fairconstrained.estimators.network.classifier import FairNetworkClassifier
 from fairconstrained.exceptions import (
     ConstantDecisionWarning,
     ConvergenceWarning,
@@ -45,6 +46,7 @@ __all__ = [
     "FairHingeClassifier",
     "FairLogisticClassifier",
     "FairLogisticClassifierCV",
+    "FairNetworkClassifier",
     "FairnessPath",
     "FairnessReport",
     "IncompatibleSolverError",

@@ -120,7 +120,7 @@ def warn_of(result: Result, stacklevel: int) -> None:
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
-    elif not result.converged:
+    elif not result.complete:
         warnings.warn(result.message, ConvergenceWarning, stacklevel=stacklevel)
 
 

@@ -311,11 +311,21 @@ def finite_scores(model: LinearModel, w: Array) -> Array:
         If values of the rows are so large that a score overflows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        scores = model.scores(w)
+        return checked_scores(model.scores(w))
+
+
+def checked_scores(scores: Array) -> Array:
+    """Return scores, (n_rows,) or (n_rows, n_outputs), that are finite.
+
+    Raises
+    ------
+    ValueError
+        If scores are infinite or nan.
+    """
     if not np.isfinite(scores).all():
-        rows = np.flatnonzero(~np.isfinite(scores.reshape(model.n_rows, -1)).all(axis=1))
+        rows = np.flatnonzero(~np.isfinite(scores.reshape(len(scores), -1)).all(axis=1))
         raise ValueError(
-            f"X has values that are too large in {len(rows)} of {model.n_rows} rows (the first one "
+            f"X has values that are too large in {len(rows)} of {len(scores)} rows (the first one "
             f"is row {rows[0]}): their scores overflow."
         )
     return scores

@@ -184,12 +184,46 @@ class TorchModel:
             If the device is not available, or the module does not return one score per row.
         """
         known = feature_scale(X, sample_weight)
+        return cls.with_scale(
+            X,
+            known.mean,
+            known.scale,
+            hidden_layer_sizes=hidden_layer_sizes,
+            activation=activation,
+            module=module,
+            device=device,
+            dtype=dtype,
+        )
+
+    @classmethod
+    def with_scale(
+        cls,
+        X: Features,
+        shift: Array,
+        scale: Array,
+        *,
+        hidden_layer_sizes: Sequence[int] = (64, 64),
+        activation: str = "relu",
+        module: MakeModule | None = None,
+        device: str = "auto",
+        dtype: str = "float64",
+    ) -> TorchModel:
+        """Return the model with given centring and scale; see :meth:`standardized`.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_rows, n_features)
+            The features.
+        shift, scale : ndarray of shape (n_features,)
+            The centring and the scale of the features.
+        hidden_layer_sizes, activation, module, device, dtype
+            See :meth:`standardized`.
+        """
 
         def layers(n_features: int) -> Module:
             return multilayer_perceptron(n_features, hidden_layer_sizes, activation)
 
-        make = layers if module is None else module
-        network = Network.of(make, known.mean, known.scale, device, dtype)
+        network = Network.of(layers if module is None else module, shift, scale, device, dtype)
         return cls(network, network.rows(X))
 
     @property

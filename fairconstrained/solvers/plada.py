@@ -153,6 +153,19 @@ class PLADA(Solver):
         return cls(**{**setting, **options})
 
     @classmethod
+    def network(cls, **options: Any) -> PLADA:
+        """Return the paper's setting for networks: eta = 0.1, tau = 0.01, beta = 0.5.
+
+        As for classification, alpha = 10 and gamma_0 = 0.1.
+
+        Parameters
+        ----------
+        **options
+            Further hyperparameters of :class:`PLADA`.
+        """
+        return cls.paper(**{"eta": 0.1, "tau": 0.01, "beta": 0.5, **options})
+
+    @classmethod
     def stochastic(cls, **options: Any) -> PLADA:
         """Return the mini-batch version.
 

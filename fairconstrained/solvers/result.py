@@ -25,6 +25,7 @@ class Status(Enum):
     INFEASIBLE = "infeasible stationary point"
     DIVERGED = "diverged"
     STOPPED = "stopped by a callback"
+    VALIDATED = "chosen on validation rows"
 
     @property
     def advice(self) -> str:
@@ -49,6 +50,7 @@ _ADVICE = {
     Status.DIVERGED: "The iterates left all bounds: raise alpha, lower the step size, or "
     "give a domain.",
     Status.STOPPED: "",
+    Status.VALIDATED: "",
 }
 
 
@@ -159,6 +161,11 @@ class Result:
     def converged(self) -> bool:
         """Whether the run met its tolerance."""
         return self.status is Status.CONVERGED
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run met its tolerance, or rows for validation chose its iterate."""
+        return self.status in (Status.CONVERGED, Status.VALIDATED)
 
     def at_least_as_good_as(self, other: Result, tol: float) -> bool:
         """Return whether this result is to be kept: feasible first, then by objective."""

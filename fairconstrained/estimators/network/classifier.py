@@ -1,0 +1,296 @@
+"""Networks of PyTorch under fairness constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.estimators.base import FairClassifier
+from fairconstrained.estimators.network.parametrization import (
+    NetworkParametrization,
+    fitted_model,
+)
+from fairconstrained.estimators.probabilities import ProbabilitiesMixin
+from fairconstrained.functions.losses import Loss
+from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.models._modules import MakeModule
+from fairconstrained.models.linear import checked_scores
+from fairconstrained.objectives import Objective
+from fairconstrained.penalties.base import Penalty
+from fairconstrained.solvers import Solver
+from fairconstrained.utils.typing import Array, MatrixLike, RandomState
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+
+class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
+    r"""A neural network under explicit fairness constraints. Needs PyTorch (extra ``torch``).
+
+    .. math::
+        \min_w \frac{\sum_i v_i\, \ell(y_i h_w(x_i))}{\sum_i v_i} + \frac{\alpha}{2} \|W\|_2^2
+        \quad \text{s.t.} \quad g_j(w) \le 0,
+
+    with a network h_w, sample weights v, the loss of a margin, all weights W but the biases, and
+    one-sided constraints g_j on the scores, those of
+    :class:`~fairconstrained.FairLogisticClassifier`. Features are standardised within the model, so
+    that results do not depend on their units. The weights of a network are many enough to meet a
+    bound on the training rows and miss it on others; with enough rows a part of them is therefore
+    held back and chooses among the iterates of the training.
+
+    Parameters
+    ----------
+    constraint : str, Constraint, list of these or None, default="demographic_parity"
+        See :class:`~fairconstrained.FairLogisticClassifier`.
+    kappa : float, default=0.05
+        The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
+    hidden_layer_sizes : sequence of int, default=(64, 64)
+        The number of units of each hidden layer; () for linear scores.
+    module : callable or None, default=None
+        In place of these layers: takes the number of features and returns a ``torch.nn.Module``
+        with one output per row. Its initial weights are the start. It is used in evaluation mode:
+        dropout does nothing, and batch normalisation keeps its running statistics.
+    activation : {"relu", "tanh", "elu", "gelu", "silu"}, default="relu"
+        The function after every hidden layer.
+    goal : {"accuracy", "fairness"}, default="accuracy"
+        "accuracy" minimises the loss subject to the constraints. "fairness" starts at the
+        unconstrained network and lowers the largest gap, subject to a loss (with its penalty) of at
+        most 1 + `max_loss_increase` times that network's.
+    max_loss_increase : float, default=0.001
+        For goal="fairness": the relative increase of the loss that is allowed, > 0.
+    solver : str or Solver, default="auto"
+        "auto" takes 3S-Econ, or, with `batch_size` or from 10,000 rows on, the switching
+        subgradient method on batches. Names of solvers that can train networks: "3s-econ",
+        "3s-econ-stochastic", "ssg", "ssg-stochastic", "plada", "plada-stochastic", "lagrangian",
+        "multiplier-model", "augmented-lagrangian", "exact-penalty" and "smoothing". An object such
+        as ``PLADA.network()``, the setting of the PLADA paper, keeps its own parameters.
+    beta : float or None, default=None
+        A parameter of some solvers; an error for others.
+    batch_size : int or None, default=None
+        The rows of a batch, for solvers that have batches; None takes the solver's own choice.
+    max_epochs : int, default=200
+        The largest number of data passes: forward passes over all rows.
+    learning_rate : float or None, default=None
+        The step of the weights, for solvers that have a parameter `eta`; None lets the solver
+        choose it by the curvature it observes.
+    early_stopping : bool or "auto", default="auto"
+        Whether validation rows choose the iterate: of those that meet the constraints on the
+        training rows the one of least loss on the validation rows, among iterates that violate the
+        constraints there by no more than the sampling error :math:`1 / \sqrt{n}`. "auto" does so
+        from 500 rows on. Without it the solver runs to its tolerance or to `max_epochs`.
+    validation_fraction : float, default=0.1
+        The share of every group and label that is held back for this.
+    n_iter_no_change : int, default=30
+        The data passes without a better iterate after which training stops.
+    surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
+        The approximation of the prediction 1{score > 0} in constraints without a surrogate of their
+        own.
+    loss : str, Loss or Objective, default="logistic"
+        See :class:`~fairconstrained.FairLogisticClassifier`. Only with "logistic" are there
+        probabilities.
+    alpha : float or Penalty, default=1e-4
+        The strength of the L2 penalty on the weights, >= 0, or a penalty. Biases are free.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the network is computed; "auto" takes a GPU if there is one. Fitted estimators hold
+        NumPy arrays only and can be used elsewhere.
+    sensitive_columns, use_sensitive, combine, groups_missing
+        See :class:`~fairconstrained.FairLogisticClassifier`.
+    enforce : {"score", "decision"}, default="score"
+        Which gap `kappa` bounds on the training rows: that of the surrogate or that of the
+        predictions. "decision" searches the weights of the last layer, in which scores are linear,
+        with all other layers fixed.
+    confidence, holdout
+        See :class:`~fairconstrained.FairLogisticClassifier`.
+    max_iter : int or None, default=None
+        The solver's largest number of iterations; None makes steps for `max_epochs`.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual for a solver given by name.
+    warm_start : bool, default=False
+        Whether `fit` starts from the weights and multipliers of the last fit.
+    random_state : int, RandomState or None, default=None
+        Draws the initial weights, the validation rows and the batches. The state of PyTorch's own
+        generator does not matter and does not change.
+    verbose : int, default=0
+        1 prints a line per measured iterate.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_weights,)
+        The weights, matrices first.
+    feature_mean_, feature_scale_ : ndarray of shape (n_model_features,)
+        The centring and the scale of the features that the model uses.
+    classes_, n_features_in_, feature_names_in_, groups_
+        See :class:`~fairconstrained.FairLogisticClassifier`.
+    n_iter_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
+        See :class:`~fairconstrained.FairLogisticClassifier`; on the training rows without those for
+        validation. The KKT residual is that of all the network's weights.
+    decision_search_, certificate_, holdout_indices_
+        See :class:`~fairconstrained.FairLogisticClassifier`. The model without constraints that the
+        search compares with has the same layers but the last one.
+    result_ : Result
+        These figures with the status, the trace and the solver. The status is "chosen on validation
+        rows" where these chose the iterate.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If training ends before the tolerance without rows for validation, or at a violation.
+    InfeasibleConstraintWarning, ConstantDecisionWarning, VacuousConstraintWarning
+        See :class:`~fairconstrained.FairLogisticClassifier`.
+
+    References
+    ----------
+    PLADA, section 5.3 (networks with intersectional groups); 3S-Econ (Liu, Xu 2025).
+
+    Examples
+    --------
+    >>> from fairconstrained import FairNetworkClassifier, make_biased_classification
+    >>> X, y, groups = make_biased_classification(n_samples=1000, gap=0.3, random_state=0)
+    >>> clf = FairNetworkClassifier(kappa=0.05, hidden_layer_sizes=(16,), random_state=0)
+    >>> clf = clf.fit(X, y, sensitive_features=groups)
+    >>> clf.result_.status.value, clf.violation_ <= 1e-4
+    ('chosen on validation rows', True)
+    >>> clf.predict_proba(X[:3]).shape
+    (3, 2)
+    """
+
+    parametrization = NetworkParametrization
+
+    def __init__(
+        self,
+        constraint: ConstraintLike = "demographic_parity",
+        kappa: float = 0.05,
+        *,
+        hidden_layer_sizes: Sequence[int] = (64, 64),
+        module: MakeModule | None = None,
+        activation: str = "relu",
+        goal: str = "accuracy",
+        max_loss_increase: float = 0.001,
+        solver: str | Solver = "auto",
+        beta: float | None = None,
+        batch_size: int | None = None,
+        max_epochs: int = 200,
+        learning_rate: float | None = None,
+        early_stopping: bool | str = "auto",
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 30,
+        surrogate: str | Surrogate = "sigmoid",
+        loss: str | Loss | Objective = "logistic",
+        alpha: float | Penalty = 1e-4,
+        device: str = "auto",
+        sensitive_columns: Columns = None,
+        use_sensitive: bool = False,
+        combine: str = "intersection",
+        groups_missing: str = "raise",
+        enforce: str = "score",
+        confidence: float | None = None,
+        holdout: float = 0.25,
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ):
+        self.constraint = constraint
+        self.kappa = kappa
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.module = module
+        self.activation = activation
+        self.goal = goal
+        self.max_loss_increase = max_loss_increase
+        self.solver = solver
+        self.beta = beta
+        self.batch_size = batch_size
+        self.max_epochs = max_epochs
+        self.learning_rate = learning_rate
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.surrogate = surrogate
+        self.loss = loss
+        self.alpha = alpha
+        self.device = device
+        self.sensitive_columns = sensitive_columns
+        self.use_sensitive = use_sensitive
+        self.combine = combine
+        self.groups_missing = groups_missing
+        self.enforce = enforce
+        self.confidence = confidence
+        self.holdout = holdout
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: binary labels, sparse features."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+    def decision_function(self, X: MatrixLike) -> Array:
+        """Return the scores.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows, with the columns seen in `fit`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            The second class is decided where the score is positive.
+
+        Raises
+        ------
+        ValueError
+            If values of the rows are so large that a score overflows.
+        """
+        check_is_fitted(self)
+        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        features = columns.features(self, X, reset=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = fitted_model(self, features).scores(self.weights_)
+        return checked_scores(scores)
+
+    def to_torch(self) -> Module:
+        """Return the network as a module of PyTorch.
+
+        It is made of PyTorch's own layers, standardises the features itself, and needs nothing of
+        this library (but `module` of the user, if one was given). Its rows have the columns that
+        the model uses: all, without sensitive columns unless `use_sensitive`.
+
+        Returns
+        -------
+        module : torch.nn.Module
+            On the host, in float64 and in evaluation mode; maps rows, (n_rows, n_model_features),
+            to the scores of `decision_function`, (n_rows,).
+
+        Raises
+        ------
+        NotFittedError
+            If it is not fitted.
+
+        Examples
+        --------
+        >>> import numpy as np, torch
+        >>> from fairconstrained import FairNetworkClassifier, make_biased_classification
+        >>> X, y, groups = make_biased_classification(n_samples=600, random_state=0)
+        >>> clf = FairNetworkClassifier(hidden_layer_sizes=(8,), random_state=0)
+        >>> network = clf.fit(X, y, sensitive_features=groups).to_torch()
+        >>> with torch.no_grad():
+        ...     scores = network(torch.tensor(X)).numpy()
+        >>> np.allclose(scores, clf.decision_function(X))
+        True
+        """
+        check_is_fitted(self)
+        empty = np.zeros((0, len(self.feature_mean_)))
+        return fitted_model(self, empty).module(self.weights_)

@@ -1,0 +1,252 @@
+"""How the scores of networks depend on the solver's variables, and how these are found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.search import DecisionTask
+from fairconstrained.domains import Domain, WholeSpace
+from fairconstrained.estimators.network.last_layer import LastLayerProblem, with_last_layer
+from fairconstrained.estimators.network.options import check_network_options, uses_validation
+from fairconstrained.estimators.network.solvers import solver_of_network
+from fairconstrained.estimators.network.training import BestOnValidation
+from fairconstrained.estimators.options import penalty_of
+from fairconstrained.estimators.parametrization import FairOptions, SearchSpace
+from fairconstrained.estimators.safeguard import data_pass_limit, solve
+from fairconstrained.models._modules import MakeModule
+from fairconstrained.models.network import Network, TorchModel
+from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties.separable import Leading
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result, Solver, automatic
+from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
+from fairconstrained.solvers.result import Status, describe
+from fairconstrained.utils.typing import Array, RandomState
+
+if TYPE_CHECKING:
+    from fairconstrained.estimators.fit import Fit
+
+
+class NetworkOptions(FairOptions, Protocol):
+    """The parameters of a network classifier that its parametrization reads."""
+
+    alpha: float | Penalty
+    hidden_layer_sizes: Sequence[int]
+    activation: str
+    module: MakeModule | None
+    device: str
+    batch_size: int | None
+    max_epochs: int
+    learning_rate: float | None
+    early_stopping: bool | str
+    validation_fraction: float
+    n_iter_no_change: int
+
+
+class NetworkWeights(Protocol):
+    """A network classifier; the attributes exist once it is fitted."""
+
+    weights_: Array
+
+
+@dataclass
+class _Automatic:
+    """The options of a fit of the last layer."""
+
+    random_state: RandomState
+    tol: float
+    solver: str | Solver = "auto"
+    max_iter: int | None = None
+    warm_start: bool = False
+    verbose: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkParametrization:
+    """Scores of a network; the variables are its weights, matrices first.
+
+    Attributes
+    ----------
+    model : TorchModel
+        The network on the training rows.
+    penalty : Penalty
+        The penalty on the weights; biases are free.
+    domain : Domain
+        The whole space.
+    coefficients : Penalty
+        The penalty, for any number of weights.
+    """
+
+    model: TorchModel
+    penalty: Penalty
+    domain: Domain
+    coefficients: Penalty
+
+    @classmethod
+    def features(cls, estimator: NetworkOptions, data: TrainingData) -> TrainingData:
+        """Return the rows as they are, after the estimator's own parameters were checked."""
+        check_network_options(estimator)
+        return data
+
+    @classmethod
+    def of(cls, estimator: NetworkOptions, data: TrainingData) -> Self:
+        """Return the parametrization for an estimator's layers, penalty and device."""
+        penalty = penalty_of(estimator.alpha)
+        model = TorchModel.standardized(
+            data.X,
+            data.sample_weight,
+            hidden_layer_sizes=estimator.hidden_layer_sizes,
+            activation=estimator.activation,
+            module=estimator.module,
+            device=estimator.device,
+        )
+        return cls(model, Leading(penalty, model.n_penalized), WholeSpace(), penalty)
+
+    @classmethod
+    def validation_share(cls, estimator: NetworkOptions, data: TrainingData) -> float | None:
+        """Return the share of the rows that chooses the iterate; None without early stopping."""
+        return estimator.validation_fraction if uses_validation(estimator, len(data.y)) else None
+
+    def attributes(self, w: Array) -> dict[str, Array]:
+        """Return the weights, and the centring and the scale of the features."""
+        network: Network = self.model.network
+        return {
+            "weights_": np.array(w),
+            "feature_mean_": network.shift,
+            "feature_scale_": network.scale,
+        }
+
+    def variables(self, estimator: NetworkWeights) -> Array | None:
+        """Return the weights of a fitted estimator, None if its network is another one."""
+        weights = getattr(estimator, "weights_", np.empty(0))
+        return weights if weights.size == self.model.n_parameters else None
+
+    def solver(self, estimator: NetworkOptions, problem: Problem) -> Solver:
+        """Return the solver with the estimator's options."""
+        return solver_of_network(estimator, problem)
+
+    def minimize(
+        self,
+        estimator: NetworkOptions,
+        problem: Problem,
+        *,
+        validation: Problem | None = None,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return the iterate that is best on validation rows, else the solver's solution.
+
+        If it violates the constraints, its last layer is fitted once more with the others fixed.
+        """
+        solver = self.solver(estimator, problem)
+        solver.check(problem)
+        choice = None
+        if validation is not None:
+            patience = estimator.n_iter_no_change
+            choice = BestOnValidation(problem, validation, solver.tol, patience, callback)
+        result, at = solver.solve(
+            problem,
+            warm=warm,
+            callback=callback if choice is None else choice,
+            random_state=estimator.random_state,
+            max_data_passes=float(estimator.max_epochs),
+        )
+        if choice is not None and result.status is not Status.CONVERGED:
+            result, at = choice.chosen(result, at)
+        if result.violation <= solver.tol or problem.in_epigraph_form:
+            return result, at
+        return self._with_feasible_last_layer(estimator, problem, result, at)
+
+    def _with_feasible_last_layer(
+        self, estimator: NetworkOptions, problem: Problem, result: Result, at: Evaluation
+    ) -> tuple[Result, Evaluation]:
+        """Return the network with its last layer fitted to the constraints, if that helps."""
+        if not np.all(np.isfinite(result.w)):
+            return result, at
+        last = LastLayerProblem.of(problem, result.w, self.coefficients)
+        if last is None:
+            return result, at
+        tol = result.solver.tol
+        options = _Automatic(estimator.random_state, tol)
+        solver = automatic(last.problem).with_options(tol=tol)
+        found, _ = solve(solver, last.problem, options, warm=Start(last.start()))
+        if not found.violation < result.violation:
+            return result, at
+        after = problem.at(last.lift(found.w))
+        measured = Measured.of(Iterate(after, found.multipliers, result.n_iter), tol)
+        status = result.status
+        if measured.violation <= tol and status in (Status.INFEASIBLE, Status.DIVERGED):
+            status = Status.STALLED
+        figures = measured.objective, measured.violation, measured.kkt_residual, result.n_iter
+        repaired = replace(
+            result,
+            w=after.w,
+            multipliers=measured.multipliers,
+            objective=measured.objective,
+            violation=measured.violation,
+            zero_one_violation=after.zero_one_violation,
+            kkt_residual=measured.kkt_residual,
+            status=status,
+            message=f"{describe(status, *figures)} The last layer was fitted once more.",
+            data_passes=result.data_passes + found.data_passes,
+            state=None,
+        )
+        return repaired, after
+
+    def unconstrained(
+        self, estimator: NetworkOptions, problem: Problem, validation: Problem | None
+    ) -> Result:
+        """Return the network without constraints, trained as the estimator trains."""
+        return self.minimize(estimator, problem, validation=validation)[0]
+
+    def search_space(self, fit: Fit, result: Result) -> SearchSpace:
+        """Return the last layer with all others fixed, or all weights if there is no such layer.
+
+        The model without constraints that the search reports is then that of the last layer, too.
+        """
+        last = LastLayerProblem.of(fit.problem, result.w, self.coefficients)
+        if last is None:
+            return SearchSpace(fit.decision_task(result), fit.held_out, lambda w: w)
+        solver, problem = automatic(last.problem).with_options(tol=result.solver.tol), last.problem
+        limit = data_pass_limit(problem, solver.tol)
+        start = Start(last.start(), result.multipliers)
+        first = solver.minimize(problem, warm=start, max_data_passes=limit)
+        free = problem.with_constraints(())
+        unconstrained = automatic(free).minimize(free, first.w, max_data_passes=limit)
+        model = problem.objective.model
+        assert model is not None
+        task = DecisionTask(
+            problem,
+            first,
+            solver,
+            fit.data.y,
+            fit.data.sample_weight,
+            unconstrained.w[: model.n_parameters],
+            fit.estimator.random_state,
+            SearchBudget(),
+        )
+        held_out = fit.held_out
+        if held_out is not None:
+            parts = with_last_layer(held_out.constraints, result.w, self.model.n_parameters)
+            held_out = replace(held_out, constraints=tuple(parts))
+        return SearchSpace(task, held_out, last.lift)
+
+
+def fitted_model(estimator: Any, X: Any) -> TorchModel:
+    """Return the model of a fitted estimator on rows with the features that it uses."""
+    return TorchModel.with_scale(
+        X,
+        estimator.feature_mean_,
+        estimator.feature_scale_,
+        hidden_layer_sizes=estimator.hidden_layer_sizes,
+        activation=estimator.activation,
+        module=estimator.module,
+        device=estimator.device,
+    )

@@ -1,0 +1,124 @@
+"""How networks are trained: the choice of the solver, and the rows that choose the iterate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+
+import numpy as np
+
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result
+from fairconstrained.solvers.base import Callback, Measured
+from fairconstrained.solvers.result import Status, describe
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """An iterate that may be chosen, and what it is worth: less is better."""
+
+    worth: tuple[float, float, float]
+    measured: Measured
+    passes: float
+
+    @property
+    def feasible(self) -> bool:
+        """Whether the constraints hold on the training rows."""
+        return self.worth[0] == 0.0
+
+
+class BestOnValidation:
+    r"""A solver's callback that keeps the iterate that is best on validation rows.
+
+    Iterates that meet the constraints on the training rows come first, then those whose violation
+    on the validation rows is at most :math:`1 / \sqrt{n}`, the order of the error of a rate in a
+    sample of n rows; the smaller mean loss on the validation rows decides between these. The run
+    is stopped once no better iterate has been found for a number of data passes.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem on the training rows.
+    validation : Problem
+        The same functions, without the penalty, on the validation rows.
+    tol : float
+        The violation allowed on the training rows.
+    patience : float
+        The data passes after which the run is stopped.
+    callback : callable or None, default=None
+        Called with every iterate as well.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        validation: Problem,
+        tol: float,
+        patience: float,
+        callback: Callback | None = None,
+    ):
+        self.problem, self.validation, self.tol = problem, validation.uncounted(), tol
+        self.patience, self.callback = patience, callback
+        self.allowed = 1.0 / np.sqrt(validation.n_rows)
+        self.best: _Choice | None = None
+
+    def __call__(self, measured: Measured) -> bool:
+        """Compare an iterate with the best one; return whether to stop."""
+        stop = bool(self.callback is not None and self.callback(measured))
+        w, passes = measured.iterate.at.w, self.problem.passes
+        worth = self._worth(measured, self.validation.at(w[: self.validation.n_variables]))
+        if np.all(np.isfinite(worth)) and (self.best is None or worth < self.best.worth):
+            self.best = _Choice(worth, measured.without_rows(), passes)
+        waited = 0.0 if self.best is None else passes - self.best.passes
+        return stop or (waited >= self.patience and self.best is not None and self.best.feasible)
+
+    def _worth(self, measured: Measured, at: Evaluation) -> tuple[float, float, float]:
+        missed = measured.violation if measured.violation > self.tol else 0.0
+        return missed, max(at.violation - self.allowed, 0.0), at.objective
+
+    def chosen(self, result: Result, at: Evaluation) -> tuple[Result, Evaluation]:
+        """Return the result of the run with the iterate that was chosen, and its evaluation.
+
+        Parameters
+        ----------
+        result, at : Result and Evaluation
+            What the solver returned.
+        """
+        if self.best is None:
+            return result, at
+        best = self.best.measured
+        status = Status.VALIDATED if self.best.feasible else result.status
+        figures = best.objective, best.violation, best.kkt_residual, best.iterate.iteration
+        point = self.problem.uncounted().at(best.iterate.at.w)
+        chosen = replace(
+            result,
+            w=point.w,
+            multipliers=best.multipliers,
+            objective=best.objective,
+            violation=best.violation,
+            zero_one_violation=point.zero_one_violation,
+            kkt_residual=best.kkt_residual,
+            status=status,
+            message=describe(status, *figures),
+            n_iter=best.iterate.iteration,
+            state=None,
+        )
+        return chosen, point
+
+
+def iterations(n_epochs: float, n_rows: int, batch_size: int | None) -> int:
+    """Return the steps that make so many data passes, with two forward passes per batch.
+
+    Parameters
+    ----------
+    n_epochs : float
+        The data passes.
+    n_rows : int
+        The number of rows.
+    batch_size : int or None
+        The rows of a batch; None takes all rows in a single forward pass.
+    """
+    if batch_size is None:
+        return ceil(n_epochs)
+    return ceil(n_epochs * max(1.0, n_rows / (2.0 * batch_size)))

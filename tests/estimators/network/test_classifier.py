@@ -1,0 +1,360 @@
+"""FairNetworkClassifier: every constraint, certificates, scikit-learn's tools, export."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from _support.columns import first_above_half, first_above_zero  # noqa: E402
+
+from fairconstrained import (  # noqa: E402
+    ConstantDecisionWarning,
+    ConvergenceWarning,
+    FairLogisticClassifier,
+    FairNetworkClassifier,
+    InfeasibleConstraintWarning,
+    fairness_report,
+    make_biased_classification,
+    make_fairness_scorer,
+)
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS  # noqa: E402
+from fairconstrained.solvers.plada import PLADA  # noqa: E402
+
+X, Y, GROUPS = make_biased_classification(400, 5, gap=0.4, class_sep=2.0, random_state=0)
+TINY = {"hidden_layer_sizes": (6,), "max_epochs": 60, "random_state": 0}
+EXPECTED = (ConvergenceWarning, InfeasibleConstraintWarning)
+
+
+def selection_gap(y_true, y_pred, *, sensitive_features):
+    """Return the difference of the selection rates of the groups 0 and 1."""
+    rates = [np.mean(y_pred[sensitive_features == group]) for group in (0, 1)]
+    return abs(rates[0] - rates[1])
+
+
+def fitted(constraint="demographic_parity", *, rows=slice(None), **options):
+    """Return a fitted network and the warnings of the fit."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        clf = FairNetworkClassifier(constraint, **{**TINY, **options})
+        clf.fit(X[rows], Y[rows], sensitive_features=GROUPS[rows])
+    return clf, [one for one in found if issubclass(one.category, EXPECTED)]
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return fitted(early_stopping=True)[0]
+
+
+@pytest.mark.parametrize("early_stopping", [True, False])
+@pytest.mark.parametrize("constraint", CLASSIFIER_CONSTRAINTS)
+def test_every_constraint_holds_or_a_warning_gives_the_figures(constraint, early_stopping):
+    free, _ = fitted(None, early_stopping=early_stopping)
+    clf, found = fitted(constraint, early_stopping=early_stopping)
+    assert np.isfinite([clf.objective_, clf.violation_, clf.kkt_residual_, clf.gap_]).all()
+    assert np.isfinite(clf.decision_function(X)).all()
+    assert clf.objective_ <= 1.0
+    assert clf.objective_ != free.objective_
+    if clf.violation_ > 1e-4:
+        assert f"{clf.violation_:.3g}" in str(found[0].message)
+
+
+def test_the_certificate_is_that_of_plain_autograd():
+    """Objective, constraints and KKT residual are computed from the weights by PyTorch alone."""
+    clf, _ = fitted("demographic_parity", kappa=0.05, early_stopping=False, solver="plada")
+    network = clf.to_torch()
+    matrices = [one for one in network.parameters() if one.dim() == 2]
+    scores = network(torch.tensor(X))
+    labels = torch.tensor(np.where(clf.classes_[1] == Y, 1.0, -1.0))
+    squares = sum((one**2).sum() for one in matrices)
+    loss = torch.nn.functional.softplus(-labels * scores).mean() + 0.5e-4 * squares
+    rates = [torch.sigmoid(scores[torch.tensor(group == GROUPS)]).mean() for group in (0, 1)]
+    gaps = [rates[0] - rates[1] - 0.05, rates[1] - rates[0] - 0.05]
+    assert float(loss.detach()) == pytest.approx(clf.objective_, rel=1e-9)
+    assert max(0.0, *(float(gap.detach()) for gap in gaps)) == pytest.approx(
+        clf.violation_, abs=1e-9
+    )
+    assert clf.multipliers_.max() > 0.01  # the constraint is active
+    lagrangian = loss + sum(m * gap for m, gap in zip(clf.multipliers_, gaps, strict=True))
+    lagrangian.backward()
+    gradient = torch.cat([one.grad.ravel() for one in network.parameters()])
+    complementarity = sum(
+        m * abs(float(gap.detach())) for m, gap in zip(clf.multipliers_, gaps, strict=True)
+    )
+    residual = max(float(gradient.norm()), complementarity)
+    assert clf.kkt_residual_ == pytest.approx(residual, rel=1e-6, abs=1e-9)
+
+
+def test_small_problems_are_solved_to_the_tolerance():
+    options = {"activation": "tanh", "hidden_layer_sizes": (3,), "alpha": 1e-2}
+    clf, found = fitted(
+        solver="augmented-lagrangian", early_stopping=False, max_epochs=3000, **options
+    )
+    assert clf.result_.converged
+    assert not found
+    assert clf.multipliers_.max() > 0.01
+    assert clf.kkt_residual_ <= 1e-4
+
+
+def test_a_network_without_hidden_layers_is_logistic_regression():
+    options = {"kappa": 0.05, "alpha": 1e-3}
+    clf, _ = fitted(
+        hidden_layer_sizes=(),
+        solver="augmented-lagrangian",
+        early_stopping=False,
+        max_epochs=3000,
+        **options,
+    )
+    linear = FairLogisticClassifier(**options).fit(X, Y, sensitive_features=GROUPS)
+    assert clf.objective_ == pytest.approx(linear.objective_, abs=2e-4)
+    assert_allclose(clf.decision_function(X), linear.decision_function(X), atol=0.1)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        "plada",
+        "plada-stochastic",
+        "3s-econ",
+        "3s-econ-stochastic",
+        "ssg",
+        "ssg-stochastic",
+        "lagrangian",
+        "multiplier-model",
+        "augmented-lagrangian",
+        PLADA.network(),
+    ],
+    ids=str,
+)
+def test_solvers_of_the_library_train_networks(solver):
+    clf, _ = fitted(solver=solver, early_stopping=True, max_epochs=100)
+    free, _ = fitted(kappa=1.0, early_stopping=True)
+    assert clf.violation_ <= 1e-3
+    assert clf.objective_ < 0.68  # constant scores have log 2
+    assert clf.gap_ <= 0.05 + 1e-3 < free.gap_
+
+
+def test_results_do_not_depend_on_units_or_on_the_generator_of_pytorch(clf):
+    torch.manual_seed(7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        again = clone(clf).fit(X * [1e3, 1.0, 1e-4, 5.0, 2.0], Y, sensitive_features=GROUPS)
+    scores = again.decision_function(X * [1e3, 1.0, 1e-4, 5.0, 2.0])
+    assert_allclose(scores, clf.decision_function(X), atol=1e-5)
+
+
+def test_validation_rows_choose_a_feasible_iterate(clf):
+    assert clf.result_.status.value == "chosen on validation rows"
+    assert clf.violation_ <= clf.tol
+    longer, _ = fitted(early_stopping=True, max_epochs=1000, n_iter_no_change=30)
+    trace = longer.result_.trace.to_frame()
+    assert trace.data_passes.max() < 900  # stopped
+    chosen = trace[trace.iteration == longer.n_iter_].iloc[0]
+    assert chosen.objective == pytest.approx(longer.objective_)
+    assert longer.objective_ > trace.objective.min()  # not the least training loss
+
+
+def test_decisions_meet_the_bound():
+    clf, _ = fitted(kappa=0.02, enforce="decision", early_stopping=False)
+    assert clf.decision_search_.met
+    assert clf.decision_gap_ <= 0.02 + 1e-12
+    rates = [np.mean(clf.predict(X[group == GROUPS]) == 1) for group in (0, 1)]
+    assert abs(rates[0] - rates[1]) <= 0.02 + 1e-12
+    assert not clf.decision_search_.constant
+    score, _ = fitted(kappa=0.02, early_stopping=False)
+    assert_array_equal(clf.weights_[:-20], score.weights_[:-20])  # layers before the last one
+
+
+def test_decisions_meet_the_bound_with_confidence():
+    data = make_biased_classification(3000, 4, gap=0.3, class_sep=2.0, random_state=1)
+    clf = FairNetworkClassifier(
+        kappa=0.2, enforce="decision", confidence=0.9, early_stopping=False, **TINY
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantDecisionWarning)
+        clf.fit(data[0], data[1], sensitive_features=data[2])
+    held = clf.holdout_indices_
+    assert len(held) == pytest.approx(750, abs=5)
+    assert clf.certificate_.confidence == 0.9
+    assert clf.certificate_.certified
+    assert np.max(clf.certificate_.bounds) <= 1e-12
+
+
+def test_decisions_of_networks_without_a_last_layer():
+    class Sum(torch.nn.Module):
+        def __init__(self, n):
+            super().__init__()
+            self.one, self.two = torch.nn.Linear(n, 1), torch.nn.Linear(n, 1)
+
+        def forward(self, X):
+            return self.one(X) + torch.tanh(self.two(X))
+
+    clf, _ = fitted(kappa=0.05, enforce="decision", module=Sum, early_stopping=False)
+    assert clf.decision_search_.met
+    assert clf.decision_gap_ <= 0.05 + 1e-12
+
+
+def test_least_unfairness_for_a_bound_on_the_loss():
+    free, _ = fitted(None, early_stopping=False)
+    clf, _ = fitted(goal="fairness", max_loss_increase=0.1, early_stopping=False)
+    with_gap, _ = fitted(kappa=1.0, early_stopping=False)
+    assert clf.objective_ <= 1.1 * free.objective_ + 1e-3
+    assert clf.gap_ < with_gap.gap_
+
+
+def test_pickles_hold_numpy_arrays_only(clf):
+    stored = pickle.dumps(clf)
+    assert b"torch" not in stored
+    again = pickle.loads(stored)
+    assert_array_equal(again.decision_function(X), clf.decision_function(X))
+
+
+def test_the_exported_module_gives_the_scores(clf):
+    with torch.no_grad():
+        scores = clf.to_torch()(torch.tensor(X)).numpy()
+    assert_allclose(scores, clf.decision_function(X), atol=1e-9)
+
+
+def test_sensitive_columns_are_no_features():
+    table = np.column_stack([X, GROUPS])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf = FairNetworkClassifier(sensitive_columns=[5], **TINY).fit(table, Y)
+        other = FairNetworkClassifier(**TINY).fit(X, Y, sensitive_features=GROUPS)
+    assert clf.feature_mean_.shape == (5,)
+    assert_allclose(clf.decision_function(table), other.decision_function(X), atol=1e-9)
+    assert clf.to_torch()(torch.tensor(X)).shape == (400,)
+
+
+def test_warm_starts_go_on_from_the_weights():
+    clf, _ = fitted(early_stopping=False, max_epochs=40)
+    objective = clf.objective_
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf.set_params(warm_start=True).fit(X, Y, sensitive_features=GROUPS)
+    assert clf.objective_ < objective
+
+
+def test_diverging_steps_are_reported_and_scores_are_finite():
+    clf, found = fitted(solver="lagrangian", learning_rate=1e6, early_stopping=False)
+    assert np.isfinite(clf.decision_function(X)).all()
+    assert np.isfinite([clf.objective_, clf.violation_, clf.kkt_residual_]).all()
+    assert found
+
+
+def test_among_the_tools_of_scikit_learn(clf):
+    pipeline = make_pipeline(StandardScaler(), clone(clf))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        pipeline.fit(X, Y, fairnetworkclassifier__sensitive_features=GROUPS)
+        search = GridSearchCV(
+            FairNetworkClassifier(sensitive_columns=first_above_zero, **TINY),
+            {"kappa": [0.02, 0.5], "constraint__surrogate": ["sigmoid"]},
+            cv=2,
+        ).fit(X, Y)
+    assert pipeline.score(X, Y) > 0.5
+    assert search.best_estimator_.hidden_layer_sizes == (6,)
+
+
+def test_report_and_scorer(clf):
+    report = fairness_report(clf, X, Y, sensitive_features=GROUPS)
+    assert "demographic_parity" in str(report) or "rate" in str(report)
+    scorer = make_fairness_scorer(selection_gap, greater_is_better=False)
+    gap = selection_gap(Y, clf.predict(X), sensitive_features=GROUPS)
+    assert scorer(clf, X, Y, sensitive_features=GROUPS) == pytest.approx(-gap)
+
+
+def test_weights_are_repetitions():
+    """Training amplifies rounding; a few steps are compared."""
+    weight = np.random.default_rng(0).integers(0, 4, len(Y))
+    options = {**TINY, "max_epochs": 6, "early_stopping": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        weighted = FairNetworkClassifier(**options)
+        weighted.fit(X, Y, weight, sensitive_features=GROUPS)
+        rows = np.repeat(np.arange(len(Y)), weight)
+        repeated = FairNetworkClassifier(**options)
+        repeated.fit(X[rows], Y[rows], sensitive_features=GROUPS[rows])
+    assert_allclose(weighted.weights_, repeated.weights_, atol=1e-6)
+
+
+# A network is trained for hundreds of steps on a problem that is not convex, which amplifies the
+# rounding by which sums with weights differ from sums of repeated rows; see the test above.
+AMPLIFIED = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "training amplifies rounding"
+    for kind in ("dense", "sparse")
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        FairNetworkClassifier(None, hidden_layer_sizes=(8,), random_state=0),
+        FairNetworkClassifier(sensitive_columns=first_above_half, hidden_layer_sizes=(8,)),
+    ],
+    ids=["unconstrained", "first > 0.5"],
+)
+def test_check_estimator(estimator):
+    outcomes = check_estimator(
+        estimator, on_skip=None, on_fail=None, expected_failed_checks=AMPLIFIED
+    )
+    assert len(outcomes) > 50
+    assert [one for one in outcomes if one["status"] not in ("passed", "xfail")] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"hidden_layer_sizes": 64}, ValueError, "hidden_layer_sizes must be"),
+        ({"hidden_layer_sizes": (0,)}, ValueError, "hidden_layer_sizes must be"),
+        ({"activation": "step"}, ValueError, "activation='step'"),
+        ({"module": 3}, TypeError, "module must be"),
+        ({"batch_size": 0}, ValueError, "batch_size must be"),
+        ({"batch_size": 20, "solver": "plada"}, None, ""),
+        ({"batch_size": 20, "solver": "lagrangian"}, ValueError, "batch_size=20 is given"),
+        ({"learning_rate": -1.0}, ValueError, "learning_rate must be"),
+        ({"learning_rate": 0.1, "solver": "3s-econ"}, ValueError, "learning_rate=0.1 is given"),
+        ({"max_epochs": 0}, ValueError, "max_epochs must be"),
+        ({"early_stopping": "yes"}, ValueError, "early_stopping must be"),
+        ({"validation_fraction": 1.0}, ValueError, "validation_fraction must be"),
+        ({"n_iter_no_change": 0.5}, ValueError, "n_iter_no_change must be"),
+        ({"device": "tpu"}, ValueError, "device='tpu'"),
+        ({"alpha": -1.0}, ValueError, "alpha must be"),
+    ],
+)
+def test_bad_arguments(options, error, message):
+    if error is None:
+        assert fitted(**options)[0].violation_ <= 1e-3
+        return
+    with pytest.raises(error, match=message):
+        fitted(**options)
+
+
+def test_the_library_is_imported_without_torch():
+    code = (
+        "import sys; from fairconstrained import FairNetworkClassifier; "
+        "FairNetworkClassifier(); print('torch' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"
+
+
+def test_a_missing_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r'pip install "fairconstrained\[torch\]"'):
+        FairNetworkClassifier().fit(X, Y, sensitive_features=GROUPS)
