@@ -13,6 +13,9 @@ class SearchBudget:
 
     Attributes
     ----------
+    most_passes : float, default=1000.0
+        The largest number of data passes that counts as the fit's: a search after a long fit costs
+        less than these multiples of it.
     max_solves : int, default=6
         The largest number of problems with other tolerances that are solved.
     solve_passes : float, default=1.5
@@ -74,6 +77,7 @@ class SearchBudget:
     2
     """
 
+    most_passes: float = 1000.0
     max_solves: int = 6
     solve_passes: float = 1.5
     cutoff_passes: float = 2.0

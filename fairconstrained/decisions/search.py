@@ -196,7 +196,7 @@ class _Run:
         self.task, self.problem, self.budget = task, task.problem, task.budget
         self.begin = task.problem.passes
         self.search = task.candidates()
-        self.fit_passes = max(task.first.data_passes, task.min_passes)
+        self.fit_passes = max(min(task.first.data_passes, task.budget.most_passes), task.min_passes)
         self.start = self.search.evaluate(task.first.w)
         own = task.first.w[len(task.unconstrained) :]  # the variables of the constraints' terms
         self.free = self.search.evaluate(np.append(task.unconstrained, own))

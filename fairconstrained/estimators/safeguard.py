@@ -18,7 +18,7 @@ from fairconstrained.solvers.result import Status, describe
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.typing import Array
 
-_PASSES = 3000.0
+_PASSES = 4000.0
 _LEVELS = np.linspace(-6.0, 6.0, 25)
 _REFINED = (0.5, 0.05)  # the distances to either side at which levels around the best are tried
 
@@ -26,8 +26,8 @@ _REFINED = (0.5, 0.05)  # the distances to either side at which levels around th
 def data_pass_limit(problem: Problem, tol: float) -> float:
     r"""Return the data passes that a fit with a solver chosen by name may make.
 
-    :math:`3000\, (1 + \log_{10}(1 + m)) \sqrt{\max(1, 10^{-4} / \mathrm{tol})}` for m constraints.
-    Half of all problems need less than 50.
+    :math:`4000\, (1 + \log_{10}(1 + m) / 4) \sqrt{\max(1, 10^{-4} / \mathrm{tol})}` for m
+    constraints. Half of all problems need less than 50.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def data_pass_limit(problem: Problem, tol: float) -> float:
     tol : float
         The tolerance.
     """
-    constraints = 1.0 + float(np.log10(1.0 + problem.n_constraints))
+    constraints = 1.0 + 0.25 * float(np.log10(1.0 + problem.n_constraints))
     return _PASSES * constraints * float(np.sqrt(max(1.0, 1e-4 / tol)))
 
 
