@@ -162,8 +162,13 @@ class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
         return np.concatenate([term.head_vjp(part, v) for term, part in parts])
 
     def zero_one(self) -> SumTerm:
-        """Return the sum of the zero-one versions, of terms that can be added."""
+        """Return the sum of the zero-one versions, the sum itself if they cannot be added.
+
+        The latter are majorants of class losses, whose predictions are measured without them.
+        """
         versions = [term.zero_one() for term in self.terms]
+        if not all(isinstance(term, DifferenceOfConvex) for term in versions):
+            return self
         return SumTerm(_checked(DifferenceOfConvex, versions))
 
     def gap_of(self, statistics: Array) -> Array:

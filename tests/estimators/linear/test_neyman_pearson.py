@@ -18,7 +18,7 @@ from fairconstrained import InfeasibleConstraintWarning, NeymanPearsonClassifier
 from fairconstrained.functions.elementary import Reflected
 from fairconstrained.functions.losses import Hinge, Logistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
-from fairconstrained.solvers import AugmentedLagrangian, Smoothing
+from fairconstrained.solvers import SOLVERS, AugmentedLagrangian, Smoothing
 from fairconstrained.terms.class_margins import class_losses
 
 labels_of_rows = np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 1])
@@ -125,6 +125,13 @@ def test_solvers(iris, solver):
     default = NeymanPearsonClassifier("versicolor", 0.3).fit(*iris)
     assert fit.violation_ <= 1e-4
     assert fit.class_losses_[1] == pytest.approx(default.class_losses_[1], abs=1e-2)
+
+
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+@pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "level-search"])
+def test_every_named_solver_takes_class_losses(iris, solver):
+    clf = NeymanPearsonClassifier("versicolor", 0.3, solver=solver, max_iter=2, random_state=0)
+    assert np.all(np.isfinite(clf.fit(*iris).class_losses_))
 
 
 def test_two_classes_names_frames_and_sparse(iris):
