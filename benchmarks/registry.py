@@ -65,6 +65,11 @@ _TABLE = (
     Benchmark("memory", "benchmarks.memory", "Peak memory of a fit beyond the data"),
     Benchmark("scaling", "benchmarks.scaling", "Seconds of a fit against the number of rows"),
     Benchmark(
+        "scale",
+        "benchmarks.scale",
+        "Dask collections: overhead of a round, CPU per row, memory of workers, two workers",
+    ),
+    Benchmark(
         "many_rows",
         "benchmarks.many_rows",
         "Mini-batch solvers on a million rows: data passes to 1% of the optimum",

@@ -52,14 +52,30 @@ class DaskLinearClassifier:
         state: Any = super().__getstate__()
         return {name: value for name, value in state.items() if name != "client"}
 
-    def _bind(
+    def __sklearn_clone__(self) -> Any:
+        """Return a clone that computes where this estimator does."""
+        made: Any = super().__sklearn_clone__()  # type: ignore[misc]
+        made.client, made.disk = self.client, self.disk
+        return made
+
+    def bind(
         self: Any,
         X: Collection,
         y: Collection,
-        sample_weight: Collection | None,
-        sensitive_features: Collection | None,
+        sample_weight: Collection | None = None,
+        sensitive_features: Collection | None = None,
+        *,
+        path: bool = False,
     ) -> Fit:
-        """Return the fit to collections."""
+        """Return the problem that `fit` would solve, for developers.
+
+        Parameters
+        ----------
+        X, y, sample_weight, sensitive_features
+            See `fit`.
+        path : bool, default=False
+            Whether the tolerances are to vary, see :meth:`Fit.bind`.
+        """
         check_options(self)
         self._check_supported()
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
@@ -83,7 +99,7 @@ class DaskLinearClassifier:
         data = sharded_data(self, table, Moments.merged(moments), shards, titles)
         constraints = constraints_of(self, data)
         warn_of_small_groups(constraints, data)
-        fit = Fit.bind(self, data, constraints)
+        fit = Fit.bind(self, data, constraints, path=path)
         for part in fit.problem.parts:
             if not (isinstance(part.term, Shardable) and part.term.shardable):
                 raise ValueError(

@@ -145,7 +145,7 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
             If an argument is not valid, groups are missing, or the solver cannot solve the problem.
         """
         warn_of_unused_kappa(self)
-        fit = self._bind(X, y, sample_weight, sensitive_features)
+        fit = self.bind(X, y, sample_weight, sensitive_features)
         with limited_threads(fit.data.X):
             wanted, first = fit.problem, None
             if self.goal == "fairness" and wanted.n_constraints:
@@ -167,15 +167,25 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
             promised.warn(stacklevel=4)
         return self
 
-    def _bind(
+    def bind(
         self,
         X: MatrixLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        sensitive_features: MatrixLike | None,
+        sample_weight: ArrayLike | None = None,
+        sensitive_features: MatrixLike | None = None,
+        *,
+        path: bool = False,
     ) -> Fit:
-        """Return the fit for what a user passes to `fit`."""
-        return Fit.of(self, X, y, sample_weight, sensitive_features)
+        """Return the problem that `fit` would solve, for developers.
+
+        Parameters
+        ----------
+        X, y, sample_weight, sensitive_features
+            See `fit`.
+        path : bool, default=False
+            Whether the tolerances are to vary, see :meth:`Fit.bind`.
+        """
+        return Fit.of(self, X, y, sample_weight, sensitive_features, path=path)
 
     def predict(self, X: MatrixLike) -> Array:
         """Return the class of each row: the second one where the score is positive.

@@ -17,7 +17,6 @@ from sklearn.pipeline import Pipeline
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.boosting import FairBoostingClassifier
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.estimators.solution import Solution
 from fairconstrained.exceptions import ConvergenceWarning
@@ -173,7 +172,7 @@ def follow(
         X, y, sample_weight and sensitive_features.
     """
     _check_followed(estimator)
-    fit = Fit.of(clone(estimator).set_params(kappa=0.0), *rows, path=True)
+    fit = clone(estimator).set_params(kappa=0.0).bind(*rows, path=True)
     with limited_threads(fit.data.X):
         problems = ProblemFamily(fit)
         free = fit.problem.at(fit.start().w)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -10,8 +11,11 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.functions.elementary import Indicator
+from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
@@ -32,10 +36,24 @@ class Rows:
 
     def accuracy(self, w: Array, *, like: Evaluation | None = None) -> float:
         """Return the weighted share of correct predictions."""
-        scores = self.problem.at(w, like=like).scores_of(self.problem.objective)
-        assert scores is not None
-        correct = (scores > 0) == (self.data.y > 0)
-        return float(np.average(correct, weights=self.data.sample_weight))
+        at = self._accuracy.at(w[: self._accuracy.n_variables], like=like)
+        return float(at.constraints[0])
+
+    @cached_property
+    def _accuracy(self) -> Problem:
+        """The problem with the accuracy as its one constraint function, a sum over rows."""
+        positive, codes = np.unique(self.data.y > 0, return_inverse=True)
+        weight = self.data.sample_weight
+        share = np.bincount(codes, weight) / weight.sum()
+        term = CellMeans(
+            cell_matrix(codes, weight, len(share)),
+            Indicator(),
+            np.where(positive, share, -share)[None, :],
+            np.zeros(1),
+            constant=share[~positive].sum(),
+        )
+        function = CompositeFunction(self.problem.objective.model, term)
+        return self.problem.with_constraints([function])
 
     def measured(self, w: Array) -> dict[str, float]:
         """Return accuracy, loss and gaps of a model."""

@@ -267,3 +267,25 @@ def test_importing_the_estimators_imports_no_dask():
     code = "import sys, fairconstrained.dask; print({'dask', 'distributed'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_path_follows_the_solutions_of_the_rows_in_memory(rows):
+    X, y, groups, _ = rows
+    here = fairconstrained.fairness_path(
+        fairconstrained.FairLogisticClassifier(), X, y, sensitive_features=groups, n_kappas=4
+    )
+    dX, dy, dgroups = arrays(X, y, groups)
+    there = fairconstrained.fairness_path(
+        FairLogisticClassifier(), dX, dy, sensitive_features=dgroups, n_kappas=4
+    )
+    np.testing.assert_allclose(there.kappas, here.kappas, rtol=1e-6)
+    np.testing.assert_allclose(there.coefs, here.coefs, atol=1e-4)
+    np.testing.assert_allclose(there.train_accuracy, here.train_accuracy, atol=1e-3)
+    assert isinstance(there.estimator_at(-1).predict(dX), da.Array)
+
+
+def test_clones_keep_the_client():
+    model = FairLogisticClassifier()
+    model.client, model.disk = object(), True
+    assert clone(model).client is model.client
+    assert clone(model).disk is True
