@@ -202,6 +202,58 @@ class Evaluation:
             self._gradient = weights, self._backward(weights)
         return self._gradient[1].copy()
 
+    def constraint_gradients(self, which: Array) -> Array:
+        """Return the gradients of some constraints, shape (len(which), n_variables).
+
+        Each costs a backward pass, or each statistic that they depend on if these are fewer.
+
+        Parameters
+        ----------
+        which : ndarray of int
+            Positions of constraints.
+        """
+        found = np.zeros((len(which), self.problem.n_variables))
+        start = 0
+        for part in self.problem.constraints:
+            places = np.flatnonzero((which >= start) & (which < start + part.n_outputs))
+            outputs = which[places] - start
+            start += part.n_outputs
+            if not len(places):
+                continue
+            found[places] = part.penalty.gradient(self.w)
+            if part.term is not None:
+                found[places] += self._output_gradients(part, outputs)
+        return found
+
+    def _output_gradients(self, part: CompositeFunction, outputs: Array) -> Array:
+        """Return the gradients of some outputs of a part's term, (n_outputs, n_variables)."""
+        assert part.term is not None and part.model is not None
+        known, model = self._forward(part), self._model_pass(part.model)
+
+        def pulled(weights: Array) -> Array:
+            row = np.zeros(self.problem.n_variables)
+            gradient, (own,) = model.gradient([(known, weights)])
+            row[: len(gradient)] = gradient
+            row[part.auxiliary] += own
+            return row
+
+        unit, weights = np.zeros(part.n_outputs), []
+        for output in outputs:
+            unit[output] = 1.0
+            weights.append(part.term.head_vjp(known.statistics, unit))
+            unit[output] = 0.0
+        table = np.array(weights)
+        used = np.flatnonzero(table.any(axis=0))
+        if len(used) >= len(outputs):
+            return np.array([pulled(row) for row in table])
+        unit = np.zeros(table.shape[1])
+        of_statistics = np.zeros((len(used), self.problem.n_variables))
+        for row, statistic in zip(of_statistics, used, strict=True):
+            unit[statistic] = 1.0
+            row[:] = pulled(unit)
+            unit[statistic] = 0.0
+        return np.asarray(table[:, used] @ of_statistics)
+
     def _backward(self, weights: Array) -> Array:
         """Return the gradient of the functions' weighted sum; the last ones may be left out."""
         total = np.zeros(self.problem.n_variables)

@@ -14,6 +14,7 @@ from fairconstrained.utils.typing import Array
 _SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity
 _WIDTHS = 0.05 * 0.3 ** np.arange(12)
 _TRIED = 4  # of these, once they are narrow enough: solvers meet kinks at one scale or another
+_MOST = 300  # constraints whose multipliers are estimated: each may cost a backward pass
 _SMALL_LOSS, _LEAST_SCALE = 10.0, 1e-3  # losses below a tenth make tolerances relative
 
 
@@ -194,8 +195,9 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
     r"""Return the multipliers that make the KKT residual at a point smallest.
 
     They minimise :math:`\operatorname{dist}(-\nabla f(w) - \sum_j \lambda_j \nabla g_j(w),
-    N_W(w))` over the constraints with :math:`g_j \ge -` `active`; the others get zero. Away from
-    the boundary of W this is non-negative least squares; on it, it is where the search starts.
+    N_W(w))` over the constraints with :math:`g_j \ge -` `active`, at most 300 of them, those of
+    the largest values; the others get zero. Away from the boundary of W this is non-negative least
+    squares; on it, it is where the search starts.
 
     Parameters
     ----------
@@ -205,11 +207,10 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
         How near its bound a constraint must be to get a multiplier.
     """
     multipliers = np.zeros(at.problem.n_constraints)
-    near = np.flatnonzero(at.constraints >= -active)
+    near = _largest(at.constraints, -active)
     if near.size == 0:
         return multipliers
-    unit = np.eye(at.problem.n_constraints)
-    columns = np.column_stack([at.gradient(unit[j], objective=0.0) for j in near])
+    columns = at.constraint_gradients(near).T
     gradient = at.gradient()
 
     def half_squared_distance(some: Array) -> tuple[float, Array]:
@@ -225,6 +226,12 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
         options={"gtol": 1e-10, "ftol": 1e-15, "maxiter": 500},
     ).x
     return multipliers
+
+
+def _largest(values: Array, level: float) -> Array:
+    """Return the positions of values of at least `level`, in rising order, of many the largest."""
+    largest = np.argsort(-values, kind="stable")[:_MOST]
+    return np.sort(largest[values[largest] >= level])
 
 
 def violation_stationarity(at: Evaluation) -> float:
@@ -247,9 +254,8 @@ def violation_stationarity(at: Evaluation) -> float:
     IPC, Remark 1.
     """
     level = at.violation
-    near = np.flatnonzero(at.constraints >= 0.9 * level)
-    unit = np.eye(at.problem.n_constraints)
-    columns = np.column_stack([at.gradient(unit[j], objective=0.0) for j in near])
+    near = _largest(at.constraints, 0.9 * level)
+    columns = at.constraint_gradients(near).T
     heavy = 1e3  # a row that holds the sum of the multipliers at one
     rows = np.vstack([columns, np.full(near.size, heavy)])
     weights = nnls(rows, np.append(np.zeros(len(at.w)), heavy))[0]

@@ -309,9 +309,7 @@ class Model:
         self.near = self._nearly_active(at.constraints, at.violation - width)
         self.values = at.constraints[self.near]
         self.gradient = at.gradient()
-        unit = np.eye(n)
-        rows = [at.gradient(unit[j], objective=0.0) for j in self.near]
-        self.rows = np.array(rows).reshape(len(rows), len(at.w))
+        self.rows = at.constraint_gradients(self.near)
         self.product: Array | None = None
         self.move = self._free() if curvature.free else self._projected
 

@@ -8,6 +8,13 @@ import weakref
 import numpy as np
 from numpy.testing import assert_array_equal
 
+from fairconstrained import DemographicParity
+from fairconstrained.functions import Logistic
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.cell_means import average
+
 
 def test_an_evaluation_like_another_reads_no_rows(problem, w, multipliers):
     first = problem.at(w)
@@ -84,3 +91,30 @@ def test_solve_returns_the_evaluation_at_the_result(problem):
     read = problem.counter.rows
     assert_array_equal(problem.at(result.w, like=at).constraints, at.constraints)
     assert problem.counter.rows - read <= sum(model.n_rows for model in problem.models)
+
+
+def test_gradients_of_some_constraints_are_those_of_unit_multipliers(problem, w):
+    at, m = problem.at(w), problem.n_constraints
+    for which in (np.arange(m), np.arange(m)[::-2], np.zeros(0, dtype=int)):
+        found = at.constraint_gradients(which)
+        assert found.shape == (len(which), problem.n_variables)
+        for row, j in zip(found, which, strict=True):
+            expected = at.gradient(np.eye(m)[j], objective=0.0)
+            np.testing.assert_allclose(row, expected, rtol=1e-10, atol=1e-14)
+
+
+def test_many_constraints_of_few_statistics_cost_a_backward_pass_per_statistic():
+    groups = np.arange(120) % 6
+    rng = np.random.default_rng(0)
+    model = LinearModel(rng.normal(size=(120, 3)))
+    y = rng.choice([-1.0, 1.0], 120)
+    term = DemographicParity(0.01).bind(y, groups, np.ones(120))
+    loss = CompositeFunction(model, average(Logistic(), y, np.ones(120)))
+    at = Problem(loss, (CompositeFunction(model, term),)).at(rng.normal(size=4))
+    known, calls = at._forward(at.problem.constraints[0]), []
+    pulled = known.pullback
+    object.__setattr__(known, "pullback", lambda u: calls.append(0) or pulled(u))
+    found = at.constraint_gradients(np.arange(term.n_outputs))
+    assert len(calls) == 6 < term.n_outputs == 30
+    for row, unit in zip(found, np.eye(30), strict=True):
+        np.testing.assert_allclose(row, at.gradient(unit, objective=0.0), atol=1e-14)

@@ -73,8 +73,7 @@ def _least_move(at: Evaluation, margin: float) -> Array:
     values = at.constraints
     near = np.argsort(-values)[:_MOST]
     near = near[values[near] >= -at.violation]
-    unit = np.eye(len(values))
-    jacobian = np.array([at.gradient(unit[j], objective=0.0) for j in near])
+    jacobian = at.constraint_gradients(near)
     wanted = values[near] + margin
     soft = np.full(len(near), _SOFT * np.linalg.norm(jacobian))
     rows = np.vstack([-jacobian.T, soft, wanted])
