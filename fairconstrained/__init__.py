@@ -10,12 +10,13 @@ from fairconstrained.constraints import (
     MinorityRate,
     PredictiveEquality,
 )
-from fairconstrained.datasets import make_biased_classification
+from fairconstrained.datasets import make_biased_classification, make_biased_ranking
 from fairconstrained.estimators.boosting import FairBoostingClassifier
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.linear.neyman_pearson import NeymanPearsonClassifier
 from fairconstrained.estimators.linear.svm import FairHingeClassifier
 from fairconstrained.estimators.network.classifier import FairNetworkClassifier
+from fairconstrained.estimators.ranking.ranker import FairRanker
 from fairconstrained.exceptions import (
     ConstantDecisionWarning,
     ConvergenceWarning,
@@ -47,6 +48,7 @@ __all__ = [
     "FairLogisticClassifier",
     "FairLogisticClassifierCV",
     "FairNetworkClassifier",
+    "FairRanker",
     "FairnessPath",
     "FairnessReport",
     "IncompatibleSolverError",
@@ -61,5 +63,6 @@ __all__ = [
     "fairness_path",
     "fairness_report",
     "make_biased_classification",
+    "make_biased_ranking",
     "make_fairness_scorer",
 ]

@@ -13,6 +13,7 @@ from fairconstrained.datasets._fetch import (
     fetch_compas,
     fetch_law_school,
 )
+from fairconstrained.datasets._ranking import make_biased_ranking
 from fairconstrained.datasets._synthetic import make_biased_classification
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "fetch_compas",
     "fetch_law_school",
     "make_biased_classification",
+    "make_biased_ranking",
 ]

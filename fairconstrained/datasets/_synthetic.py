@@ -9,17 +9,10 @@ from scipy.special import expit
 from scipy.stats import norm
 from sklearn.utils import check_random_state
 
+from fairconstrained.datasets._checks import check_number
 from fairconstrained.utils.validation import check_seed, check_switch
 
 __all__ = ["make_biased_classification"]
-
-
-def _check_number(
-    name: str, value: object, kind: type[Integral] | type[Real], low: float, high: float
-) -> None:
-    if isinstance(value, bool) or not isinstance(value, kind) or not low <= float(value) < high:
-        what = "an integer" if kind is Integral else "a number"
-        raise ValueError(f"{name} must be {what} in [{low}, {high}); got {value!r}.")
 
 
 def make_biased_classification(
@@ -89,14 +82,14 @@ def make_biased_classification(
     for name, value in (("sparse", sparse), ("return_coef", return_coef)):
         check_switch(name, value)
     check_seed(random_state)
-    _check_number("n_samples", n_samples, Integral, 1, np.inf)
-    _check_number("n_features", n_features, Integral, 1, np.inf)
-    _check_number("n_groups", n_groups, Integral, 2, np.inf)
-    _check_number("gap", gap, Real, 0, 1)
+    check_number("n_samples", n_samples, Integral, 1, np.inf)
+    check_number("n_features", n_features, Integral, 1, np.inf)
+    check_number("n_groups", n_groups, Integral, 2, np.inf)
+    check_number("gap", gap, Real, 0, 1)
     used = min(5, n_features) if n_informative is None else n_informative
-    _check_number("n_informative", used, Integral, 1, n_features + 1)
-    _check_number("class_sep", class_sep, Real, 0, np.inf)
-    _check_number("flip_y", flip_y, Real, 0, 0.5)
+    check_number("n_informative", used, Integral, 1, n_features + 1)
+    check_number("class_sep", class_sep, Real, 0, np.inf)
+    check_number("flip_y", flip_y, Real, 0, 0.5)
     # A Generator is much faster than the RandomState that seeds it.
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
     groups = rng.permutation(np.arange(n_samples) % n_groups)

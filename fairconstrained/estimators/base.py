@@ -1,4 +1,4 @@
-"""The base classes of the classifiers: minimise with callbacks, store, warn, predict."""
+"""The base classes of the estimators: minimise with callbacks, store, warn, predict."""
 
 from __future__ import annotations
 
@@ -26,36 +26,12 @@ from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 Minimize = Callable[..., tuple[Result, Evaluation]]
 
 
-class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """Classifiers trained by minimising a constrained problem.
+class ConstrainedEstimator(CallbackSupportMixin, BaseEstimator):
+    """Estimators trained by minimising a constrained problem.
 
     Subclasses have the parameters `solver`, `max_iter`, `tol`, `warm_start`, `random_state` and
     `verbose`.
     """
-
-    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy of the predictions.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows, with the columns seen in `fit`.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            The weights of the rows.
-
-        Returns
-        -------
-        accuracy : float
-
-        Raises
-        ------
-        ValueError
-            If lengths differ, or pandas objects have the same row labels in another order.
-        """
-        check_same_rows(test=True, X=X, y=y, sample_weight=sample_weight)
-        return float(super().score(X, y, sample_weight))
 
     def _minimize(
         self,
@@ -96,11 +72,38 @@ class ConstrainedClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator
         return result, at
 
 
-class FairClassifier(ConstraintParameters, ConstrainedClassifier):
-    """Classifiers of two classes under fairness constraints, with any model.
+class ConstrainedClassifier(ClassifierMixin, ConstrainedEstimator):
+    """Classifiers trained by minimising a constrained problem."""
 
-    Subclasses have the parameters of :class:`~fairconstrained.estimators.fit.FairOptions` and a
-    `decision_function`.
+    def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows, with the columns seen in `fit`.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            The weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+
+        Raises
+        ------
+        ValueError
+            If lengths differ, or pandas objects have the same row labels in another order.
+        """
+        check_same_rows(test=True, X=X, y=y, sample_weight=sample_weight)
+        return float(super().score(X, y, sample_weight))
+
+
+class FairEstimator(ConstraintParameters, ConstrainedEstimator):
+    """Estimators of two classes under fairness constraints, with any model.
+
+    Subclasses have the parameters of :class:`~fairconstrained.estimators.fit.FairOptions`.
 
     Attributes
     ----------
@@ -110,6 +113,45 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
     """
 
     parametrization: ClassVar[type[Any]]
+
+    def _solve(self, fit: Fit, passed: tuple[Any, Any, Any]) -> Self:
+        """Solve the problem of a fit, set the fitted attributes and warn of what was not found.
+
+        Parameters
+        ----------
+        fit : Fit
+            The options of this estimator bound to the training rows.
+        passed : tuple
+            X, y and sample_weight as passed to `fit`.
+        """
+        with limited_threads(fit.data.X):
+            wanted, first = fit.problem, None
+            if self.goal == "fairness" and wanted.n_constraints:
+                wanted, first = fairest_problem(fit, self.max_loss_increase)
+            result, at = self._minimize(
+                wanted,
+                passed,
+                fit.fitted_attributes,
+                variables=fit.parametrization.variables(self) if self.warm_start else None,
+                first=first,
+                minimize=fit.minimize,
+            )
+            solution = fit.enforced(result)
+        fit.store(self, solution, like=at)
+        promised = solution.certificate or solution.search
+        if promised is None:
+            warn_of(solution.result, stacklevel=5)
+        else:
+            promised.warn(stacklevel=5)
+        return self
+
+
+class FairClassifier(FairEstimator, ConstrainedClassifier):
+    """Classifiers of two classes under fairness constraints, with any model.
+
+    Subclasses have the parameters of :class:`~fairconstrained.estimators.fit.FairOptions` and a
+    `decision_function`.
+    """
 
     @with_callbacks
     def fit(
@@ -146,26 +188,7 @@ class FairClassifier(ConstraintParameters, ConstrainedClassifier):
         """
         warn_of_unused_kappa(self)
         fit = self.bind(X, y, sample_weight, sensitive_features)
-        with limited_threads(fit.data.X):
-            wanted, first = fit.problem, None
-            if self.goal == "fairness" and wanted.n_constraints:
-                wanted, first = fairest_problem(fit, self.max_loss_increase)
-            result, at = self._minimize(
-                wanted,
-                (X, y, sample_weight),
-                fit.fitted_attributes,
-                variables=fit.parametrization.variables(self) if self.warm_start else None,
-                first=first,
-                minimize=fit.minimize,
-            )
-            solution = fit.enforced(result)
-        fit.store(self, solution, like=at)
-        promised = solution.certificate or solution.search
-        if promised is None:
-            warn_of(solution.result, stacklevel=4)
-        else:
-            promised.warn(stacklevel=4)
-        return self
+        return self._solve(fit, (X, y, sample_weight))
 
     def bind(
         self,

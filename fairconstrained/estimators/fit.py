@@ -110,6 +110,7 @@ class Fit:
         sensitive_features: MatrixLike | None,
         *,
         path: bool = False,
+        query: ArrayLike | None = None,
     ) -> Fit:
         """Return the fit for what a user passes to `fit`.
 
@@ -127,6 +128,8 @@ class Fit:
             The groups.
         path : bool, default=False
             See :meth:`bind`.
+        query : array-like of shape (n_samples,) or None, default=None
+            The queries, for rankers.
 
         Raises
         ------
@@ -143,6 +146,7 @@ class Fit:
             SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive),
             estimator.combine,
             estimator.groups_missing,
+            query,
         )
         constraints = constraints_of(estimator, data)
         warn_of_small_groups(constraints, data)

@@ -152,7 +152,7 @@ def warn_of_small_groups(constraints: Sequence[Constraint], data: TrainingData) 
             f"{n_rows / n_groups:.1f} rows each on average: rates of so few rows say little, and "
             f"constraints are many. If that is not what was meant, {advice}.",
             InputWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
 
 

@@ -17,6 +17,12 @@ from fairconstrained.metrics.pairs import (
     inter_group_auc_difference,
     intra_group_auc_difference,
 )
+from fairconstrained.metrics.ranking import (
+    mean_ndcg,
+    pairwise_error,
+    query_pairwise_errors,
+    query_parity_difference,
+)
 from fairconstrained.metrics.rates import group_rates, rate_gaps
 
 __all__ = [
@@ -25,8 +31,12 @@ __all__ = [
     "group_rates",
     "inter_group_auc_difference",
     "intra_group_auc_difference",
+    "mean_ndcg",
     "neyman_pearson_error",
+    "pairwise_error",
     "partial_demographic_parity_difference",
+    "query_pairwise_errors",
+    "query_parity_difference",
     "rate_gaps",
     "roc_parity_difference",
     "weak_partial_demographic_parity_difference",

@@ -102,3 +102,28 @@ def check_scores(name: str, scores: ArrayLike) -> Array:
 def ranked_cell(scores: Array, weight: Array, rows: Array) -> Ranked:
     """Return the sorted scores of some rows, with weights that sum to one."""
     return Ranked(scores[rows], weight[rows] / weight[rows].sum())
+
+
+def positive_rows(labels: Array, pos_label: object) -> Array:
+    """Return a mask of the rows of the positive class.
+
+    Raises
+    ------
+    ValueError
+        If there are more than two classes, or `pos_label` is not one of them.
+    """
+    classes = np.unique(labels)
+    if pos_label is None:
+        if len(classes) > 2:
+            raise ValueError(
+                f"y_true must have two classes, it has {len(classes)}. Binarize it, or pass the "
+                "positive class as pos_label."
+            )
+        pos_label = classes[-1]
+        if len(classes) == 1 and pos_label not in (1, True):
+            return np.zeros(len(labels), dtype=bool)
+    elif not np.isscalar(pos_label) or pos_label not in classes.tolist():
+        raise ValueError(
+            f"pos_label={pos_label!r} is not in y_true. Its classes: {classes.tolist()}."
+        )
+    return np.asarray(labels == pos_label)

@@ -8,35 +8,15 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.metrics.inputs import COMPARISONS, check_score_arguments, ranked_cell
+from fairconstrained.metrics.inputs import (
+    COMPARISONS,
+    check_score_arguments,
+    positive_rows,
+    ranked_cell,
+)
 from fairconstrained.terms._ranked_sums import Ranked, pair_sum
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
-
-
-def _positive(labels: Array, pos_label: object) -> Array:
-    """Return a mask of the rows of the positive class.
-
-    Raises
-    ------
-    ValueError
-        If there are more than two classes, or `pos_label` is not one of them.
-    """
-    classes = np.unique(labels)
-    if pos_label is None:
-        if len(classes) > 2:
-            raise ValueError(
-                f"y_true must have two classes, it has {len(classes)}. Binarize it, or pass the "
-                "positive class as pos_label."
-            )
-        pos_label = classes[-1]
-        if len(classes) == 1 and pos_label not in (1, True):
-            return np.zeros(len(labels), dtype=bool)
-    elif not np.isscalar(pos_label) or pos_label not in classes.tolist():
-        raise ValueError(
-            f"pos_label={pos_label!r} is not in y_true. Its classes: {classes.tolist()}."
-        )
-    return np.asarray(labels == pos_label)
 
 
 def _above(first: Ranked, second: Ranked) -> float:
@@ -58,7 +38,7 @@ def _by_label(
     labels, scores, groups, weight = check_score_arguments(
         y_true, y_pred, sensitive_features, sample_weight
     )
-    positive = _positive(labels, pos_label)
+    positive = positive_rows(labels, pos_label)
     positives, negatives, masses = [], [], []
     for k, name in enumerate(groups.names):
         member = groups.codes == k

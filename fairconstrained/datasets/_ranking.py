@@ -1,0 +1,300 @@
+"""Synthetic queries with documents of two groups, of the shape of MSLR-WEB10K."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.utils import check_random_state
+
+from fairconstrained.datasets._checks import check_number
+from fairconstrained.utils.ranges import grouped, ranges
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_seed, check_switch
+
+__all__ = ["make_biased_ranking"]
+
+_SPREAD = 0.4  # of the logarithm of the number of documents
+_LOWER_GROUP = 0.4  # the share of documents of lower quality
+_QUALITY, _POPULARITY = 0.6, 0.3  # correlations with the latent relevance
+_CALIBRATION = 20_000  # documents from which the threshold of the labels is taken
+_BLOCK = 1 << 22  # entries of the features that are generated at a time
+_ATTEMPTS = 50  # blocks without an accepted query
+
+
+def make_biased_ranking(
+    n_queries: int = 100,
+    n_features: int = 10,
+    *,
+    n_documents: float = 60,
+    positives: float = 0.16,
+    group_effect: float = 0.5,
+    noise: float = 1.0,
+    min_positives: int = 4,
+    max_documents: int | None = None,
+    n_generated: int | None = None,
+    context: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[Array, Array, Array, Array]:
+    r"""Generate queries whose documents are of higher or lower quality, and binary relevances.
+
+    The mean of query q is :math:`m_q \sim N(0, I)`, and a document is
+    :math:`x = m_q + A z` with :math:`z \sim N(0, I)` and a random matrix A. With orthogonal unit
+    vectors a and d, b = ``group_effect`` and a part :math:`\epsilon \sim N(0, 1)` that no feature
+    shows, the relevance of a document is
+
+    .. math::
+        r = \sqrt{1 - b^2}\, a^\top z \pm b\, d^\top (m_q + z) + \mathrm{noise} \cdot \epsilon,
+
+    with the plus sign in group 1 and the minus sign in group 0. The documents with the highest r, a
+    share ``positives`` of all, are relevant. Groups come from the latent relevance
+    :math:`t = a^\top z + \mathrm{noise} \cdot \epsilon`, divided by its standard deviation: the
+    quality of a document is :math:`0.6\, t + 0.8\, \epsilon'`, and documents below its 40th
+    percentile are group 0, the others group 1. Quality is not a feature; the last feature is a
+    popularity, :math:`0.3\, t + 0.95\, \epsilon''` plus the query's mean.
+
+    A model that fits both groups with the same weights ranks the relevant documents of one group
+    too low in some queries and those of the other group in others, as :math:`d^\top m_q` has it.
+
+    Parameters
+    ----------
+    n_queries, n_features : int, default=100, 10
+        The numbers of queries and of features, >= 2.
+    n_documents : float, default=60
+        The mean number of documents of a query, which is lognormal.
+    positives : float, default=0.16
+        The share of relevant documents, in (0, 1).
+    group_effect : float, default=0.5
+        b, in [0, 1): how much the weights depend on the group.
+    noise : float, default=1.0
+        The standard deviation of the part of the relevance that no feature shows, >= 0.
+    min_positives : int, default=4
+        Queries are accepted if they have this many relevant and as many irrelevant documents, and
+        half as many in each group.
+    max_documents : int or None, default=None
+        Accepted queries are thinned at random to this many documents, among which the documents
+        that they were accepted for are kept; None keeps all.
+    n_generated : int or None, default=None
+        The number of queries that are generated, of which `n_queries` accepted ones are drawn at
+        random. None generates queries until there are enough.
+    context : bool, default=False
+        Whether the group and, for each feature, its mean over the query are further columns:
+        2 ``n_features`` + 1 in all.
+    random_state : int, RandomState or None, default=None
+        The seed of the random number generator.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_columns)
+        The features.
+    y : ndarray of shape (n_samples,)
+        The relevances, 0 and 1.
+    query : ndarray of shape (n_samples,)
+        The query of each document, 0 to ``n_queries - 1``; documents are sorted by query.
+    sensitive_features : ndarray of shape (n_samples,)
+        The groups, 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If an argument is outside its range, or too few queries are accepted.
+
+    References
+    ----------
+    The shape is that of MSLR-WEB10K as PLADA, appendix D.3, uses it: 1,100 queries with at least 10
+    relevant and 10 irrelevant documents, 125 features, ``context=True``.
+
+    Examples
+    --------
+    >>> from fairconstrained import make_biased_ranking
+    >>> X, y, query, groups = make_biased_ranking(50, 4, random_state=0)
+    >>> X.shape[1], len(set(query)), bool(y[groups == 1].mean() > y[groups == 0].mean())
+    (4, 50, True)
+    """
+    check_number("n_queries", n_queries, Integral, 1, np.inf)
+    check_number("n_features", n_features, Integral, 2, np.inf)
+    check_number("n_documents", n_documents, Real, 1, np.inf)
+    check_number("positives", positives, Real, 1e-6, 1)
+    check_number("group_effect", group_effect, Real, 0, 1)
+    check_number("noise", noise, Real, 0, np.inf)
+    check_number("min_positives", min_positives, Integral, 1, np.inf)
+    if max_documents is not None:
+        check_number("max_documents", max_documents, Integral, 2 * min_positives + 2, np.inf)
+    if n_generated is not None:
+        check_number("n_generated", n_generated, Integral, n_queries, np.inf)
+    check_switch("context", context)
+    check_seed(random_state)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31, size=4))
+    source = _Source.draw(rng, int(n_features), float(group_effect), float(noise), float(positives))
+    limits = _Limits(float(n_documents), int(min_positives), max_documents)
+    rows = _accepted(rng, source, limits, int(n_queries), n_generated)
+    X = rows.X if not context else np.column_stack([rows.X, rows.groups, rows.means()])
+    return X, rows.y, rows.query, rows.groups
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """The mean number of documents, and the least and largest numbers in a query."""
+
+    n_documents: float
+    min_positives: int
+    max_documents: int | None
+
+
+def _accepted(
+    rng: np.random.Generator,
+    source: _Source,
+    limits: _Limits,
+    n_queries: int,
+    n_generated: int | None,
+) -> _Rows:
+    """Return so many accepted queries: the first ones, or a random part of those generated."""
+    fits = int(_BLOCK / (limits.n_documents * len(source.mixing)))
+    per_block = max(1, min(fits, n_generated or max(64, 2 * n_queries)))
+    blocks: list[_Rows] = []
+    accepted = generated = idle = 0
+    while idle < _ATTEMPTS and (
+        accepted < n_queries if n_generated is None else generated < n_generated
+    ):
+        size = per_block if n_generated is None else min(per_block, n_generated - generated)
+        block = source.rows(rng, size, limits.n_documents).accepted(limits.min_positives)
+        if limits.max_documents is not None:
+            block = block.thinned(rng, limits.max_documents, -(-limits.min_positives // 2))
+        blocks.append(block)
+        generated += size
+        accepted += block.n_queries
+        idle = 0 if block.n_queries else idle + 1
+    if accepted < n_queries:
+        raise ValueError(
+            f"n_queries={n_queries}: only {accepted} of {generated} generated queries have "
+            f"{limits.min_positives} relevant and as many irrelevant documents, half as many in "
+            "each group. Raise n_generated or n_documents, or lower min_positives."
+        )
+    chosen = np.arange(n_queries)
+    if n_generated is not None:
+        chosen = np.sort(rng.permutation(accepted)[:n_queries])
+    return _Rows.joined(blocks).of(chosen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Documents, sorted by query."""
+
+    X: Array
+    y: Array
+    query: Array
+    groups: Array
+
+    @property
+    def n_queries(self) -> int:
+        """The number of queries, which are numbered from 0 without gaps."""
+        return int(self.query.max(initial=-1)) + 1
+
+    def _take(self, rows: Array) -> _Rows:
+        query = np.unique(self.query[rows], return_inverse=True)[1].ravel()
+        return _Rows(self.X[rows], self.y[rows], query, self.groups[rows])
+
+    def of(self, queries: Array) -> _Rows:
+        """Return the documents of some queries."""
+        _, starts = grouped(self.query)
+        return self._take(ranges(starts[queries], starts[queries + 1]))
+
+    def thinned(self, rng: np.random.Generator, most: int, least: int) -> _Rows:
+        """Return at most so many documents per query, at least so many of a group and label."""
+        order = rng.permutation(len(self.y))
+        cell = (self.query * 2 + self.y) * 2 + self.groups
+        needed = _rank(cell, order) < least
+        kept = _rank(self.query, order[np.argsort(~needed[order], kind="stable")]) < most
+        return self._take(np.flatnonzero(kept))
+
+    def accepted(self, least: int) -> _Rows:
+        """Return the queries that have enough documents of both labels, in each group."""
+        cell = (self.query * 2 + self.y) * 2 + self.groups
+        counts = np.bincount(cell, minlength=4 * self.n_queries).reshape(-1, 2, 2)
+        enough = (counts.sum(axis=2) >= least).all(axis=1)
+        enough &= (counts >= -(-least // 2)).all(axis=(1, 2))
+        return self._take(np.flatnonzero(enough[self.query]))
+
+    def means(self) -> Array:
+        """Return the mean of each feature over the query of every document."""
+        _, starts = grouped(self.query)
+        sums = np.add.reduceat(self.X, starts[:-1], axis=0)
+        return (sums / np.diff(starts)[:, None])[self.query]
+
+    @staticmethod
+    def joined(blocks: list[_Rows]) -> _Rows:
+        """Return all documents, with the queries numbered through."""
+        firsts = np.cumsum([0] + [block.n_queries for block in blocks[:-1]])
+        query = [block.query + first for block, first in zip(blocks, firsts, strict=True)]
+        return _Rows(
+            np.concatenate([block.X for block in blocks]),
+            np.concatenate([block.y for block in blocks]),
+            np.concatenate(query),
+            np.concatenate([block.groups for block in blocks]),
+        )
+
+
+def _rank(codes: Array, order: Array) -> Array:
+    """Return how many rows of the same code come before each row in an order."""
+    by_code, starts = grouped(codes[order])
+    ranks = np.empty(len(codes), dtype=int)
+    ranks[order[by_code]] = np.arange(len(codes)) - starts[codes[order[by_code]]]
+    return ranks
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """Where documents come from: A, the vectors a and d, and the threshold of the labels."""
+
+    mixing: Array
+    weights: Array
+    noise: float
+    threshold: float
+
+    @classmethod
+    def draw(
+        cls,
+        rng: np.random.Generator,
+        n_features: int,
+        effect: float,
+        noise: float,
+        positives: float,
+    ) -> _Source:
+        """Return a source whose share of relevant documents is as asked for."""
+        mixing = rng.standard_normal((n_features, n_features)) / np.sqrt(n_features)
+        common, own = np.linalg.qr(rng.standard_normal((n_features, 2)))[0].T
+        weights = np.stack([common, np.sqrt(1.0 - effect**2) * common, effect * own])
+        source = cls(mixing, weights, noise, 0.0)
+        means = rng.standard_normal((_CALIBRATION, n_features))
+        relevance = source._documents(rng, means)[1]
+        return cls(mixing, weights, noise, float(np.quantile(relevance, 1.0 - positives)))
+
+    def _documents(
+        self, rng: np.random.Generator, means: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """Return z, the relevances, the groups and the popularities of some documents."""
+        n = len(means)
+        z = rng.standard_normal((n, len(self.mixing)))
+        hidden = self.noise * rng.standard_normal(n)
+        shared, common, own = (z @ self.weights.T).T
+        latent = (shared + hidden) / np.sqrt(1.0 + self.noise**2)
+        quality = _QUALITY * latent + np.sqrt(1.0 - _QUALITY**2) * rng.standard_normal(n)
+        popularity = _POPULARITY * latent + np.sqrt(1 - _POPULARITY**2) * rng.standard_normal(n)
+        groups = (quality > norm.ppf(_LOWER_GROUP)).astype(int)
+        own = own + means @ self.weights[2]
+        relevance = common + np.where(groups > 0, own, -own) + hidden
+        return z, relevance, groups, popularity
+
+    def rows(self, rng: np.random.Generator, n_queries: int, n_documents: float) -> _Rows:
+        """Return the documents of some queries."""
+        location = np.log(n_documents) - 0.5 * _SPREAD**2
+        lengths = np.maximum(np.rint(rng.lognormal(location, _SPREAD, n_queries)), 1).astype(int)
+        query = np.repeat(np.arange(n_queries), lengths)
+        means = rng.standard_normal((n_queries, len(self.mixing)))[query]
+        z, relevance, groups, popularity = self._documents(rng, means)
+        X = z @ self.mixing.T
+        X[:, -1] = popularity
+        X += means
+        return _Rows(X, (relevance > self.threshold).astype(int), query, groups)

@@ -1,0 +1,154 @@
+"""How the scores of rankers depend on the solver's variables: linear, or by a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+
+from fairconstrained.data.validation import SensitiveColumns, TrainingData
+from fairconstrained.domains import Domain, WholeSpace
+from fairconstrained.estimators.linear.parametrization import (
+    BinaryLinearParametrization,
+    LinearOptions,
+)
+from fairconstrained.estimators.options import penalty_of
+from fairconstrained.models.linear import Features, LinearModel, finite_scores
+from fairconstrained.models.network import TorchModel
+from fairconstrained.penalties.base import Penalty
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_count
+
+
+class RankerOptions(LinearOptions, Protocol):
+    """The parameters of a ranker that its parametrization reads."""
+
+    hidden_layer_sizes: Sequence[int]
+    activation: str
+
+
+class FittedRanker(RankerOptions, Protocol):
+    """What a ranker knows once it is fitted: coefficients, or a network with its weights."""
+
+    coef_: Array
+    model_: TorchModel
+    weights_: Array
+
+
+class LinearRanking(BinaryLinearParametrization):
+    """Linear scores without an intercept, which no comparison within a query depends on."""
+
+    def attributes(self, w: Array) -> dict[str, Array]:
+        """Return the coefficients and feature scales in the units of X."""
+        found = super().attributes(w)
+        return {"coef_": found["coef_"][0], "feature_scale_": found["feature_scale_"]}
+
+    def variables(self, estimator: object) -> Array | None:
+        """Return the variables of a fitted estimator, None if it was fitted to other features."""
+        coef = getattr(estimator, "coef_", np.empty(0))
+        kept = self.feature_map.kept
+        if coef.shape != (self.feature_map.n_features,):
+            return None
+        return self.model.variables(coef[None, kept], np.zeros(1))
+
+    @staticmethod
+    def scores(estimator: FittedRanker, features: Features, kept: Array) -> Array:
+        """Return the scores of rows."""
+        model = LinearModel(features, fit_intercept=False)
+        return finite_scores(model, estimator.coef_[kept])
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkRanking:
+    """The scores of a network, with an L2 penalty on all its weights.
+
+    Attributes
+    ----------
+    model : TorchModel
+        The model on the training rows.
+    penalty : Penalty
+        The penalty on the weights.
+    domain : Domain
+        All weights.
+    """
+
+    model: TorchModel
+    penalty: Penalty
+    domain: Domain
+
+    @classmethod
+    def features(cls, estimator: RankerOptions, data: TrainingData) -> TrainingData:
+        """Return the rows."""
+        return data
+
+    @classmethod
+    def of(cls, estimator: RankerOptions, data: TrainingData) -> Self:
+        """Return the parametrization for an estimator's layers and alpha."""
+        model = TorchModel.standardized(
+            data.X,
+            data.sample_weight,
+            hidden_layer_sizes=tuple(estimator.hidden_layer_sizes),
+            activation=estimator.activation,
+        )
+        return cls(model, penalty_of(estimator.alpha), WholeSpace())
+
+    def attributes(self, w: Array) -> dict[str, object]:
+        """Return the model without rows, and its weights."""
+        empty = np.zeros((0, len(self.model.network.shift)))
+        return {"model_": self.model.on(empty), "weights_": np.array(w)}
+
+    def variables(self, estimator: object) -> Array | None:
+        """Return the variables of a fitted estimator, None if it has another network."""
+        found = getattr(estimator, "weights_", np.empty(0))
+        return found if found.shape == (self.model.n_parameters,) else None
+
+    @staticmethod
+    def scores(estimator: FittedRanker, features: Features, kept: Array) -> Array:
+        """Return the scores of rows."""
+        return estimator.model_.on(features).scores(estimator.weights_)
+
+
+class RankerParametrization:
+    """The parametrization that a ranker's layers ask for: linear without hidden layers."""
+
+    kinds: ClassVar[dict[bool, type[LinearRanking] | type[NetworkRanking]]] = {
+        False: LinearRanking,
+        True: NetworkRanking,
+    }
+
+    @classmethod
+    def kind(cls, estimator: RankerOptions) -> type[LinearRanking] | type[NetworkRanking]:
+        """Return the parametrization for an estimator's layers.
+
+        Raises
+        ------
+        ValueError
+            If they are not a sequence of counts.
+        """
+        sizes = estimator.hidden_layer_sizes
+        if isinstance(sizes, str | bytes) or not isinstance(sizes, Sequence | np.ndarray):
+            raise ValueError(
+                "hidden_layer_sizes must be a sequence of integers >= 1, one for every hidden "
+                f"layer, or () for linear scores; got {sizes!r}."
+            )
+        for k, size in enumerate(sizes):
+            check_count(f"hidden_layer_sizes[{k}]", size)
+        return cls.kinds[len(sizes) > 0]
+
+    @classmethod
+    def features(cls, estimator: RankerOptions, data: TrainingData) -> TrainingData:
+        """Return the rows with the features that the model uses."""
+        return cls.kind(estimator).features(estimator, data)
+
+    @classmethod
+    def of(cls, estimator: RankerOptions, data: TrainingData) -> LinearRanking | NetworkRanking:
+        """Return the parametrization for an estimator's options on rows from `features`."""
+        return cls.kind(estimator).of(estimator, data)
+
+    @classmethod
+    def scores(cls, estimator: FittedRanker, features: Features) -> Array:
+        """Return the scores of rows with the features that the model uses."""
+        columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
+        return cls.kind(estimator).scores(estimator, features, columns.kept(estimator))

@@ -1,0 +1,279 @@
+"""Rankers under fairness constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+from sklearn.callback import with_callbacks
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.estimators.base import FairEstimator
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.options import warn_of_unused_kappa
+from fairconstrained.estimators.ranking.parametrization import RankerParametrization
+from fairconstrained.functions.losses import Loss
+from fairconstrained.metrics import mean_ndcg
+from fairconstrained.objectives import Objective
+from fairconstrained.penalties.base import Penalty
+from fairconstrained.solvers import Solver
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+
+
+class FairRanker(FairEstimator):
+    r"""Pairwise ranking under explicit fairness constraints.
+
+    .. math::
+        \min_w \sum_{(i, j)} \omega_{ij}\, \ell(s_i - s_j) + \frac{\alpha}{2} \|w\|_2^2
+        \quad \text{s.t.} \quad g_j(w) \le 0, \quad s_i = h_w(x_i),
+
+    over all pairs of a relevant row i and an irrelevant row j of the same query, with the logistic
+    loss and weights :math:`\omega` that sum to one. With the default constraint there are two
+    constraints for every query: how often relevant rows of one group are ranked below irrelevant
+    rows of the other may differ by at most `kappa` between the groups. The model is deterministic,
+    and needs neither queries nor groups to predict.
+
+    Parameters
+    ----------
+    constraint : str, Constraint, list of these or None, default="query_parity"
+        The constraint: "query_parity", an object such as ``QueryParity(0.1, average=True)``,
+        another constraint on scores such as "inter_group_auc", or a list, all of which must hold.
+        None fits the model without constraints and needs no groups.
+    kappa : float, default=0.25
+        The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
+    hidden_layer_sizes : sequence of int, default=()
+        The units of the hidden layers of a network; () stands for linear scores. Networks need
+        PyTorch (``pip install fairconstrained[torch]``).
+    activation : {"relu", "tanh", ...}, default="relu"
+        The function after every hidden layer.
+    loss : str, Loss or Objective, default="query_pairs"
+        "query_pairs" is :class:`~fairconstrained.objectives.QueryPairLoss`, the logistic loss of
+        pairs within queries; an object of that class has another loss or counts every query the
+        same.
+    solver : str or Solver, default="auto"
+        As for :class:`FairLogisticClassifier`. With thousands of queries,
+        ``PLADA.stochastic(batch_size=...)`` draws whole queries with their constraints.
+    alpha : float or Penalty, default=1e-4
+        The strength of the L2 penalty, >= 0, or a penalty; of linear scores on coefficients per
+        feature scale, of a network on its weights.
+    sensitive_columns : list of str or int, callable or None, default=None
+        The columns of X that hold the sensitive attributes, or a function of X that returns the
+        groups. With None the groups are passed to `fit`.
+    use_sensitive : bool, default=False
+        Whether the sensitive columns are features of the model.
+    combine : {"intersection", "marginal"}, default="intersection"
+        How several sensitive columns make groups, see :class:`FairLogisticClassifier`.
+    groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
+        The meaning of missing values in sensitive columns, see :class:`FairLogisticClassifier`.
+    max_iter : int or None, default=None
+        The solver's largest number of iterations; None takes its default.
+    tol : float, default=1e-4
+        The tolerance on violation and KKT residual for a solver given by name.
+    warm_start : bool, default=False
+        Whether `fit` starts from the weights and multipliers of the last fit.
+    random_state : int, RandomState or None, default=None
+        For stochastic solvers and the initial weights of a network.
+    verbose : int, default=0
+        1 prints a line per outer iteration.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        The coefficients of linear scores; zero for sensitive columns that are not features.
+    feature_scale_ : ndarray of shape (n_features,)
+        With linear scores: the scale of each feature that the penalty refers to.
+    weights_ : ndarray of shape (n_weights,)
+        With a network: its weights; `model_` is the network.
+    classes_ : ndarray of shape (2,)
+        The labels; rows with the second one are relevant.
+    gap_ : float
+        The largest gap on scores, measured with the proxy of the constraint, before kappa is
+        subtracted (nan without constraints).
+    decision_gap_ : float
+        The largest gap of rankings: for the default constraint the largest difference of pairwise
+        errors in a query of the training rows.
+    n_features_in_, feature_names_in_, groups_, n_iter_, multipliers_, objective_, violation_
+        See :class:`FairLogisticClassifier`.
+    kkt_residual_, result_
+        See :class:`FairLogisticClassifier`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the solver ends before it reaches its tolerance.
+    InfeasibleConstraintWarning
+        If the violation is above the tolerance.
+    VacuousConstraintWarning
+        If queries lack the pairs that the constraint compares; the message has their numbers.
+
+    References
+    ----------
+    PLADA, appendix D.3; C. Burges et al., "Learning to rank using gradient descent", ICML 2005.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairRanker, make_biased_ranking
+    >>> X, y, query, groups = make_biased_ranking(20, 4, random_state=0)
+    >>> ranker = FairRanker(kappa=0.1).fit(X, y, query=query, sensitive_features=groups)
+    >>> ranker.result_.status.value, ranker.violation_ <= 1e-4, len(ranker.multipliers_)
+    ('converged', True, 40)
+    >>> unconstrained = FairRanker(constraint=None).fit(X, y, query=query)
+    >>> ranker.objective_ > unconstrained.objective_
+    True
+    >>> ranker.predict(X).shape == y.shape, 0.0 < ranker.score(X, y, query=query) < 1.0
+    (True, True)
+    """
+
+    parametrization = RankerParametrization
+
+    # The options of classifiers that rankers do not have: see FairOptions.
+    goal: ClassVar[str] = "accuracy"
+    max_loss_increase: ClassVar[float] = 0.001
+    enforce: ClassVar[str] = "score"
+    confidence: ClassVar[float | None] = None
+    holdout: ClassVar[float] = 0.25
+    surrogate: ClassVar[str] = "sigmoid"
+    group_interactions: ClassVar[bool] = False
+    fit_intercept: ClassVar[bool] = False
+    domain: ClassVar[None] = None
+
+    def __init__(
+        self,
+        constraint: ConstraintLike = "query_parity",
+        kappa: float = 0.25,
+        *,
+        hidden_layer_sizes: Sequence[int] = (),
+        activation: str = "relu",
+        loss: str | Loss | Objective = "query_pairs",
+        solver: str | Solver = "auto",
+        alpha: float | Penalty = 1e-4,
+        sensitive_columns: Columns = None,
+        use_sensitive: bool = False,
+        combine: str = "intersection",
+        groups_missing: str = "raise",
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+        verbose: int = 0,
+    ):
+        self.constraint = constraint
+        self.kappa = kappa
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.activation = activation
+        self.loss = loss
+        self.solver = solver
+        self.alpha = alpha
+        self.sensitive_columns = sensitive_columns
+        self.use_sensitive = use_sensitive
+        self.combine = combine
+        self.groups_missing = groups_missing
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return scikit-learn's tags: labels are required, features may be sparse."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags
+
+    @with_callbacks
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        query: ArrayLike | None = None,
+        sensitive_features: MatrixLike | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The features.
+        y : array-like of shape (n_samples,)
+            The labels, of two classes; rows of the second one are relevant.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            Weights of the rows; a pair has the product of those of its rows.
+        query : array-like of shape (n_samples,)
+            The query of each row: strings, numbers or other labels. Rows need not be sorted.
+        sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
+            The groups. Not needed with `sensitive_columns` or without a constraint.
+
+        Returns
+        -------
+        self : FairRanker
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not valid, queries or groups are missing, no query has rows of both
+            classes, or the solver cannot solve the problem.
+        """
+        warn_of_unused_kappa(self)
+        queries = _given(query, "fit")
+        fit = Fit.of(self, X, y, sample_weight, sensitive_features, query=queries)
+        return self._solve(fit, (X, y, sample_weight))
+
+    def predict(self, X: MatrixLike) -> Array:
+        """Return the scores: rows of a query are ranked by falling scores.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows, with the columns seen in `fit`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        return self.parametrization.scores(self, columns.features(self, X, reset=False))
+
+    def score(self, X: MatrixLike, y: ArrayLike, *, query: ArrayLike | None = None) -> float:
+        """Return the mean over queries of NDCG@10.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows, with the columns seen in `fit`.
+        y : array-like of shape (n_samples,)
+            Their labels, of the classes seen in `fit`.
+        query : array-like of shape (n_samples,)
+            The query of each row.
+
+        Returns
+        -------
+        ndcg : float
+            See :func:`~fairconstrained.metrics.mean_ndcg`.
+
+        Raises
+        ------
+        ValueError
+            If there are no queries, or lengths differ.
+        """
+        queries, relevant = _given(query, "score"), np.asarray(y) == self.classes_[1]
+        return mean_ndcg(relevant, self.predict(X), query=queries)
+
+
+def _given(query: ArrayLike | None, method: str) -> ArrayLike:
+    """Return the queries; raise if there are none."""
+    if query is None:
+        raise ValueError(
+            f"FairRanker.{method} needs query=, the query of each row. In pipelines and searches "
+            "it is passed by metadata routing: sklearn.set_config(enable_metadata_routing=True), "
+            f"ranker.set_{method}_request(query=True), and search.fit(X, y, query=query)."
+        )
+    return query

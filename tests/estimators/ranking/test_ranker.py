@@ -1,0 +1,326 @@
+"""FairRanker: what its attributes mean, its arguments, and its certificate from outside."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairRanker,
+    VacuousConstraintWarning,
+    make_biased_ranking,
+)
+from fairconstrained.constraints import QueryParity
+from fairconstrained.metrics import mean_ndcg, query_parity_difference
+from fairconstrained.objectives import QueryPairLoss
+from fairconstrained.solvers import PLADA
+
+X, Y, QUERY, GROUPS = make_biased_ranking(12, 3, n_documents=30, random_state=0)
+
+
+def fitted(*args, **options):
+    ranker = FairRanker(*args, **{"kappa": 0.1, **options})
+    return ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    return fitted()
+
+
+def hinge(t):
+    return np.maximum(1.0 - t, 0.0)
+
+
+def cells(scores, phi):
+    """Return the means over the pairs of every query: of 0 above 1 and of 1 above 0, by loops."""
+    out = []
+    for q in range(12):
+        inside = np.flatnonzero(q == QUERY)
+        pair = {
+            (a, b): [
+                phi(scores[i] - scores[j])
+                for i in inside
+                for j in inside
+                if Y[i] == 1 and Y[j] == 0 and GROUPS[i] == a and GROUPS[j] == b
+            ]
+            for a, b in ((0, 1), (1, 0))
+        }
+        out.append([np.mean(pair[0, 1]), np.mean(pair[1, 0])])
+    return np.array(out)
+
+
+class TestAttributes:
+    def test_the_constraints_hold_and_bind(self, ranker):
+        assert ranker.result_.status.value == "converged"
+        assert ranker.violation_ <= 1e-4
+        assert ranker.multipliers_.shape == (24,)
+        assert ranker.multipliers_.max() > 1e-3
+        unconstrained = FairRanker(constraint=None).fit(X, Y, query=QUERY)
+        assert ranker.objective_ > unconstrained.objective_ + 1e-3
+        assert np.isnan(unconstrained.gap_)
+
+    def test_gaps_are_those_of_loops_over_pairs(self, ranker):
+        scores = ranker.predict(X)
+        assert_allclose(scores, X @ ranker.coef_)
+        proxies, errors = cells(scores, hinge), cells(scores, lambda t: (t < 0) + 0.5 * (t == 0))
+        assert ranker.gap_ == pytest.approx(np.abs(proxies[:, 0] - proxies[:, 1]).max(), abs=1e-9)
+        assert ranker.gap_ <= 0.1 + 1e-4
+        largest = np.abs(errors[:, 0] - errors[:, 1]).max()
+        assert ranker.decision_gap_ == pytest.approx(largest)
+        found = query_parity_difference(Y, scores, query=QUERY, sensitive_features=GROUPS)
+        assert found == pytest.approx(largest)
+
+    def test_the_certificate_is_recomputed_from_outside(self):
+        """With a smooth proxy: the Lagrangian's gradient in the units of X, by loops."""
+        ranker = fitted(QueryParity(0.05, proxy="logistic"), tol=1e-6)
+        assert ranker.result_.status.value == "converged"
+        coef, scale, scores = ranker.coef_, ranker.feature_scale_, ranker.predict(X)
+        gradient, loss, n_pairs = np.zeros(3), 0.0, 0
+        values, parts = [], []
+        for q in range(12):
+            sums = {(0, 1): np.zeros(3), (1, 0): np.zeros(3)}
+            means, counts = {(0, 1): 0.0, (1, 0): 0.0}, {(0, 1): 0, (1, 0): 0}
+            inside = np.flatnonzero(q == QUERY)
+            for i in inside[Y[inside] == 1]:
+                for j in inside[Y[inside] == 0]:
+                    apart, step = scores[i] - scores[j], (X[i] - X[j]) / scale
+                    slope = -step / (1.0 + np.exp(apart))
+                    value = np.log1p(np.exp(-apart))
+                    gradient, loss, n_pairs = gradient + slope, loss + value, n_pairs + 1
+                    kind = (GROUPS[i], GROUPS[j])
+                    if kind in sums:
+                        sums[kind], means[kind] = sums[kind] + slope, means[kind] + value
+                        counts[kind] += 1
+            ends = [(sums[k] / counts[k], means[k] / counts[k]) for k in ((0, 1), (1, 0))]
+            for sign in (1.0, -1.0):
+                parts.append(sign * (ends[0][0] - ends[1][0]))
+                values.append(sign * (ends[0][1] - ends[1][1]) - 0.05)
+        multipliers, weights = ranker.multipliers_, coef * scale
+        total = gradient / n_pairs + 1e-4 * weights + np.array(parts).T @ multipliers
+        assert np.linalg.norm(total) <= 1e-6
+        assert max(values) <= 1e-6
+        assert multipliers @ np.abs(values) <= 1e-6
+        objective = loss / n_pairs + 0.5e-4 * weights @ weights
+        assert ranker.objective_ == pytest.approx(objective, abs=1e-10)
+
+    def test_score_is_the_mean_ndcg(self, ranker):
+        expected = mean_ndcg(Y, ranker.predict(X), query=QUERY)
+        assert ranker.score(X, Y, query=QUERY) == pytest.approx(expected)
+
+
+class TestInvariance:
+    def test_rows_need_not_be_sorted_and_labels_may_be_anything(self, ranker, rng):
+        order = rng.permutation(len(Y))
+        names = np.array([f"query {k}" for k in rng.permutation(12)])
+        other = clone(ranker).fit(
+            pd.DataFrame(X[order], columns=list("abc")),
+            np.array(["no", "yes"])[Y[order]],
+            query=names[QUERY[order]].tolist(),
+            sensitive_features=np.array(["low", "high"])[GROUPS[order]],
+        )
+        assert other.classes_.tolist() == ["no", "yes"]
+        assert other.objective_ == pytest.approx(ranker.objective_, abs=1e-4)
+        assert_allclose(other.coef_, ranker.coef_, atol=2e-3)
+        table = pd.DataFrame(X, columns=list("abc"))
+        score = other.score(table, np.array(["no", "yes"])[Y], query=QUERY)
+        assert score == pytest.approx(ranker.score(X, Y, query=QUERY), abs=1e-2)
+
+    def test_a_number_added_to_the_features_of_a_query_changes_nothing(self, rng):
+        options = {"query": QUERY, "sensitive_features": GROUPS}
+        proxy = QueryParity(0.05, proxy="logistic")
+        moved = X + rng.normal(size=(12, 3))[QUERY]
+        one, other = (FairRanker(proxy, alpha=0.0, tol=1e-6).fit(x, Y, **options) for x in (X, moved))
+        assert_allclose(one.coef_, other.coef_, atol=1e-3)
+
+    def test_a_weight_of_two_is_the_row_twice(self, rng):
+        weight = rng.integers(0, 3, len(Y))
+        options = {"alpha": 1e-2, "tol": 1e-6}
+        ranker = FairRanker(QueryParity(0.1, proxy="logistic"), **options)
+        one = clone(ranker).fit(X, Y, weight, query=QUERY, sensitive_features=GROUPS)
+        rows = np.repeat(np.arange(len(Y)), weight)
+        other = clone(ranker).fit(
+            X[rows], Y[rows], query=QUERY[rows], sensitive_features=GROUPS[rows]
+        )
+        assert one.objective_ == pytest.approx(other.objective_, abs=1e-6)
+        assert_allclose(one.coef_, other.coef_, atol=1e-4)
+
+
+class TestArguments:
+    def test_queries_are_needed(self, ranker):
+        with pytest.raises(ValueError, match=r"FairRanker.fit needs query=.*set_fit_request"):
+            FairRanker().fit(X, Y, sensitive_features=GROUPS)
+        with pytest.raises(ValueError, match=r"FairRanker.score needs query=.*set_score_request"):
+            ranker.score(X, Y)
+
+    @pytest.mark.parametrize(
+        ("query", "message"),
+        [
+            (QUERY[:-1], r"query has \d+ rows, X has \d+"),
+            (np.where(QUERY > 3, np.nan, QUERY), "query has missing values"),
+            ("query", "query must hold one entry per row"),
+            (np.arange(len(Y)), "needs rows of both classes; got .* none of the"),
+        ],
+    )
+    def test_bad_queries_are_errors(self, query, message):
+        with pytest.raises(ValueError, match=message):
+            FairRanker().fit(X, Y, query=query, sensitive_features=GROUPS)
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("kappa", -1),
+            ("kappa", "a"),
+            ("loss", "nonsense"),
+            ("constraint", "nonsense"),
+            ("solver", "nonsense"),
+            ("alpha", -1),
+            ("hidden_layer_sizes", 5),
+            ("hidden_layer_sizes", "64"),
+            ("hidden_layer_sizes", (0,)),
+            ("sensitive_columns", "sex"),
+            ("use_sensitive", "yes"),
+            ("combine", "both"),
+            ("groups_missing", "keep"),
+            ("max_iter", 0),
+            ("tol", 0),
+            ("warm_start", "yes"),
+            ("random_state", "a"),
+            ("verbose", "a"),
+        ],
+    )
+    def test_bad_parameters_are_named(self, name, value):
+        groups = {} if name == "sensitive_columns" else {"sensitive_features": GROUPS}
+        with pytest.raises(ValueError, match=name):
+            FairRanker(**{name: value}).fit(X, Y, query=QUERY, **groups)
+
+    def test_groups_are_needed_by_the_constraint(self):
+        with pytest.raises(ValueError, match=r"'query_parity' needs groups"):
+            FairRanker().fit(X, Y, query=QUERY)
+
+    def test_classifiers_do_not_take_queries(self):
+        for options in ({"constraint": "query_parity"}, {"loss": "query_pairs"}):
+            with pytest.raises(ValueError, match="use FairRanker"):
+                FairLogisticClassifier(**options).fit(X, Y, sensitive_features=GROUPS)
+
+    def test_queries_without_pairs_are_counted(self):
+        one_group = np.where(QUERY < 2, 0, GROUPS)
+        with pytest.warns(VacuousConstraintWarning, match="asked of 2 of 12 queries"):
+            ranker = FairRanker().fit(X, Y, query=QUERY, sensitive_features=one_group)
+        assert len(ranker.multipliers_) == 20
+
+    def test_sensitive_columns(self, ranker):
+        table = np.column_stack([X, GROUPS])
+        other = FairRanker(kappa=0.1, sensitive_columns=[3]).fit(table, Y, query=QUERY)
+        assert other.coef_[3] == 0.0
+        assert_allclose(other.coef_[:3], ranker.coef_, atol=1e-6)
+        assert_allclose(other.predict(table), ranker.predict(X), atol=1e-5)
+
+    def test_rows_without_a_group_are_in_no_constraint(self, rng):
+        groups = pd.Series(GROUPS).astype("Float64").mask(rng.random(len(Y)) < 0.1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VacuousConstraintWarning)
+            ranker = FairRanker(kappa=0.1, groups_missing="ignore_in_constraint")
+            ranker.fit(X, Y, query=QUERY, sensitive_features=groups)
+            known = groups.notna().to_numpy()
+            term = QueryParity(0.1).bind(
+                2 * Y[known] - 1,
+                groups[known].to_numpy(float),
+                np.ones(known.sum()),
+                QUERY[known],
+            )
+        assert ranker.violation_ <= 1e-4
+        assert ranker.gap_ == pytest.approx(term.gap(ranker.predict(X)[known]).max())
+
+    def test_marginal_groups_have_constraints_of_their_own(self, rng):
+        table = pd.DataFrame({"quality": GROUPS, "age": rng.integers(0, 2, len(Y))})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VacuousConstraintWarning)
+            ranker = FairRanker(combine="marginal")
+            ranker.fit(X, Y, query=QUERY, sensitive_features=table)
+        assert ranker.groups_.tolist() == ["quality=0", "quality=1", "age=0", "age=1"]
+        assert 24 < len(ranker.multipliers_) <= 48
+        assert ranker.violation_ <= 1e-4
+
+
+class TestInterface:
+    def test_clones_pickles_and_parameters(self, ranker):
+        again = pickle.loads(pickle.dumps(ranker))
+        assert_array_equal(again.predict(X), ranker.predict(X))
+        assert clone(ranker).get_params() == ranker.get_params()
+        named = FairRanker().set_params(constraint__kappa=0.3)
+        assert named.constraint.kappa == 0.3
+
+    def test_it_is_no_classifier(self, ranker):
+        assert not sklearn.base.is_classifier(ranker)
+        assert not hasattr(ranker, "predict_proba")
+
+    def test_a_search_routes_queries_and_keeps_them_whole(self):
+        with sklearn.config_context(enable_metadata_routing=True):
+            ranker = (
+                FairRanker(alpha=1e-2)
+                .set_fit_request(query=True, sensitive_features=True)
+                .set_score_request(query=True)
+            )
+            search = GridSearchCV(
+                make_pipeline(StandardScaler(), ranker),
+                {"fairranker__kappa": [0.05, 1.0]},
+                cv=GroupKFold(3),
+            )
+            search.fit(X, Y, query=QUERY, sensitive_features=GROUPS, groups=QUERY)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        best = search.best_estimator_[-1]
+        assert best.violation_ <= 1e-4
+        assert search.best_params_["fairranker__kappa"] == best.kappa
+
+    def test_a_warm_start_takes_fewer_iterations(self):
+        ranker = fitted(warm_start=True, solver="ipc", constraint=QueryParity(proxy="logistic"))
+        first = ranker.result_.data_passes
+        ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
+        assert ranker.result_.converged
+        assert ranker.result_.data_passes < first
+
+    def test_verbose_prints_a_line_per_iterate(self, capsys):
+        fitted(verbose=1)
+        assert capsys.readouterr().out.startswith("[FairRanker] iteration")
+
+    def test_the_objective_may_count_queries_the_same(self):
+        ranker = fitted(loss=QueryPairLoss("squared_hinge", average="queries"), alpha=0.0)
+        scores, total = ranker.predict(X), []
+        for q in range(12):
+            high, low = (scores[(q == QUERY) & (label == Y)] for label in (1, 0))
+            total.append(np.mean(hinge(high[:, None] - low[None, :]) ** 2))
+        assert 2.0 * ranker.objective_ == pytest.approx(np.mean(total)) or (
+            ranker.objective_ == pytest.approx(np.mean(total))
+        )
+
+    def test_stochastic_plada_draws_queries(self):
+        solver = PLADA.stochastic(batch_size=30, max_iter=3000, check_every=500)
+        ranker = fitted(solver=solver, random_state=0)
+        best = fitted()
+        assert ranker.violation_ <= 1e-4
+        assert ranker.objective_ <= best.objective_ + 0.02
+
+
+class TestNetwork:
+    def test_it_is_nearer_than_linear_scores(self):
+        pytest.importorskip("torch", reason="networks need PyTorch, an optional dependency")
+        linear, network = (
+            fitted(hidden_layer_sizes=sizes, random_state=0, alpha=1e-3) for sizes in ((), (8,))
+        )
+        assert network.result_.violation <= 1e-4
+        assert network.objective_ < linear.objective_
+        scores = network.predict(X)
+        proxies = cells(scores, hinge)
+        assert network.gap_ == pytest.approx(np.abs(proxies[:, 0] - proxies[:, 1]).max())
+        again = pickle.loads(pickle.dumps(network))
+        assert_allclose(again.predict(X), scores)
