@@ -29,7 +29,12 @@ class SolverOptions(Protocol):
     verbose: int
 
 
-def solver_of(options: SolverOptions, problem: Problem) -> Solver:
+def solver_of(
+    options: SolverOptions,
+    problem: Problem,
+    *,
+    automatic: Callable[[Problem], Solver] = automatic,
+) -> Solver:
     """Return the solver with an estimator's options.
 
     A solver that is chosen by name and needs continuous gradients gets a problem with rounded
@@ -41,6 +46,8 @@ def solver_of(options: SolverOptions, problem: Problem) -> Solver:
         Its `solver`, `tol`, `max_iter` and, if it has one, `beta`.
     problem : Problem
         What "auto" chooses by.
+    automatic : callable, default=automatic
+        Returns the solver that "auto" stands for.
 
     Raises
     ------

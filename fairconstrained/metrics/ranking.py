@@ -7,7 +7,7 @@ import pandas as pd
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import check_labels
+from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.queries import Queries
 from fairconstrained.metrics.inputs import check_scores, positive_rows
 from fairconstrained.terms.query_pairs import pairs_within
@@ -17,7 +17,12 @@ from fairconstrained.utils.validation import check_between, check_count
 
 
 def mean_ndcg(
-    y_true: ArrayLike, y_pred: ArrayLike, *, query: ArrayLike, k: int | None = 10
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    query: ArrayLike,
+    k: int | None = 10,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Return the mean over queries of the normalised discounted cumulative gain of the top k.
 
@@ -41,6 +46,8 @@ def mean_ndcg(
         The query of each row; rows need not be sorted.
     k : int or None, default=10
         The number of ranks that count; None counts all.
+    sample_weight : array-like of shape (n_samples,) or None, default=None
+        The weights of the rows; a query counts with the mean weight of its rows.
 
     Returns
     -------
@@ -63,9 +70,25 @@ def mean_ndcg(
     >>> round(mean_ndcg(y, scores, query=["a", "a", "a", "b", "b"]), 3)  # (1 / log2(3) + 1) / 2
     0.815
     """
-    check_same_rows(test=True, y_true=y_true, y_pred=y_pred, query=query)
+    check_same_rows(
+        test=True, y_true=y_true, y_pred=y_pred, query=query, sample_weight=sample_weight
+    )
     scores = check_scores("y_pred", y_pred)
-    labels = check_labels("y_true", y_true, len(scores), rows="y_pred")
+    relevance = _relevance(check_labels("y_true", y_true, len(scores), rows="y_pred"))
+    weight = check_weight("sample_weight", sample_weight, len(scores), rows="y_pred")
+    codes = _queries(query, len(scores)).codes
+    cutoff = len(scores) if k is None else check_count("k", k)
+    ideal = _discounted(relevance, relevance, codes, cutoff)
+    gain = _discounted(relevance, scores, codes, cutoff)
+    weights = np.bincount(codes, weight) / np.bincount(codes)
+    counted = (ideal > 0.0) & (weights > 0.0)
+    if not counted.any():
+        return float("nan")
+    return float(np.average(gain[counted] / ideal[counted], weights=weights[counted]))
+
+
+def _relevance(labels: Array) -> Array:
+    """Return relevances as floats."""
     try:
         relevance = labels.astype(float)
     except (TypeError, ValueError) as error:
@@ -74,12 +97,7 @@ def mean_ndcg(
         raise ValueError(
             f"y_true must hold relevances, numbers >= 0; the least one is {relevance.min():g}."
         )
-    codes = Queries.encode(query, len(scores), rows="y_pred").codes
-    cutoff = len(scores) if k is None else check_count("k", k)
-    ideal = _discounted(relevance, relevance, codes, cutoff)
-    gain = _discounted(relevance, scores, codes, cutoff)
-    counted = ideal > 0.0
-    return float(np.mean(gain[counted] / ideal[counted])) if counted.any() else float("nan")
+    return np.asarray(relevance)
 
 
 def _discounted(relevance: Array, scores: Array, codes: Array, cutoff: int) -> Array:
@@ -293,5 +311,12 @@ def _pairs(
     check_same_rows(test=True, y_true=y_true, y_pred=y_pred, query=query, **others)
     scores = check_scores("y_pred", y_pred)
     labels = check_labels("y_true", y_true, len(scores), rows="y_pred")
-    queries = Queries.encode(query, len(scores), rows="y_pred")
+    queries = _queries(query, len(scores))
     return scores, *pairs_within(positive_rows(labels, pos_label), queries.codes), queries
+
+
+def _queries(query: ArrayLike | None, n_rows: int) -> Queries:
+    """Return the queries of the scores."""
+    if query is None:
+        raise ValueError("query must hold the query of each row of y_pred; got None.")
+    return Queries.encode(query, n_rows, rows="y_pred")

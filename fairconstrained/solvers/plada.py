@@ -180,7 +180,7 @@ class PLADA(Solver):
         """Yield the answer so far every `check_every` steps."""
         rows = self._rows(problem, start)
         drawn = rows.draw(start.w)
-        dual = self._dual(rows.lipschitz, rows.first_values(drawn), start.multipliers)
+        dual = self._dual(rows, rows.first_values(drawn), start.multipliers)
         for k in range(1, self.max_iter + 1):
             multipliers = drawn.weight * dual.multipliers[drawn.constraints]
             gradient = drawn.at.gradient(multipliers)
@@ -203,9 +203,11 @@ class PLADA(Solver):
         sampler = StratifiedSampler(problem, self.batch_size, start.random_state)
         return _Batches(sampler, start.at(problem), self.check_every)
 
-    def _dual(self, lipschitz: Lipschitz, values: Array, multipliers: Array | None) -> _Dual:
+    def _dual(self, rows: _Rows, values: Array, multipliers: Array | None) -> _Dual:
+        lipschitz = rows.lipschitz
         if self.alpha is None:
-            rho = min(lipschitz.curvature / (2.0 * lipschitz.slope**2), _LARGEST_RHO)
+            balanced = lipschitz.curvature / (2.0 * lipschitz.slope**2)
+            rho = min(rows.penalty * balanced, _LARGEST_RHO)
         else:
             rho = self.alpha / (1.0 + self.alpha * self.beta)
         first = np.zeros_like(values) if multipliers is None else multipliers
@@ -278,6 +280,7 @@ class _Rows(ABC):
     """Where functions and gradients come from."""
 
     lipschitz: Lipschitz
+    penalty: float = 1.0  # rho in units of the one that balances objective and constraints
 
     @abstractmethod
     def draw(self, w: Array) -> _Drawn:
@@ -368,7 +371,12 @@ class _Batches(_Averaged):
 
 
 class _Blocks(_Averaged):
-    """Whole blocks of rows per step, with the exact values of the constraints they determine."""
+    """Whole blocks of rows per step, with the exact values of the constraints they determine.
+
+    A multiplier moves only when its block is drawn, hence by larger steps.
+    """
+
+    penalty = 10.0
 
     def __init__(self, sampler: ConstraintSampler, anchor: Evaluation, memory: int):
         super().__init__(anchor, memory)

@@ -17,6 +17,8 @@ from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.ranges import ranges
 from fairconstrained.utils.typing import Array, Matrix
 
+_LARGEST_DENSE = 4096  # entries of a combination
+
 
 @dataclass(frozen=True, eq=False)
 class RowPairs:
@@ -231,7 +233,7 @@ class QueryPairs(FunctionAverages, Blockwise):
         _, chosen, queries = self._whole_queries(rows)
         pairs = self._on(rows, chosen)
         cells, codes = np.unique(pairs.cells, return_inverse=True)
-        combination = as_csr(self.combination)[outputs][:, cells]
+        combination = self._combination_of(outputs, cells)
         constant = np.broadcast_to(self.constant, (self.n_outputs,))[outputs]
         return replace(
             self,
@@ -243,6 +245,20 @@ class QueryPairs(FunctionAverages, Blockwise):
             names=(),
             output_queries=None,
         )
+
+    def _combination_of(self, outputs: Array, cells: Array) -> Matrix:
+        """Return some rows and columns of R, dense: a query has few outputs and cells."""
+        whole = self._rows_of_combination
+        starts, ends = whole.indptr[outputs], whole.indptr[outputs + 1]
+        entries = ranges(starts, ends)
+        out = np.zeros((len(outputs), len(cells)))
+        rows = np.repeat(np.arange(len(outputs)), ends - starts)
+        out[rows, np.searchsorted(cells, whole.indices[entries])] = whole.data[entries]
+        return sp.csr_array(out) if out.size > _LARGEST_DENSE else out
+
+    @cached_property
+    def _rows_of_combination(self) -> sp.csr_array:
+        return as_csr(self.combination)
 
     def _on(self, rows: Array, chosen: Array) -> RowPairs:
         """Return some pairs, with positions in `rows` in place of rows."""

@@ -32,6 +32,7 @@ N = 60
 X, Y, GROUPS = make_biased_classification(N, 3, gap=0.4, random_state=0)
 MODEL = FairLogisticClassifier().fit(X, Y, sensitive_features=GROUPS)
 THREE = NeymanPearsonClassifier(max_iter=30).fit(X, (X[:, 0] > 0) * 1 + (X[:, 1] > 0))
+QUERY = np.arange(N) % 4
 NAN, THING = float("nan"), object()
 
 NUMBER = ["a", NAN, [0.1], True, 1j]
@@ -188,7 +189,9 @@ def metric(function):
     predictions = (X[:, 0] > 0) * 1 if function.__name__ in labels else X[:, 0]
 
     def call(name, value):
-        rows = {"y_true": Y, "y_pred": predictions, "sensitive_features": GROUPS}
+        rows = {"y_true": Y, "y_pred": predictions, "sensitive_features": GROUPS, "query": QUERY}
+        taken = inspect.signature(function).parameters
+        rows = {key: value for key, value in rows.items() if key in taken}
         function(**{**rows, name: value})
 
     return call
@@ -227,6 +230,9 @@ OF_METRICS = {
     "pos_label": ["zz", 7, [1], THING, 1.5],
     "confidence": [*OPEN_SHARE, None],
     "priority": ["zz", [1], THING, (0,), b"a"],
+    "query": LABELS,
+    "k": [*COUNT],
+    "quantile": [*SHARE, None],
 }
 OF_SOLVERS = {
     **{

@@ -35,6 +35,15 @@ def test_ndcg_is_the_mean_of_scikit_learns(rows, rng, k):
     assert mean_ndcg(relevance, scores, query=query, k=k) == pytest.approx(np.mean(expected))
 
 
+def test_a_query_counts_with_the_mean_weight_of_its_rows(rows, rng):
+    y, scores, query, _ = rows
+    weight = rng.uniform(0.0, 2.0, len(y))
+    each = [mean_ndcg(y[query == q], scores[query == q], query=query[query == q]) for q in "wxyz"]
+    weights = [weight[query == q].mean() for q in "wxyz"]
+    found = mean_ndcg(y, scores, query=query, sample_weight=weight)
+    assert found == pytest.approx(np.average(each, weights=weights))
+
+
 def test_queries_without_relevant_rows_do_not_count():
     y, scores, query = [1, 0, 0, 0], [1.0, 0.0, 0.0, 1.0], [1, 1, 2, 2]
     assert mean_ndcg(y, scores, query=query) == 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -14,29 +14,18 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.domains import Domain
 from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.estimators.binding import (
-    Unconstrained,
-    minimize_automatically,
-    with_constraints,
-)
+from fairconstrained.estimators.binding import Unconstrained, with_constraints
+from fairconstrained.estimators.direct import SolvedDirectly
 from fairconstrained.estimators.options import domain_of, penalty_of
-from fairconstrained.estimators.parametrization import FairOptions, SearchSpace
-from fairconstrained.estimators.safeguard import solve
-from fairconstrained.estimators.solving import SolverOptions, solver_of
+from fairconstrained.estimators.parametrization import FairOptions
 from fairconstrained.models.linear import Features, LinearModel
 from fairconstrained.objectives.base import Objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.solvers import Result, Solver
-from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
-
-if TYPE_CHECKING:
-    from fairconstrained.estimators.fit import Fit
 
 
 class LinearScores(Protocol):
@@ -57,7 +46,7 @@ class LinearOptions(FairOptions, Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearParametrization:
+class LinearParametrization(SolvedDirectly):
     """Linear scores; the variables are coefficients per feature scale, then the intercepts.
 
     Attributes
@@ -73,39 +62,6 @@ class LinearParametrization:
     model: LinearModel | ShardedLinearModel
     penalty: Penalty
     domain: Domain
-
-    @classmethod
-    def validation_share(cls, estimator: object, data: TrainingData) -> float | None:
-        """Return None: all rows are used for training."""
-        return None
-
-    def solver(self, estimator: SolverOptions, problem: Problem) -> Solver:
-        """Return the solver with the estimator's options."""
-        return solver_of(estimator, problem)
-
-    def minimize(
-        self,
-        estimator: SolverOptions,
-        problem: Problem,
-        *,
-        validation: Problem | None = None,
-        warm: Start | Result | None = None,
-        callback: Callback | None = None,
-    ) -> tuple[Result, Evaluation]:
-        """Return a solution that is not worse than a constant model, and the evaluation there."""
-        solver = self.solver(estimator, problem)
-        solver.check(problem)
-        return solve(solver, problem, estimator, warm=warm, callback=callback)
-
-    def unconstrained(
-        self, estimator: object, problem: Problem, validation: Problem | None
-    ) -> Result:
-        """Return the automatic solver's solution."""
-        return minimize_automatically(problem)
-
-    def search_space(self, fit: Fit, result: Result) -> SearchSpace:
-        """Return the variables of the fit."""
-        return SearchSpace(fit.decision_task(result), fit.held_out, lambda w: w)
 
     def attributes(self, w: Array) -> dict[str, Array]:
         """Return coefficients and intercepts in the units of X."""

@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
 
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.domains import Domain, WholeSpace
+from fairconstrained.estimators.direct import SolvedDirectly
 from fairconstrained.estimators.linear.parametrization import (
     BinaryLinearParametrization,
     LinearOptions,
 )
 from fairconstrained.estimators.options import penalty_of
+from fairconstrained.estimators.solving import SolverOptions, solver_of
 from fairconstrained.models.linear import Features, LinearModel, finite_scores
 from fairconstrained.models.network import TorchModel
 from fairconstrained.penalties.base import Penalty
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import PLADA, Result, Solver
+from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count
+
+if TYPE_CHECKING:
+    from torch.nn import Module
+
+_EPOCHS, _LEAST_STEPS, _CHECKS = 30, 3000, 15
 
 
 class RankerOptions(LinearOptions, Protocol):
@@ -33,7 +43,7 @@ class FittedRanker(RankerOptions, Protocol):
     """What a ranker knows once it is fitted: coefficients, or a network with its weights."""
 
     coef_: Array
-    model_: TorchModel
+    module_: Module
     weights_: Array
 
 
@@ -61,7 +71,7 @@ class LinearRanking(BinaryLinearParametrization):
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkRanking:
+class NetworkRanking(SolvedDirectly):
     """The scores of a network, with an L2 penalty on all its weights.
 
     Attributes
@@ -94,10 +104,19 @@ class NetworkRanking:
         )
         return cls(model, penalty_of(estimator.alpha), WholeSpace())
 
+    def solver(self, estimator: SolverOptions, problem: Problem) -> Solver:
+        """Return the solver with the estimator's options; "auto" is stochastic PLADA."""
+        return solver_of(estimator, problem, automatic=automatic_by_query)
+
+    def unconstrained(
+        self, estimator: object, problem: Problem, validation: Problem | None
+    ) -> Result:
+        """Return the solution of a problem without constraints."""
+        return automatic_by_query(problem).minimize(problem)
+
     def attributes(self, w: Array) -> dict[str, object]:
-        """Return the model without rows, and its weights."""
-        empty = np.zeros((0, len(self.model.network.shift)))
-        return {"model_": self.model.on(empty), "weights_": np.array(w)}
+        """Return the weights, and a module of PyTorch for features in the units of X."""
+        return {"module_": self.model.module(w), "weights_": np.array(w)}
 
     def variables(self, estimator: object) -> Array | None:
         """Return the variables of a fitted estimator, None if it has another network."""
@@ -107,7 +126,21 @@ class NetworkRanking:
     @staticmethod
     def scores(estimator: FittedRanker, features: Features, kept: Array) -> Array:
         """Return the scores of rows."""
-        return estimator.model_.on(features).scores(estimator.weights_)
+        torch = import_extra("torch", "torch", "FairRanker with hidden layers")
+        rows = features if isinstance(features, np.ndarray) else features.toarray()
+        with torch.no_grad():
+            scores = estimator.module_(torch.as_tensor(rows, dtype=torch.float64))
+        return np.asarray(scores.numpy())
+
+
+def automatic_by_query(problem: Problem) -> Solver:
+    """Return stochastic PLADA with one query per step, which passes over all of them 30 times."""
+    codes = next((one for one in problem.blocks() if one is not None), None)
+    n_queries = 1 if codes is None else int(codes.max(initial=0)) + 1
+    steps = max(_EPOCHS * n_queries, _LEAST_STEPS)
+    return PLADA.stochastic(
+        batch_size=1, max_iter=steps, check_every=max(n_queries, steps // _CHECKS), polish=False
+    )
 
 
 class RankerParametrization:
@@ -136,6 +169,11 @@ class RankerParametrization:
         for k, size in enumerate(sizes):
             check_count(f"hidden_layer_sizes[{k}]", size)
         return cls.kinds[len(sizes) > 0]
+
+    @classmethod
+    def validation_share(cls, estimator: RankerOptions, data: TrainingData) -> float | None:
+        """Return None: all rows are used for training."""
+        return None
 
     @classmethod
     def features(cls, estimator: RankerOptions, data: TrainingData) -> TrainingData:

@@ -87,7 +87,9 @@ class FairRanker(FairEstimator):
     feature_scale_ : ndarray of shape (n_features,)
         With linear scores: the scale of each feature that the penalty refers to.
     weights_ : ndarray of shape (n_weights,)
-        With a network: its weights; `model_` is the network.
+        With a network: its weights.
+    module_ : torch.nn.Module
+        With a network: the scores of rows in the units of X.
     classes_ : ndarray of shape (2,)
         The labels; rows with the second one are relevant.
     gap_ : float
@@ -242,7 +244,14 @@ class FairRanker(FairEstimator):
         columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
         return self.parametrization.scores(self, columns.features(self, X, reset=False))
 
-    def score(self, X: MatrixLike, y: ArrayLike, *, query: ArrayLike | None = None) -> float:
+    def score(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        query: ArrayLike | None = None,
+    ) -> float:
         """Return the mean over queries of NDCG@10.
 
         Parameters
@@ -251,6 +260,8 @@ class FairRanker(FairEstimator):
             The rows, with the columns seen in `fit`.
         y : array-like of shape (n_samples,)
             Their labels, of the classes seen in `fit`.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            The weights of the rows; a query counts with the mean weight of its rows.
         query : array-like of shape (n_samples,)
             The query of each row.
 
@@ -265,7 +276,7 @@ class FairRanker(FairEstimator):
             If there are no queries, or lengths differ.
         """
         queries, relevant = _given(query, "score"), np.asarray(y) == self.classes_[1]
-        return mean_ndcg(relevant, self.predict(X), query=queries)
+        return mean_ndcg(relevant, self.predict(X), query=queries, sample_weight=sample_weight)
 
 
 def _given(query: ArrayLike | None, method: str) -> ArrayLike:

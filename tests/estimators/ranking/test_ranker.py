@@ -14,12 +14,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairconstrained import (
+    ConvergenceWarning,
     FairLogisticClassifier,
     FairRanker,
     VacuousConstraintWarning,
     make_biased_ranking,
 )
 from fairconstrained.constraints import QueryParity
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.functions import SquaredHinge
 from fairconstrained.metrics import mean_ndcg, query_parity_difference
 from fairconstrained.objectives import QueryPairLoss
 from fairconstrained.solvers import PLADA
@@ -28,7 +31,7 @@ X, Y, QUERY, GROUPS = make_biased_ranking(12, 3, n_documents=30, random_state=0)
 
 
 def fitted(*args, **options):
-    ranker = FairRanker(*args, **{"kappa": 0.1, **options})
+    ranker = FairRanker(*args, **{"kappa": 0.25 if args else 0.1, **options})
     return ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
 
 
@@ -139,11 +142,13 @@ class TestInvariance:
         options = {"query": QUERY, "sensitive_features": GROUPS}
         proxy = QueryParity(0.05, proxy="logistic")
         moved = X + rng.normal(size=(12, 3))[QUERY]
-        one, other = (FairRanker(proxy, alpha=0.0, tol=1e-6).fit(x, Y, **options) for x in (X, moved))
+        one, other = (
+            FairRanker(proxy, alpha=0.0, tol=1e-6).fit(x, Y, **options) for x in (X, moved)
+        )
         assert_allclose(one.coef_, other.coef_, atol=1e-3)
 
     def test_a_weight_of_two_is_the_row_twice(self, rng):
-        weight = rng.integers(0, 3, len(Y))
+        weight = rng.integers(1, 3, len(Y))
         options = {"alpha": 1e-2, "tol": 1e-6}
         ranker = FairRanker(QueryParity(0.1, proxy="logistic"), **options)
         one = clone(ranker).fit(X, Y, weight, query=QUERY, sensitive_features=GROUPS)
@@ -283,7 +288,7 @@ class TestInterface:
         assert search.best_params_["fairranker__kappa"] == best.kappa
 
     def test_a_warm_start_takes_fewer_iterations(self):
-        ranker = fitted(warm_start=True, solver="ipc", constraint=QueryParity(proxy="logistic"))
+        ranker = fitted(QueryParity(0.1, proxy="logistic"), warm_start=True, solver="ipc")
         first = ranker.result_.data_passes
         ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
         assert ranker.result_.converged
@@ -295,32 +300,54 @@ class TestInterface:
 
     def test_the_objective_may_count_queries_the_same(self):
         ranker = fitted(loss=QueryPairLoss("squared_hinge", average="queries"), alpha=0.0)
-        scores, total = ranker.predict(X), []
+        scores, total, loss = ranker.predict(X), [], SquaredHinge()
         for q in range(12):
             high, low = (scores[(q == QUERY) & (label == Y)] for label in (1, 0))
-            total.append(np.mean(hinge(high[:, None] - low[None, :]) ** 2))
-        assert 2.0 * ranker.objective_ == pytest.approx(np.mean(total)) or (
-            ranker.objective_ == pytest.approx(np.mean(total))
-        )
+            total.append(np.mean(loss.value(high[:, None] - low[None, :])))
+        assert ranker.objective_ == pytest.approx(np.mean(total))
 
-    def test_stochastic_plada_draws_queries(self):
-        solver = PLADA.stochastic(batch_size=30, max_iter=3000, check_every=500)
-        ranker = fitted(solver=solver, random_state=0)
-        best = fitted()
-        assert ranker.violation_ <= 1e-4
-        assert ranker.objective_ <= best.objective_ + 0.02
+
+class TestStochastic:
+    """PLADA with one query per step, which updates the multipliers of this query only."""
+
+    def test_it_ends_feasible_near_the_solution(self, ranker):
+        problem = Fit.of(FairRanker(kappa=0.1), X, Y, None, GROUPS, QUERY).problem
+        solver = PLADA.stochastic(batch_size=1, max_iter=2000, check_every=100, polish=False)
+        result = solver.minimize(problem, random_state=0)
+        free = solver.minimize(problem.with_constraints(()), random_state=0)
+        assert problem.at(free.w).violation > 1.0
+        assert result.violation <= 0.1
+        assert result.objective == pytest.approx(ranker.objective_, abs=0.03)
+        assert np.all(result.multipliers >= 0.0) and result.multipliers.max() > 0.0
+        assert result.data_passes < 2000 / 12 + 60
+
+    def test_a_polished_run_finds_the_solution(self, ranker):
+        solver = PLADA.stochastic(batch_size=1, max_iter=500, check_every=100)
+        found = fitted(solver=solver, random_state=0)
+        assert found.result_.converged
+        assert found.objective_ == pytest.approx(ranker.objective_, abs=1e-4)
+
+    def test_a_network(self, ranker):
+        pytest.importorskip("torch", reason="networks need PyTorch, an optional dependency")
+        network = FairRanker(kappa=0.5, hidden_layer_sizes=(8,), alpha=1e-3)
+        problem = Fit.of(network, X, Y, None, GROUPS, QUERY).problem
+        solver = PLADA.stochastic(batch_size=1, max_iter=600, check_every=100, polish=False)
+        result = solver.minimize(problem, random_state=0)
+        assert result.violation <= 0.1
+        assert result.objective < ranker.objective_ - 0.05
+        free = solver.minimize(problem.with_constraints(()), random_state=0)
+        assert problem.at(free.w).violation > 0.3, "the constraints are active"
 
 
 class TestNetwork:
-    def test_it_is_nearer_than_linear_scores(self):
+    def test_scores_gaps_and_pickles(self):
         pytest.importorskip("torch", reason="networks need PyTorch, an optional dependency")
-        linear, network = (
-            fitted(hidden_layer_sizes=sizes, random_state=0, alpha=1e-3) for sizes in ((), (8,))
-        )
-        assert network.result_.violation <= 1e-4
-        assert network.objective_ < linear.objective_
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            network = fitted(hidden_layer_sizes=(8,), random_state=0, max_iter=100)
         scores = network.predict(X)
         proxies = cells(scores, hinge)
         assert network.gap_ == pytest.approx(np.abs(proxies[:, 0] - proxies[:, 1]).max())
+        assert isinstance(network.result_.solver, PLADA)
         again = pickle.loads(pickle.dumps(network))
         assert_allclose(again.predict(X), scores)

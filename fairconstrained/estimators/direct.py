@@ -1,0 +1,58 @@
+"""Models whose problem a solver minimises on all training rows, without rows for validation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.estimators.binding import minimize_automatically
+from fairconstrained.estimators.parametrization import SearchSpace
+from fairconstrained.estimators.safeguard import solve
+from fairconstrained.estimators.solving import SolverOptions, solver_of
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers.base import Callback, Start
+
+if TYPE_CHECKING:
+    from fairconstrained.estimators.fit import Fit
+
+
+class SolvedDirectly:
+    """The part of a :class:`~fairconstrained.estimators.parametrization.Parametrization` that runs.
+
+    A subclass has a model, a penalty and a domain, and may override `solver`.
+    """
+
+    @classmethod
+    def validation_share(cls, estimator: object, data: TrainingData) -> float | None:
+        """Return None: all rows are used for training."""
+        return None
+
+    def solver(self, estimator: SolverOptions, problem: Problem) -> Solver:
+        """Return the solver with the estimator's options."""
+        return solver_of(estimator, problem)
+
+    def minimize(
+        self,
+        estimator: SolverOptions,
+        problem: Problem,
+        *,
+        validation: Problem | None = None,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return a solution that is not worse than a constant model, and the evaluation there."""
+        solver = self.solver(estimator, problem)
+        solver.check(problem)
+        return solve(solver, problem, estimator, warm=warm, callback=callback)
+
+    def unconstrained(
+        self, estimator: object, problem: Problem, validation: Problem | None
+    ) -> Result:
+        """Return the automatic solver's solution."""
+        return minimize_automatically(problem)
+
+    def search_space(self, fit: Fit, result: Result) -> SearchSpace:
+        """Return the variables of the fit."""
+        return SearchSpace(fit.decision_task(result), fit.held_out, lambda w: w)
