@@ -311,7 +311,7 @@ class TestStochastic:
     """PLADA with one query per step, which updates the multipliers of this query only."""
 
     def test_it_ends_feasible_near_the_solution(self, ranker):
-        problem = Fit.of(FairRanker(kappa=0.1), X, Y, None, GROUPS, QUERY).problem
+        problem = Fit.of(FairRanker(kappa=0.1), X, Y, None, GROUPS, query=QUERY).problem
         solver = PLADA.stochastic(batch_size=1, max_iter=2000, check_every=100, polish=False)
         result = solver.minimize(problem, random_state=0)
         free = solver.minimize(problem.with_constraints(()), random_state=0)
@@ -330,7 +330,7 @@ class TestStochastic:
     def test_a_network(self, ranker):
         pytest.importorskip("torch", reason="networks need PyTorch, an optional dependency")
         network = FairRanker(kappa=0.5, hidden_layer_sizes=(8,), alpha=1e-3)
-        problem = Fit.of(network, X, Y, None, GROUPS, QUERY).problem
+        problem = Fit.of(network, X, Y, None, GROUPS, query=QUERY).problem
         solver = PLADA.stochastic(batch_size=1, max_iter=600, check_every=100, polish=False)
         result = solver.minimize(problem, random_state=0)
         assert result.violation <= 0.1
