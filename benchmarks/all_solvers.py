@@ -6,7 +6,8 @@ at 0.05, with its default surrogate or loss and with another one: smooth where t
 kinks, with kinks where it is smooth. "level-search" solves the problem of ``goal="fairness"``.
 
 Results are kept with the version of the library: what is there is not run again. ``--solver`` and
-``--constraint`` choose what is run; the table has all that is known of its problems.
+``--constraint`` choose what is run; the table has all that is known of its problems. ``--write``
+also writes it as a page of the documentation.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.all_solvers_page import page
 from benchmarks.harness.data import DATA, Data, generated, load
 from benchmarks.harness.isolated import OverLimit, limit_cpu, run_isolated
 from benchmarks.harness.options import add_choice, add_seeds
@@ -42,12 +45,20 @@ MAIN = ("ipc", "3s-econ", "plada", "idca")
 SOLVED, FEASIBLE = 1e-4, 1e-3
 NEAR, NEAR_MAIN = 0.02, 0.01
 SECONDS_MAIN = 30.0  # of the main solvers, where a run may take 60
+_LIMITS = {
+    "feasible": FEASIBLE,
+    "near": NEAR,
+    "near_main": NEAR_MAIN,
+    "main": ", ".join(MAIN),
+    "seconds": SECONDS_MAIN,
+}
 FAIRNESS_SOLVER = "level-search"
 FAIRNESS_OTHERS = ("smoothing", "augmented-lagrangian", "3s-econ")  # for a reference
 VARIANTS = {  # of a surrogate or a loss: the one without kinks, and the one with them
     "surrogate": ("sigmoid", "ramp"),
     "loss": ("logistic", "hinge"),
 }
+_FAIRNESS = " (goal: fairness)"  # in the names of problems
 _MEASURES = ("objective", "violation", "KKT residual")
 _PRINTED = re.compile("objective (.+), violation (.+), KKT residual (.+)")
 LEAST_SCALE = 0.05  # gaps are relative to the best objective, or to this where that is smaller
@@ -67,7 +78,7 @@ class Case:
     @property
     def name(self) -> str:
         """What tables call it."""
-        return self.variant_name + (" (goal: fairness)" if self.goal == "fairness" else "")
+        return self.variant_name + (_FAIRNESS if self.goal == "fairness" else "")
 
     @property
     def variant_name(self) -> str:
@@ -315,6 +326,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--any-version", action="store_true", help="accept results of other versions of the library"
     )
+    parser.add_argument("--write", type=Path, help="write the table to this Markdown page as well")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
 
 
@@ -336,7 +348,26 @@ def run(options: Namespace) -> None:
     rows = [row for case in problems for row in table(case, store, options)]
     name = f"all_solvers-{options.constraints}-{'-'.join(options.data)}"
     write_table(rows, name, "Every solver with its defaults", options.out)
+    rows = [row for row in rows if not _is_reference(row["constraint"], row["solver"])]
+    verdicts = overview(rows)
     met = sum(row["verdict"] == "met" for row in rows)
-    text = f"{met} of {len(rows)} runs met\n\n{environment()}\n\n{as_markdown(overview(rows))}"
+    text = f"{met} of {len(rows)} runs met\n\n{environment()}\n\n{as_markdown(verdicts)}"
     (options.out / f"{name}-verdicts.md").write_text(text)
     print(text)
+    if options.write is not None:
+        expected = [one for case in problems for one in runs_of(case, options)]
+        missing = sum(not _is_reference(one.case.name, one.solver) for one in expected) - len(rows)
+        options.write.write_text(page(rows, verdicts, missing, _command(options), **_LIMITS))
+
+
+def _command(options: Namespace) -> str:
+    """Return the command that writes the page."""
+    chosen = f"--constraints {options.constraints} --data {' '.join(options.data)}"
+    return (
+        f"python -m benchmarks all_solvers {chosen} --rows {options.rows} --write {options.write}"
+    )
+
+
+def _is_reference(problem: str, solver: str) -> bool:
+    """Return whether a run only shows what level search could have found."""
+    return problem.endswith(_FAIRNESS) and solver != FAIRNESS_SOLVER

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import all_solvers
 from benchmarks.__main__ import listing, main, parser_of
+from benchmarks.all_solvers_page import page
 from benchmarks.harness import store
 from benchmarks.harness.data import generated
 from benchmarks.harness.isolated import limit_cpu, run_isolated
@@ -95,6 +96,20 @@ def test_generated_rows_make_every_constraint_active():
             w = problem.start()
             w[: free.n_variables] = automatic(free).minimize(free).w
             assert problem.at(w).violation > 1e-4, case.name
+
+
+def test_the_page_of_all_solvers_has_every_run_and_says_what_is_missing():
+    limits = {"feasible": 1e-3, "near": 0.02, "near_main": 0.01, "main": "ipc", "seconds": 30.0}
+    names = ("objective", "relative gap", "violation", "KKT residual", "passes", "CPU seconds")
+    figures = dict.fromkeys(names, 0.25)
+    rows = [
+        {"data": "some", "constraint": "parity", "solver": solver, **figures, "verdict": verdict}
+        for solver, verdict in (("ipc", "met"), ("ssg", "gap 5.0%"))
+    ]
+    text = page(rows, all_solvers.overview(rows), 3, "python -m benchmarks", **limits)
+    assert "1 of 2 runs are met. 3 more have not been run." in text
+    assert text.count("0.25") == 2 * len(figures)
+    assert text.count("| gap 5.0%") == 2  # in the overview and in the table
 
 
 def test_problems_are_those_of_the_estimator():

@@ -19,7 +19,8 @@ from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.state import RoundingState
 
-_FIRST = 0.7  # of the level of the best model: where the search begins
+_FIRST = 0.7  # of the level of the best model: where the search begins, and goes on if it is free
+_PART = 0.25  # of the data passes that are left: what the problem of a level may use up
 _SHARE = 0.8  # of the tolerance: what the answer to a level may use up
 
 
@@ -114,13 +115,13 @@ class LevelSearch(Solver):
                 warm=warm,
                 tol=tol,
                 random_state=start.random_state,
-                max_data_passes=start.passes_left(problem),
+                max_data_passes=_PART * start.passes_left(problem),
             )
+            warm, at = answer, plain.at(answer.w, like=end)
             price = float(answer.multipliers.sum())
-            search.learn(answer, least, price, start.tol)
+            search.learn(answer, least, price, start.tol, float(at.constraints.max()))
             tol = _SHARE * start.tol * min(1.0, max(price, 1e-3))
             status = Status.STALLED if search.ended else None
-            warm, at = answer, plain.at(answer.w, like=end)
             yield _offer(_lifted(problem, at), answer, k, start.tol, status)
 
     @staticmethod
@@ -141,13 +142,13 @@ class _Search:
         self.low, self.high = -np.inf, high
         self.level = level
 
-    def learn(self, answer: Result, best: float, price: float, tol: float) -> None:
-        """Take in the answer at a level and choose the next one."""
+    def learn(self, answer: Result, best: float, price: float, tol: float, attained: float) -> None:
+        """Take in the answer at a level, with the level that it attains, and choose the next."""
         reached = sqrt(max(answer.objective - best, 0.0))
         if answer.violation > tol or reached > self.target:
             self.low = self.level
         else:
-            self.high = self.level
+            self.high = min(self.level, attained)
         newton = np.nan
         if answer.violation <= tol and price > 0.0 and reached > 0.0:
             newton = self.level + 2.0 * reached * (reached - self.target) / price
@@ -156,7 +157,8 @@ class _Search:
             self.level = newton if inside else 0.5 * (self.low + self.high)
         else:
             least = min(0.0, 2.0 * self.high)  # gaps end at zero, but not all constraints are gaps
-            self.level = max(newton, least) if newton < self.high else self.high - abs(self.high)
+            lower = _FIRST * self.high if self.high > 0.0 else 2.0 * self.high
+            self.level = max(newton, least) if newton < self.high else lower
 
     @property
     def ended(self) -> bool:
