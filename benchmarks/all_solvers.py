@@ -221,7 +221,8 @@ def solvers_of(case: Case) -> list[str]:
 def is_chosen(one: Run, options: Namespace) -> bool:
     """Return whether the options ask for this run."""
     chosen, names = options.constraint, {one.case.constraint, one.case.variant_name}
-    return (chosen is None or bool(names & set(chosen))) and one.solver in options.solver
+    solver = FAIRNESS_SOLVER if one.case.goal == "fairness" else one.solver  # or its reference
+    return (chosen is None or bool(names & set(chosen))) and solver in options.solver
 
 
 def runs_of(case: Case, options: Namespace) -> Iterator[Run]:

@@ -97,6 +97,9 @@ class ConEx(Solver):
     def paper(cls, **options: Any) -> ConEx:
         """Return a setting of 3S-Econ's comparison: t0 = 1, c1 = 20, c2 = 0.01.
 
+        The theory asks for c1 c2 >= M^2, M being the norm of the constraints' Jacobian: 0.2 is too
+        little where M exceeds 0.45, and the iterates then oscillate. The default measures M.
+
         Parameters
         ----------
         **options

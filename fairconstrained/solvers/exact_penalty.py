@@ -108,6 +108,9 @@ class ExactPenalty(Solver):
     def paper(cls, **options: Any) -> ExactPenalty:
         """Return the paper's method: a linear model in a ball, hence many more steps.
 
+        The number of steps grows with the inverse square of the tolerance (Cartis, Gould, Toint).
+        The default's model has the curvature of the Lagrangian as well.
+
         Parameters
         ----------
         **options

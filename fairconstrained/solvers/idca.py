@@ -101,6 +101,10 @@ class IDCA(Solver):
     def paper(cls, **options: Any) -> IDCA:
         """Return the paper's setting: K = 100 subproblems of T = 150 switching subgradient steps.
 
+        Algorithm 2 solves a subproblem to the tolerance of its steps, 1e-3 here, and the number of
+        steps grows with the inverse square of that: the default tolerance of 1e-4 cannot be met.
+        The default oracle uses that majorants are smooth or can be rounded.
+
         Parameters
         ----------
         **options

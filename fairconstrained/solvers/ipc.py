@@ -82,7 +82,11 @@ class IPC(Solver):
 
     @classmethod
     def paper(cls, **options: Any) -> IPC:
-        """Return the paper's setting: switching subgradient, K = 1 / eps^2 steps with eps = 1e-2.
+        r"""Return the paper's setting: switching subgradient, K = 1 / eps^2 steps with eps = 1e-2.
+
+        With this oracle the method takes :math:`O(\epsilon^{-4})` subgradients to a nearly
+        epsilon-stationary point (theorems 1 and 2), which is out of reach for the default tolerance
+        of 1e-4. The default oracle uses that the functions are smooth (Remark 2).
 
         Parameters
         ----------

@@ -18,9 +18,7 @@ from fairconstrained.solvers.plada import PLADA
 from fairconstrained.solvers.regularization import Regularization
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
-from fairconstrained.solvers.switching_subgradient import (
-    SwitchingSubgradient,
-)
+from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 from fairconstrained.solvers.three_s_econ import ThreeSEcon
 
 if TYPE_CHECKING:

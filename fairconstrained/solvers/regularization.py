@@ -83,6 +83,10 @@ class Regularization(Solver):
     def paper(cls, **options: Any) -> Regularization:
         """Return the paper's setting: a given strength and constant steps of 1e-3.
 
+        A strength below the sum of the multipliers leaves a violation, however many steps are made;
+        with a larger one constant steps jump over the boundary. The default raises the strength
+        until the constraints hold, and its steps fall to zero.
+
         The paper tries steps of 5e-4 to 5e-3 and strengths of 0.001 to 2.
 
         Parameters

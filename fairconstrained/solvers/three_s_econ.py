@@ -47,8 +47,9 @@ class ThreeSEcon(Solver):
     ``batch_size=None`` all rows are used at every step: 3S-Econ-D; :meth:`stochastic` makes
     3S-Econ-S.
 
-    The paper's method is :meth:`paper`. Its width of 1e-5 makes the function so bent along the
-    constraints that steps must be tiny. Here, by default,
+    The paper's method is :meth:`paper`. Its theory takes a width of order epsilon, steps of order
+    epsilon^2 and hence of order epsilon^-4 of them: the width of 1e-5 makes the function so bent
+    along the constraints that steps must be tiny. Here, by default,
 
     - nu is as large as the penalty may be without being more bent than the objective,
       :math:`\nu = \beta \|J\|^2 / L`, with the objective's curvature L and the constraints'

@@ -41,10 +41,9 @@ def overlapping(function, *, sparse=True, seed=1):
     cells /= cells.sum(axis=1, keepdims=True)
     combination = rng.normal(size=(N_OUTPUTS, N_CELLS)) * (rng.random((N_OUTPUTS, N_CELLS)) < 0.8)
     signs = rng.choice([-1.0, 1.0], size=N_ROWS)
-    names = tuple("abcd")
     combination = sp.csr_array(combination) if sparse else combination
     offset = rng.normal(size=N_OUTPUTS)
-    return CellMeans(sp.csr_array(cells), function, combination, offset, signs, names)
+    return CellMeans(sp.csr_array(cells), function, combination, offset, signs, tuple("abcd"))
 
 
 DIFFERENCES = [f for f in SCALAR_FUNCTIONS if not isinstance(f, Indicator)]
@@ -327,15 +326,13 @@ def test_a_term_may_own_variables(scores, rng):
         assert_allclose(value, np.average(above, weights=WEIGHT[k == GROUPS]) - 0.3, rtol=1e-12)
     back, own = term.vjp(scores, v, theta)
     assert_allclose(back, gradient(term, scores, v, theta), rtol=1e-6, atol=1e-9)
-    h = 1e-6
-    for k, step in enumerate(h * np.eye(3)):
+    for k, step in enumerate(1e-6 * np.eye(3)):
         change = term.value(scores, theta + step) - term.value(scores, theta - step)
-        assert_allclose(own[k], v @ change / (2.0 * h), rtol=1e-6, atol=1e-9)
+        assert_allclose(own[k], v @ change / 2e-6, rtol=1e-6, atol=1e-9)
 
 
 def test_a_term_may_take_scores_of_several_classes(rng):
-    labels = np.arange(N_ROWS) % 3
-    term = NeymanPearson(labels, np.full(N_ROWS, 3.0 / N_ROWS))
+    term = NeymanPearson(np.arange(N_ROWS) % 3, np.full(N_ROWS, 3.0 / N_ROWS))
     scores, v = rng.normal(size=(N_ROWS, 3)), rng.normal(size=3)
     assert_allclose(on_scores(term, scores, v), gradient(term, scores, v), rtol=1e-6, atol=1e-9)
     assert_unbiased(term, scores, v, [(np.array([i]), None) for i in range(N_ROWS)])
