@@ -133,6 +133,14 @@ def test_problems_without_an_interior_are_solved_to_the_tolerance(
     assert result.objective <= entropy
 
 
+def test_level_search_goes_on_below_a_level_that_does_not_bind() -> None:
+    X, y, groups = make_biased_classification(300, 5, random_state=0)
+    clf = FairLogisticClassifier("partial_dp", goal="fairness")
+    result = clf.fit(X, y, sensitive_features=groups).result_
+    assert result.converged
+    assert result.data_passes <= 2500
+
+
 def test_tolerances_are_relative_where_the_loss_is_near_zero() -> None:
     X, _, groups = make_biased_classification(300, 5, random_state=0)
     y = (X[:, 0] + 0.3 * X[:, 1] > 0.0).astype(int)
