@@ -15,7 +15,7 @@ from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class LeafIndicators:
+class LeafFeatures:
     """The map from features to the indicators of the leaves that a row falls into.
 
     Attributes
@@ -25,30 +25,46 @@ class LeafIndicators:
         (n_rows, n_trees).
     sizes : ndarray of int of shape (n_trees,)
         The number of leaves of each tree.
+    base_of : callable or None, default=None
+        From features to a score, (n_rows,), that is the first column; None for no such column. It
+        is the score of trees whose leaf values keep their proportions.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from fairconstrained.models.leaves import LeafIndicators
-    >>> indicators = LeafIndicators(lambda X: np.array([[0, 2], [1, 0]]), np.array([2, 3]))
-    >>> indicators(np.zeros((2, 1))).toarray().astype(int)
+    >>> from fairconstrained.models.leaves import LeafFeatures
+    >>> features = LeafFeatures(lambda X: np.array([[0, 2], [1, 0]]), np.array([2, 3]))
+    >>> features(np.zeros((2, 1))).toarray().astype(int)
     array([[1, 0, 0, 0, 1],
            [0, 1, 1, 0, 0]])
     """
 
     leaves_of: Callable[[Any], Array]
     sizes: Array
+    base_of: Callable[[Any], Array] | None = None
 
-    def __call__(self, X: Matrix) -> sp.csr_array:
-        """Return the indicators, CSR of shape (n_rows, n_leaves) with a one for every tree."""
-        starts = np.append(0, np.cumsum(self.sizes)).astype(np.int32)
-        leaves = np.asarray(self.leaves_of(X), dtype=np.int32)
-        columns = leaves.reshape(X.shape[0], len(self.sizes)) + starts[:-1]
-        n_rows, n_trees = columns.shape
+    def __call__(self, X: Matrix, base_score: Array | None = None) -> sp.csr_array:
+        """Return the indicators, CSR of shape (n_rows, n_columns) with a one for every tree.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_rows, n_features)
+            The features.
+        base_score : ndarray of shape (n_rows,) or None, default=None
+            What `base_of` returns for X, if it is known.
+        """
+        n_rows, n_trees, base = X.shape[0], len(self.sizes), self.base_of is not None
+        starts = np.append(0, np.cumsum(self.sizes)) + base
+        columns = np.zeros((n_rows, base + n_trees), dtype=np.int32)
+        values = np.ones((n_rows, base + n_trees))
+        leaves = np.asarray(self.leaves_of(X)).reshape(n_rows, n_trees)
+        np.add(leaves, starts[:-1], out=columns[:, base:], casting="unsafe")
+        if self.base_of is not None:
+            values[:, 0] = self.base_of(X) if base_score is None else base_score
         index = np.int32 if columns.size <= np.iinfo(np.int32).max else np.int64
-        rows = np.arange(0, columns.size + 1, max(n_trees, 1), dtype=index)
-        ones = np.ones(columns.size)
-        return sp.csr_array((ones, columns.ravel(), rows), shape=(n_rows, int(starts[-1])))
+        rows = np.arange(0, columns.size + 1, max(base + n_trees, 1), dtype=index)
+        shape = (n_rows, int(starts[-1]))
+        return sp.csr_array((values.ravel(), columns.ravel(), rows), shape=shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,37 +76,49 @@ class LeafModel(LinearModel):
 
     Parameters
     ----------
-    X : CSR of shape (n_rows, n_leaves)
+    X : CSR of shape (n_rows, n_columns)
         The indicators of the leaves.
-    indicators : LeafIndicators
+    features : LeafFeatures
         Maps the features of other rows to theirs.
     initial : ndarray of shape (n_parameters,)
         The leaf values of the boosted trees and their intercept, from which solvers start.
     """
 
-    indicators: LeafIndicators | None = None
+    features: LeafFeatures | None = None
     initial: Array | None = None
 
     @classmethod
     def of(
-        cls, indicators: LeafIndicators, X: Matrix, sample_weight: Array, initial: Array
+        cls,
+        features: LeafFeatures,
+        X: Matrix,
+        sample_weight: Array,
+        initial: Array,
+        scores: Array | None = None,
     ) -> LeafModel:
         """Return the model of some rows.
 
         Parameters
         ----------
-        indicators : LeafIndicators
+        features : LeafFeatures
             The trees.
         X : ndarray or CSR of shape (n_rows, n_features)
             The features.
         sample_weight : ndarray of shape (n_rows,)
             The weights of the rows, > 0, for the preconditioner.
-        initial : ndarray of shape (n_leaves + 1,)
-            Leaf values and intercept.
+        initial : ndarray of shape (n_columns + 1,)
+            The boosted coefficients of the columns, and the intercept.
+        scores : ndarray of shape (n_rows,) or None, default=None
+            The scores of the boosted trees, if they are known.
         """
-        found = indicators(X)
-        shares = found.T @ (sample_weight / sample_weight.sum())
-        return cls(found, mean_squares=shares, indicators=indicators, initial=initial)
+        found = features(X, None if scores is None else np.zeros(len(scores)))
+        if scores is not None and features.base_of is not None:
+            found.data[:: len(features.sizes) + 1] = scores - initial[-1] - found @ initial[:-1]
+        share = sample_weight / sample_weight.sum()
+        squares = np.asarray(found.T @ share)  # of indicators
+        if features.base_of is not None:
+            squares[0] = share @ found.data[:: len(features.sizes) + 1] ** 2
+        return cls(found, mean_squares=squares, features=features, initial=initial)
 
     @cached_property
     def _transpose(self) -> SparseMatrix:
@@ -109,5 +137,5 @@ class LeafModel(LinearModel):
         X : ndarray or CSR of shape (n_other_rows, n_features)
             Their features, not their leaves.
         """
-        assert self.indicators is not None, "made by LeafModel.of"
-        return replace(self, X=self.indicators(X), is_batch=False)
+        assert self.features is not None, "made by LeafModel.of"
+        return replace(self, X=self.features(X), is_batch=False)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained.models.leaves import LeafIndicators, LeafModel
+from fairconstrained.models.leaves import LeafFeatures, LeafModel
 
 SIZES = np.array([3, 1, 2])
 
@@ -18,7 +18,7 @@ def leaves_of(X):
 def model_of(X, weight=None):
     weight = np.ones(len(X)) if weight is None else weight
     initial = np.arange(7.0)
-    return LeafModel.of(LeafIndicators(leaves_of, SIZES), X, weight, initial)
+    return LeafModel.of(LeafFeatures(leaves_of, SIZES), X, weight, initial)
 
 
 def test_scores_are_sums_of_leaf_values_and_the_intercept(rng):
@@ -63,3 +63,21 @@ def test_the_preconditioner_knows_the_weights_of_the_leaves(rng):
     assert_allclose(shares[2], weight[X[:, 0] > 0.5].sum() / weight.sum())
     assert_allclose(shares[3], 1.0)
     assert model_of(X, weight).preconditioner()[3] < model_of(X, weight).preconditioner()[2]
+
+
+def test_a_base_score_is_the_first_column(rng):
+    X, values = rng.normal(size=(50, 2)), rng.normal(size=8)
+    features = LeafFeatures(leaves_of, SIZES, lambda X: 2.0 * np.asarray(X)[:, 1])
+    model = LeafModel.of(features, X, np.ones(50), np.zeros(8))
+    expected = values[0] * 2.0 * X[:, 1] + model_of(X).forward(values[1:])[0]
+    assert_allclose(model.forward(values)[0], expected, rtol=1e-12)
+    assert_allclose(model.mean_squares[0], np.mean(4.0 * X[:, 1] ** 2))
+
+
+def test_the_base_score_follows_from_known_scores(rng):
+    X, initial = rng.normal(size=(50, 2)), np.append(1.0, rng.normal(size=7))
+    features = LeafFeatures(leaves_of, SIZES, lambda X: 2.0 * np.asarray(X)[:, 1])
+    model = LeafModel.of(features, X, np.ones(50), initial)
+    scores = model.forward(initial)[0]
+    again = LeafModel.of(features, X, np.ones(50), initial, scores)
+    assert_allclose(again.X.toarray(), model.X.toarray(), atol=1e-14)

@@ -72,6 +72,8 @@ class Growing:
         When to stop before the last tree.
     zero_one : bool
         Whether the constraints are on predictions.
+    n_fitted : int or None
+        The number of trees whose leaf values are variables of the leaf fit.
     seed : int
         Draws the probes of the multiplier rule and the rows for early stopping.
     """
@@ -84,6 +86,7 @@ class Growing:
     categories: list[list[Any]] | None = None
     early_stopping: EarlyStopping | None = None
     zero_one: bool = False
+    n_fitted: int | None = None
     seed: int = 0
 
 
@@ -99,6 +102,8 @@ class Grown:
         The multipliers after the last iteration.
     own : ndarray
         The values of the variables of the constraints' terms.
+    scores : ndarray of shape (n_rows,) or None
+        The scores of the training rows, if growing ended with the trees that are kept.
     meets : bool
         With constraints on predictions: whether the predictions of the kept trees on the training
         rows meet them.
@@ -107,6 +112,7 @@ class Grown:
     trees: Trees
     multipliers: Array
     own: Array
+    scores: Array | None = None
     meets: bool = False
 
 
@@ -232,12 +238,13 @@ class _Growth:
         curvature = p * (1.0 - p)
         hessian = self.weight * np.maximum(curvature, _LEAST_HESSIAN)
         metric = self.weight / self.total * np.maximum(curvature, 1e-3)
-        gradient = self.total * self.lagrangian.step(scores, metric)
+        gradient, factor = self.lagrangian.step(scores, metric)
+        gradient = self.total * gradient
         gradient[: len(self.targets)] += self.data.sample_weight * (
             p[: len(self.targets)] - self.targets
         )
         self.violations.append(self.lagrangian.violation(scores))
-        return gradient, hessian
+        return gradient, factor * hessian
 
     def run(self) -> Grown:
         """Grow the trees and choose how many are kept."""
@@ -257,9 +264,13 @@ class _Growth:
             self.first_score,
             categories=self.how.categories,
             num_threads=self.how.parameters["num_threads"],
+            n_fitted=self.how.n_fitted,
         )
         meets = self.how.zero_one and self.violations[kept] <= 0.0
-        return Grown(trees, self.lagrangian.multipliers, self.lagrangian.own, meets)
+        n_rows = len(self.data.y)
+        whole = self.held is None and kept == len(self.violations) - 1
+        scores = self.scores[:n_rows] if whole else None
+        return Grown(trees, self.lagrangian.multipliers, self.lagrangian.own, scores, meets)
 
     def _measure_held(self, scores: Array, _: object) -> tuple[str, float, bool]:
         assert self.held is not None
@@ -268,7 +279,8 @@ class _Growth:
         return "loss", self.losses[-1], False
 
     def _measure_last(self, scores: Array, _: object) -> tuple[str, float, bool]:
-        self.violations.append(self.lagrangian.violation(np.asarray(scores, dtype=float)))
+        self.scores = np.array(scores, dtype=float)
+        self.violations.append(self.lagrangian.violation(self.scores))
         return "violation", self.violations[-1], False
 
     def _allowed(self) -> Array:

@@ -39,6 +39,9 @@ class MultiplierRule:
         Trees between two estimates of :math:`S_j` and :math:`\rho`.
     floor : float
         :math:`S_j` is at least this part of its largest estimate so far.
+    stable : float
+        The largest product of the learning rate and the curvature of the constraints' sum in the
+        metric of the Hessian. Where it is larger, the Hessian is multiplied by a factor.
     """
 
     penalty: float = 0.7
@@ -46,6 +49,7 @@ class MultiplierRule:
     n_probes: int = 4
     every: int = 20
     floor: float = 0.25
+    stable: float = 0.5
 
 
 @dataclass
@@ -94,12 +98,13 @@ class ScoreLagrangian:
         m = self.problem.n_constraints
         self.multipliers, self.iteration = np.zeros(m), 0
         self._largest, self._squares, self._gram = np.zeros(m), np.ones(m), 1.0
+        self._bend = 0.0  # the curvature of the constraints' sum per unit of its weights
         self.n_scores = max(model.n_parameters for model in self.problem.models)
         self.own = self.problem.start()[self.n_scores :] + self.first_score
         self._last: Evaluation | None = None
 
-    def step(self, scores: Array, hessian: Array) -> Array:
-        """Return the gradient of the constraints' sum, (n_scores,), and update the multipliers.
+    def step(self, scores: Array, hessian: Array) -> tuple[Array, float]:
+        """Return the gradient of the constraints' sum, and update the multipliers.
 
         Parameters
         ----------
@@ -107,10 +112,18 @@ class ScoreLagrangian:
             The scores of the trees so far.
         hessian : ndarray of shape (n_scores,)
             The second derivatives of the objective, > 0.
+
+        Returns
+        -------
+        gradient : ndarray of shape (n_scores,)
+        factor : float
+            What the Hessian has to be multiplied by, >= 1, so that the constraints' curvature does
+            not make the steps too long.
         """
         if not self.problem.n_constraints:
-            return np.zeros(self.n_scores)
-        if self.iteration in (0, 1, 2, 5, 10) or self.iteration % self.rule.every == 0:
+            return np.zeros(self.n_scores), 1.0
+        measured = self.iteration in (0, 1, 2, 5, 10) or self.iteration % self.rule.every == 0
+        if measured:
             self._measure(scores, hessian)
         unit = self.learning_rate * self._squares * self._gram
         sigma = self.rule.penalty / unit
@@ -122,7 +135,11 @@ class ScoreLagrangian:
             self.multipliers = np.maximum(self.multipliers + self.rule.step / unit * values, 0.0)
         self.iteration += 1
         weights = np.maximum(self.multipliers + sigma * values, 0.0)
-        return at.gradient(weights, objective=0.0)[: self.n_scores]
+        if measured:
+            self._bend = self._curvature(at, weights if np.any(weights) else sigma, hessian)
+        gradient = at.gradient(weights, objective=0.0)[: self.n_scores]
+        length = self.learning_rate * self._bend * float(weights.sum())
+        return gradient, max(1.0, length / self.rule.stable)
 
     def violation(self, scores: Array) -> float:
         """Return the violation that the multipliers follow, at the scores of the trees so far.
@@ -198,6 +215,28 @@ class ScoreLagrangian:
                 return 1.0
             vector = image / length
         return max(1.0, length)
+
+    def _curvature(self, at: Evaluation, weights: Array, hessian: Array) -> float:
+        """Return the largest curvature of the constraints' sum, per unit of the weights.
+
+        It is relative to the Hessian, from power iterations with differences of gradients.
+        """
+        start = at.gradient(weights, objective=0.0)[: self.n_scores]
+        direction, found = start / hessian, 0.0
+        for _ in range(4):
+            largest = float(np.abs(direction).max())
+            if not largest > 0.0:
+                return found
+            direction = direction / largest
+            beside = self.problem.at(at.w + 1e-4 * np.append(direction, np.zeros(self.own.size)))
+            slope = beside.gradient(weights, objective=0.0)[: self.n_scores]
+            image = (slope - start) / 1e-4
+            length = float(direction @ (hessian * direction))
+            found = abs(float(direction @ image)) / length / float(weights.sum())
+            if self.learning_rate * found * float(weights.sum()) < 0.1 * self.rule.stable:
+                break  # far from making a difference
+            direction = image / hessian
+        return found
 
     def _minimize_own(self, scores: Array, sigma: Array) -> None:
         """Move the terms' own variables, within 0.1 of where they are, to lower penalties."""

@@ -146,6 +146,8 @@ def check_boosting_options(estimator: Any) -> None:
     if not (is_number(fraction, Real) and 0.0 < fraction < 1.0):
         raise ValueError(f"validation_fraction must be a number > 0 and < 1; got {fraction!r}.")
     check_count("n_iter_no_change", estimator.n_iter_no_change)
+    if estimator.n_fitted_trees is not None:
+        check_count("n_fitted_trees", estimator.n_fitted_trees)
     jobs = estimator.n_jobs
     if jobs is not None and not (is_number(jobs, Integral) and jobs != 0):
         raise ValueError(f"n_jobs must be None or an integer other than 0; got {jobs!r}.")

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.models.leaves import LeafFeatures
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array
 
@@ -39,9 +40,6 @@ class Booster(Protocol):
 
     def model_to_string(self, num_iteration: int | None = None) -> str:
         """Return the model as text."""
-
-    def get_leaf_output(self, tree_id: int, leaf_id: int) -> float:
-        """Return the value of a leaf."""
 
     def set_leaf_output(self, tree_id: int, leaf_id: int, value: float) -> Any:
         """Set the value of a leaf."""
@@ -75,12 +73,16 @@ class Trees:
         The categories of the columns of pandas' category dtype, in order.
     num_threads : int, default=0
         For predictions; 0 is LightGBM's default.
+    n_fitted : int or None, default=None
+        The number of trees, the last ones, whose leaf values are variables; None for all. The trees
+        before them have a common factor, which is the first variable.
     """
 
     text: str = field(repr=False)
     first_score: float
     categories: list[list[Any]] | None = None
     num_threads: int = 0
+    n_fitted: int | None = None
 
     @classmethod
     def of(cls, booster: Booster, n_trees: int, first_score: float, **options: Any) -> Trees:
@@ -106,36 +108,65 @@ class Trees:
         booster: Booster = import_lightgbm().Booster(model_str=self.text)
         return booster
 
-    def leaves(self, X: Any) -> Array:
-        """Return the leaf of each row in each tree, shape (n_rows, n_trees)."""
-        data = as_lightgbm_data(X)
-        return np.asarray(self._booster.predict(data, pred_leaf=True, num_threads=self.num_threads))
+    @property
+    def n_before(self) -> int:
+        """The number of trees whose leaf values keep their proportions."""
+        return 0 if self.n_fitted is None else max(len(self.sizes) - self.n_fitted, 0)
 
-    def values(self) -> Array:
-        """Return the values of all leaves, tree after tree, and the first score."""
-        of = self._booster.get_leaf_output
-        leaves = [of(tree, leaf) for tree, size in enumerate(self.sizes) for leaf in range(size)]
-        return np.array([*leaves, self.first_score])
+    def _predict(self, X: Any, **options: Any) -> Array:
+        threads = self.num_threads
+        return np.asarray(
+            self._booster.predict(as_lightgbm_data(X), num_threads=threads, **options)
+        )
+
+    def leaves(self, X: Any) -> Array:
+        """Return the leaf of each row in each tree with variables, shape (n_rows, n_trees)."""
+        return self._predict(X, pred_leaf=True, start_iteration=self.n_before)
+
+    def base(self, X: Any) -> Array:
+        """Return the score of the trees before those with variables, shape (n_rows,)."""
+        return self._predict(X, raw_score=True, num_iteration=self.n_before)
 
     def scores(self, X: Any) -> Array:
-        """Return the scores of the trees, without the first score, shape (n_rows,)."""
-        data = as_lightgbm_data(X)
-        return np.asarray(self._booster.predict(data, raw_score=True, num_threads=self.num_threads))
+        """Return the scores of all trees, without the first score, shape (n_rows,)."""
+        return self._predict(X, raw_score=True)
+
+    def features(self) -> LeafFeatures:
+        """Return the map from features to those of the linear model in the variables."""
+        fitted = self.sizes[self.n_before :]
+        return LeafFeatures(self.leaves, fitted, self.base if self.n_before else None)
+
+    @cached_property
+    def _boosted(self) -> Array:
+        """The boosted values of all leaves, tree after tree; the text has all their digits."""
+        found = re.findall(r"^leaf_value=(.*)$", self.text, flags=re.MULTILINE)
+        return np.array([float(value) for line in found for value in line.split()])
+
+    def values(self) -> Array:
+        """Return the boosted variables: the factor, the leaf values tree by tree, the first score.
+
+        There is no factor if all leaf values are variables.
+        """
+        n_before = int(self.sizes[: self.n_before].sum())
+        factor = np.ones(int(self.n_before > 0))
+        return np.concatenate([factor, self._boosted[n_before:], [self.first_score]])
 
     def with_values(self, values: Array) -> Booster:
-        """Return a booster with these leaf values; its first tree contains the first score.
+        """Return a booster with other variables; its first tree contains the first score.
 
         Parameters
         ----------
-        values : ndarray of shape (n_leaves + 1,)
-            The values of all leaves, tree after tree, and the first score.
+        values : ndarray
+            See :meth:`values`.
         """
+        leaves, n_before = self._boosted.copy(), int(self.sizes[: self.n_before].sum())
+        scaled = int(self.n_before > 0)
+        leaves[:n_before] *= values[0]
+        leaves[n_before:] = values[scaled:-1]
+        leaves[: self.sizes[0]] += values[-1]
         booster: Booster = import_lightgbm().Booster(model_str=self.text)
-        k = 0
-        for tree, size in enumerate(self.sizes):
-            for leaf in range(size):
-                add = values[-1] if tree == 0 else 0.0
-                booster.set_leaf_output(tree, leaf, float(values[k] + add))
-                k += 1
+        places = ((tree, leaf) for tree, size in enumerate(self.sizes) for leaf in range(size))
+        for (tree, leaf), value in zip(places, leaves.tolist(), strict=True):
+            booster.set_leaf_output(tree, leaf, value)
         booster.pandas_categorical = self.categories
         return booster

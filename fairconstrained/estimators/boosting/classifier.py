@@ -32,6 +32,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
        gradient with respect to the scores, and the multipliers of the constraints are updated after
        every tree, with steps that are scaled to what a tree can change.
     2. **Leaf values are fitted**, with the trees as they are, by one of the library's solvers:
+       those of the last `n_fitted_trees` trees, and a common factor of the others,
 
        .. math::
            \min_{v, b} \frac{\sum_i w_i\, \log(1 + \exp(-y_i s(x_i)))}{\sum_i w_i}
@@ -93,6 +94,10 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         not supported.
     alpha : float, default=0.1
         The strength of the penalty that keeps leaf values close to the boosted ones, >= 0.
+    n_fitted_trees : int or None, default=25
+        The number of trees, the last ones, whose leaf values are fitted in step 2; None for all.
+        The trees before them get a common factor, which is fitted as well. Where trees are grown
+        without constraints all are fitted.
     goal, max_loss_increase
         See :class:`FairLogisticClassifier`. With goal="fairness" trees are grown without
         constraints.
@@ -194,6 +199,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         n_iter_no_change: int = 10,
         lightgbm_params: Mapping[str, Any] | None = None,
         alpha: float = 0.1,
+        n_fitted_trees: int | None = 25,
         goal: str = "accuracy",
         max_loss_increase: float = 0.001,
         solver: str | Solver = "auto",
@@ -232,6 +238,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         self.n_iter_no_change = n_iter_no_change
         self.lightgbm_params = lightgbm_params
         self.alpha = alpha
+        self.n_fitted_trees = n_fitted_trees
         self.goal = goal
         self.max_loss_increase = max_loss_increase
         self.solver = solver

@@ -26,7 +26,7 @@ from fairconstrained.estimators.boosting._trees import feature_names
 from fairconstrained.estimators.linear.parametrization import LinearParametrization
 from fairconstrained.estimators.parametrization import FairOptions, SearchSpace
 from fairconstrained.estimators.solving import SolverOptions
-from fairconstrained.models.leaves import LeafIndicators, LeafModel
+from fairconstrained.models.leaves import LeafModel
 from fairconstrained.penalties.separable import Leading, Proximity
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -49,6 +49,7 @@ class BoostingOptions(FairOptions, Protocol):
     n_iter_no_change: int
     lightgbm_params: Mapping[str, Any] | None
     alpha: float
+    n_fitted_trees: int | None
     n_jobs: int | None
     random_state: Any
     n_features_in_: int
@@ -60,15 +61,16 @@ class BoostingOptions(FairOptions, Protocol):
 class LeafParametrization(LinearParametrization):
     """Scores as sums of leaf values of boosted trees, and an intercept.
 
-    The variables are the values of all leaves, tree after tree, then the intercept, which is the
-    score before the first tree.
+    The variables are the values of the leaves, tree after tree, then the intercept, which is the
+    score before the first tree. Where only the last trees have variables of their own, the first
+    variable is the factor of the trees before them.
 
     Attributes
     ----------
     model : LeafModel
         The model on the training rows.
     penalty : Penalty
-        The squared distance of the leaf values from the boosted ones; the intercept is free.
+        The squared distance of the variables from the boosted ones; the intercept is free.
     domain : Domain
         The whole space.
     grown : Grown
@@ -112,10 +114,13 @@ class LeafParametrization(LinearParametrization):
     def _grown(
         cls, estimator: BoostingOptions, data: TrainingData, constraints: Sequence[Constraint]
     ) -> Self:
-        grown = grow(_growing(estimator), data, constraints)
-        trees, values = grown.trees, grown.trees.values()
-        indicators = LeafIndicators(trees.leaves, trees.sizes)
-        model = LeafModel.of(indicators, data.X, data.sample_weight, values)
+        how = _growing(estimator)
+        if not constraints:  # constraints, if any, come later, and need all leaves
+            how = replace(how, n_fitted=None)
+        grown = grow(how, data, constraints)
+        values = grown.trees.values()
+        features = grown.trees.features()
+        model = LeafModel.of(features, data.X, data.sample_weight, values, grown.scores)
         n = model.n_coefficients
         penalty = Leading(Proximity(values[:n], float(estimator.alpha)), n)
         first = Start(np.append(values, grown.own), grown.multipliers)
@@ -220,5 +225,6 @@ def _growing(estimator: BoostingOptions) -> Growing:
         categories=categories if categories and _can_be_saved(categories) else None,
         early_stopping=stopping if estimator.early_stopping else None,
         zero_one=estimator.enforce == "decision",
+        n_fitted=estimator.n_fitted_trees,
         seed=source.randint(2**31 - 1),
     )

@@ -12,17 +12,18 @@ from scipy.special import expit
 
 from fairconstrained.estimators.fit import Fit
 
+lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+
 
 def indicators(booster, X):
-    """Return the one-hot leaves of the rows, and the leaf values of the booster."""
+    """Return the one-hot leaves of the rows, the leaf values and the sizes of the trees."""
     leaves = booster.predict(X, pred_leaf=True)
     trees = booster.dump_model()["tree_info"]
-    blocks, values = [], []
-    for k, tree in enumerate(trees):
-        size = tree["num_leaves"]
+    blocks, values, sizes = [], [], [tree["num_leaves"] for tree in trees]
+    for k, size in enumerate(sizes):
         blocks.append((leaves[:, [k]] == np.arange(size)).astype(float))
         values += [booster.get_leaf_output(k, leaf) for leaf in range(size)]
-    return np.hstack(blocks), np.array(values), trees[0]["num_leaves"]
+    return np.hstack(blocks), np.array(values), sizes
 
 
 def rates_of(constraint, y, groups):
@@ -32,23 +33,31 @@ def rates_of(constraint, y, groups):
     return [[(groups == a) & (y == label) for a in (0, 1)] for label in (1, 0)]
 
 
+@pytest.mark.parametrize("n_fitted", [None, 8])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-def test_leaf_values_are_a_kkt_point_given_the_trees(constraint, weighted):
+def test_leaf_values_are_a_kkt_point_given_the_trees(constraint, weighted, n_fitted):
     (X, y, groups), kappa, alpha = rows(), 0.03, 0.1
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
-    clf = small(constraint, kappa=kappa, alpha=alpha)
+    clf = small(constraint, kappa=kappa, alpha=alpha, n_fitted_trees=n_fitted)
     fit = Fit.of(clf, X, y, weight if weighted else None, groups)
     clf.fit(X, y, weight if weighted else None, sensitive_features=groups)
-    matrix, values, n_first = indicators(clf.booster_, X)
+    matrix, values, sizes = indicators(clf.booster_, X)
     intercept = clf.result_.w[-1]  # the first tree contains it
-    values[:n_first] -= intercept
-    boosted = fit.parametrization.grown.trees.values()  # the same seed grows the same trees
+    values[: sizes[0]] -= intercept
+    text = fit.parametrization.grown.trees.text  # the same seed grows the same trees
+    boosted = indicators(lightgbm.Booster(model_str=text), X)[1]
+    if n_fitted is not None:  # the trees before the last ones are one column with a factor
+        n = sum(sizes[:-n_fitted])
+        factor = values[:n] @ boosted[:n] / (boosted[:n] @ boosted[:n])
+        assert_allclose(values[:n], factor * boosted[:n], atol=1e-14)
+        matrix = np.column_stack([matrix[:, :n] @ boosted[:n], matrix[:, n:]])
+        values, boosted = np.append(factor, values[n:]), np.append(1.0, boosted[n:])
     scores = matrix @ values + intercept
     assert_allclose(scores, clf.decision_function(X), rtol=0, atol=1e-12)
 
     share = weight / weight.sum()
-    distance = values - boosted[:-1]
+    distance = values - boosted
     objective = share @ np.logaddexp(0.0, -(2 * y - 1) * scores) + alpha / 2 * distance @ distance
     assert_allclose(clf.objective_, objective, rtol=1e-10)
 

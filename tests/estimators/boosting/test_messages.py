@@ -38,6 +38,7 @@ class TestMessages:
             ({"early_stopping": "yes"}, "early_stopping must be True or False"),
             ({"validation_fraction": 1.0}, "validation_fraction"),
             ({"n_iter_no_change": 0}, "n_iter_no_change"),
+            ({"n_fitted_trees": 0}, "n_fitted_trees must be an integer >= 1"),
             ({"n_jobs": 0}, "n_jobs must be None or an integer other than 0"),
             ({"lightgbm_params": {"boosting": "dart"}}, "DART"),
             ({"lightgbm_params": {"boosting_type": "rf"}}, "random forests"),

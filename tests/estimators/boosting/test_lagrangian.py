@@ -1,0 +1,108 @@
+"""The multiplier rule: gradients, scales and curvature, against formulas."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import expit
+
+from fairconstrained import DemographicParity, make_biased_classification
+from fairconstrained.constraints import GroupAUCParity, PartialDemographicParity
+from fairconstrained.estimators.boosting._lagrangian import MultiplierRule, ScoreLagrangian
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.models.scores import ScoreModel, ScoreSpace
+from fairconstrained.problem import CompositeFunction, Problem
+from fairconstrained.terms.cell_means import average
+
+N = 300
+
+
+def problem_of(constraint):
+    X, y, groups = make_biased_classification(N, 3, random_state=0)
+    signs, weight = 2.0 * y - 1.0, np.ones(N)
+    model = ScoreModel(ScoreSpace([X]), np.arange(N))
+    term, end = constraint.bind(signs, groups, weight), N
+    part = CompositeFunction(model, term, auxiliary=slice(N, end + term.n_auxiliary))
+    loss = CompositeFunction(model, average(Logistic(), signs, weight))
+    return Problem(loss, (part,)), groups
+
+
+def hessian_of(scores):
+    return expit(scores) * expit(-scores) / N
+
+
+def test_the_gradient_is_that_of_the_augmented_lagrangian(rng):
+    problem, groups = problem_of(DemographicParity(0.0))
+    scores, rate = rng.normal(size=N) + 0.5 * groups, 0.1
+    lagrangian = ScoreLagrangian(problem, rate)
+    gradient, factor = lagrangian.step(scores, hessian_of(scores))
+    sigma = lagrangian.rule.penalty / (rate * lagrangian._squares * lagrangian._gram)
+    values = problem.at(scores).constraints
+    slope = expit(scores) * expit(-scores)
+    signed = np.where(groups == 0, 1.0, -1.0) / np.bincount(groups)[groups]
+    weights = np.maximum(sigma * values, 0.0)  # the multipliers are zero at first
+    assert_allclose(gradient, (weights[0] - weights[1]) * signed * slope, rtol=1e-10, atol=1e-14)
+    assert factor == 1.0
+
+
+def test_scales_are_squared_lengths_in_the_metric_of_the_hessian(rng):
+    problem, groups = problem_of(DemographicParity(0.0))
+    scores = rng.normal(size=N)
+    hessian = hessian_of(scores)
+    lagrangian = ScoreLagrangian(problem, 0.1, rule=MultiplierRule(n_probes=4000))
+    lagrangian._measure(scores, hessian)
+    slope = expit(scores) * expit(-scores) / np.bincount(groups)[groups]
+    assert_allclose(lagrangian._squares, np.sum(slope**2 / hessian), rtol=0.1)
+    assert lagrangian._gram == pytest.approx(1.0, abs=0.01)  # one constraint is active
+
+
+def test_multipliers_rise_while_a_constraint_is_violated_and_fall_after(rng):
+    problem, groups = problem_of(DemographicParity(0.05))
+    lagrangian = ScoreLagrangian(problem, 0.1)
+    unfair, fair = 2.0 * groups - 1.0, np.zeros(N)
+    seen = []
+    for scores in (unfair, unfair, unfair, fair, fair):
+        lagrangian.step(scores, hessian_of(scores))
+        seen.append(lagrangian.multipliers.max())
+    assert seen[0] == 0.0 < seen[1] < seen[2]
+    assert seen[4] < seen[3] < seen[2]
+    assert lagrangian.violation(unfair) == pytest.approx(problem.at(unfair).violation)
+
+
+def test_zero_one_violations_are_those_of_predictions(rng):
+    problem, groups = problem_of(DemographicParity(0.05))
+    lagrangian = ScoreLagrangian(problem, 0.1, zero_one=True)
+    scores = np.where(groups == 0, 0.01, -0.01)
+    assert lagrangian.violation(scores) == pytest.approx(0.95)
+    assert lagrangian.violation(np.ones(N)) == 0.0
+    assert problem.at(scores).violation == 0.0
+
+
+def test_curvature_of_pairs_multiplies_the_hessian(rng):
+    problem, groups = problem_of(GroupAUCParity(0.0))
+    scores = rng.normal(size=N) + 2.0 * groups
+    hessian = hessian_of(scores)
+    lagrangian = ScoreLagrangian(problem, 0.1)
+    at, weights = problem.at(scores), np.array([3.0, 0.0])
+    found = lagrangian._curvature(at, weights, hessian) * 3.0
+    columns = [
+        (problem.at(scores + 1e-5 * unit).gradient(weights, objective=0.0)
+         - problem.at(scores - 1e-5 * unit).gradient(weights, objective=0.0)) / 2e-5
+        for unit in np.eye(N)
+    ]  # fmt: skip
+    root = np.sqrt(hessian)
+    most = abs(np.linalg.eigvalsh(np.array(columns) / np.outer(root, root))).max()
+    assert 0.3 * most <= found <= 1.01 * most
+    lagrangian._bend, lagrangian.iteration = found / 3.0, 3  # between two measurements
+    lagrangian._squares *= 1e-3
+    assert lagrangian.step(scores, hessian)[1] > 1.0
+
+
+def test_variables_of_terms_are_moved(rng):
+    problem, groups = problem_of(PartialDemographicParity(0.0, ranks=(0.1, 0.6), n_ranks=3))
+    lagrangian = ScoreLagrangian(problem, 0.1, first_score=-1.0)
+    start = lagrangian.own.copy()
+    assert_allclose(start, problem.start()[N:] - 1.0)
+    scores = rng.normal(size=N) + groups
+    lagrangian.step(scores, hessian_of(scores))
+    assert np.any(lagrangian.own != start)
+    assert np.abs(lagrangian.own - start).max() <= 0.1 + 1e-12
