@@ -88,6 +88,11 @@ _TABLE = (
         'Bounds on decisions (enforce="decision") against fairlearn\'s methods',
     ),
     Benchmark(
+        "boosters",
+        "benchmarks.boosters",
+        "Boosted trees under constraints against other methods around LightGBM",
+    ),
+    Benchmark(
         "thresholds",
         "benchmarks.thresholds",
         "What many thresholds cost: ROC parity and partial parity",
