@@ -23,6 +23,7 @@ estimators
 deployment model_selection dask
 plotting
 reporting
+command_line
 __init__
 __main__
 """

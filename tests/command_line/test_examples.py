@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 
-from fairconstrained.__main__ import EXAMPLES, SHOWN, main
+from fairconstrained.__main__ import main
+from fairconstrained.command_line._examples import EXAMPLES, SHOWN
 from fairconstrained.datasets import _fetch as datasets
 
 ROUNDING = 5e-4 + 1e-4  # three digits are printed, and the solver's tolerance on violations

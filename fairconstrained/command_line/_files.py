@@ -1,0 +1,184 @@
+"""Reading a table, and deciding what its columns are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+_IDENTIFIER = 0.5  # a column of text with more distinct values per row is not a category
+_MOST_CATEGORIES = 30  # of a column; rarer ones are put together
+MOST_GROUPS = 50  # values of a sensitive column
+
+
+class DataError(Exception):
+    """The file, or an argument about it, is not usable; the message says why and what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table whose columns have roles.
+
+    Attributes
+    ----------
+    X : DataFrame
+        The features and the sensitive columns.
+    y : Series of int
+        1 where the target has the positive value, else 0.
+    numbers, categories : list of str
+        The features by type.
+    left_out : list of str
+        Columns of text that are neither: identifiers, dates, free text.
+    positive, negative : str
+        The values of the target.
+    n_without_target : int
+        Rows that were left out because their target is missing.
+    """
+
+    X: pd.DataFrame
+    y: pd.Series
+    numbers: list[str]
+    categories: list[str]
+    left_out: list[str]
+    positive: str
+    negative: str
+    n_without_target: int
+
+    def encoder(self) -> ColumnTransformer:
+        """Return the encoding of the features; sensitive columns pass through."""
+        numbers = SimpleImputer(strategy="median", add_indicator=True)
+        categories = make_pipeline(
+            SimpleImputer(strategy="constant", fill_value="missing"),
+            OneHotEncoder(
+                handle_unknown="infrequent_if_exist",
+                max_categories=_MOST_CATEGORIES,
+                sparse_output=False,
+            ),
+        )
+        used = [("numbers", numbers, self.numbers), ("categories", categories, self.categories)]
+        sensitive = [name for name in self.X if name not in {*self.numbers, *self.categories}]
+        return ColumnTransformer(
+            [*(one for one in used if one[2]), ("sensitive", "passthrough", sensitive)],
+            verbose_feature_names_out=False,
+        ).set_output(transform="pandas")
+
+
+def read_table(path: str) -> pd.DataFrame:
+    """Return the table of a CSV or Parquet file.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read.
+    """
+    file = Path(path)
+    try:
+        if {".parquet", ".pq"} & set(file.suffixes):
+            return pd.read_parquet(file)
+        return pd.read_csv(file, sep=None if ".tsv" not in file.suffixes else "\t", engine="python")
+    except FileNotFoundError as error:
+        raise DataError(f"There is no file {path}.") from error
+    except (OSError, ValueError, ImportError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as CSV or Parquet: {error}") from error
+
+
+def with_roles(
+    frame: pd.DataFrame, target: str, positive: str | None, sensitive: Sequence[str]
+) -> Table:
+    """Return the table with the roles of its columns.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What was read.
+    target : str
+        The column to predict.
+    positive : str or None
+        The favourable value of the target, as it is written in the file; None if the target is
+        0 and 1, or false and true.
+    sensitive : sequence of str
+        The columns that make the groups.
+
+    Raises
+    ------
+    DataError
+        If a column is missing, the target does not have two values, or a sensitive column has too
+        many.
+    """
+    for name, columns in (("--target", [target]), ("--sensitive", sensitive)):
+        for column in columns:
+            if column not in frame.columns:
+                raise DataError(
+                    f"{name} {column}: the file has no such column. It has: "
+                    f"{', '.join(map(str, frame.columns))}."
+                )
+    if target in sensitive:
+        raise DataError(f"{target} is both the target and a sensitive column.")
+    known = frame[frame[target].notna()].rename(columns=str)
+    y, names = _labels(known[target], target, positive)
+    features = known.drop(columns=[target, *sensitive])
+    numbers = [str(name) for name in features.select_dtypes(include=["number", "bool"])]
+    text = [str(name) for name in features if name not in numbers]
+    few = [name for name in text if features[name].nunique() <= _IDENTIFIER * len(features)]
+    left_out = [name for name in text if name not in few]
+    if not numbers and not few:
+        raise DataError("No column is left that a model could use.")
+    groups = known[list(sensitive)].astype(object)
+    for name in sensitive:
+        n_values = groups[name].nunique()
+        if n_values > MOST_GROUPS:
+            raise DataError(
+                f"--sensitive {name}: the column has {n_values} values, and groups need many rows "
+                "each. Put its values into a few classes first, for instance with pandas.cut."
+            )
+        groups[name] = groups[name].map(str, na_action="ignore").fillna("missing")
+    features = features[[*numbers, *few]].astype(dict.fromkeys(numbers, float))
+    features[few] = features[few].astype(object)
+    return Table(
+        pd.concat([features, groups], axis=1),
+        y,
+        numbers,
+        few,
+        left_out,
+        *names,
+        len(frame) - len(known),
+    )
+
+
+def _labels(
+    values: pd.Series, target: str, positive: str | None
+) -> tuple[pd.Series, tuple[str, str]]:
+    """Return the labels 0 and 1, and the names of the positive and of the negative value."""
+    texts = values.map(_as_written)
+    found = sorted(texts.unique())
+    if len(found) != 2:
+        shown = ", ".join(found[:5]) + (", ..." if len(found) > 5 else "")
+        raise DataError(
+            f"--target {target}: the column must have two values; it has {len(found)} ({shown})."
+        )
+    if positive is None:
+        positive = {("0", "1"): "1", ("False", "True"): "True"}.get(tuple(found))
+        if positive is None:
+            raise DataError(
+                f"--target {target} has the values {found[0]} and {found[1]}. Name the favourable "
+                f"one, for instance with --positive {found[1]!r}."
+            )
+    if positive not in found:
+        raise DataError(
+            f"--positive {positive}: {target} has the values {found[0]} and {found[1]} only."
+        )
+    negative = next(name for name in found if name != positive)
+    return (texts == positive).astype(int), (positive, negative)
+
+
+def _as_written(value: object) -> str:
+    """Return a value as text; whole numbers without a decimal point."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()

@@ -1,0 +1,219 @@
+"""The comparison on a file of one's own: fit, measure on test rows, write report and model."""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from argparse import Namespace
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from fairconstrained.command_line._comparison import Figures, table
+from fairconstrained.command_line._files import DataError, Table, read_table, with_roles
+from fairconstrained.constraints import resolve_constraints
+from fairconstrained.data.groups import Groups
+from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+from fairconstrained.model_selection.path_fitting import fairness_path
+from fairconstrained.reporting.report import fairness_report
+from fairconstrained.utils.extras import import_extra
+from fairconstrained.utils.typing import Array
+
+_SHOWN_GROUPS = 6  # more of them make the table too wide
+_LEAST_STRATUM = 4  # rows of a group and a label, for test rows of the same shares
+
+
+def run_own_data(options: Namespace) -> int:
+    """Print the comparison on a file and write what was asked for; return the exit status."""
+    if options.target is None or not options.sensitive:
+        raise DataError("Name the column to predict with --target, and the groups by --sensitive.")
+    data = with_roles(read_table(options.file), options.target, options.positive, options.sensitive)
+    run = _Run(options, data)
+    print(run.introduction(), flush=True)
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        found, models = run.compare()
+    print(f"\n{table(found, run.shown_groups)}\n\n{run.conclusion(found, models)}")
+    for note in dict.fromkeys(str(one.message) for one in noted):
+        print(f"Note: {note}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they would repeat the notes
+        run.write(found, models)
+    return 0
+
+
+class _Run:
+    """One comparison: the rows, split, and the two models."""
+
+    def __init__(self, options: Namespace, data: Table):
+        self.options, self.data = options, data
+        given = {} if options.kappa is None else {"kappa": options.kappa}
+        self.classifier = FairLogisticClassifier(
+            options.constraint,
+            **given,
+            enforce=options.enforce,
+            sensitive_columns=list(options.sensitive),
+            random_state=options.seed,
+        )
+        self.kappa = self.classifier.kappa
+        (self.constraint,) = resolve_constraints(options.constraint, kappa=self.kappa)
+        codes = Groups.encode(data.X[options.sensitive]).codes
+        strata = 2 * codes + data.y.to_numpy()
+        if np.bincount(strata)[strata].min() < _LEAST_STRATUM:
+            strata = data.y.to_numpy()
+        split = train_test_split(
+            data.X,
+            data.y,
+            test_size=options.test_size,
+            random_state=options.seed,
+            stratify=strata,
+        )
+        self.X_train, self.X_test, self.y_train, self.y_test = split
+        self.groups = {
+            "training": Groups.encode(self.X_train[options.sensitive]),
+            "test": Groups.encode(self.X_test[options.sensitive]),
+        }
+
+    @property
+    def shown_groups(self) -> list[str]:
+        """The names of the groups whose rates are shown; none if they are many."""
+        names = [_name(one) for one in self.groups["training"].names.tolist()]
+        same = len(self.groups["test"]) == len(names)
+        return names if same and len(names) <= _SHOWN_GROUPS else []
+
+    def introduction(self) -> str:
+        """Return what is known before the fit."""
+        data, options = self.data, self.options
+        sizes = self.groups["training"]
+        counts = [
+            f"{_name(name)} ({int((sizes.codes == k).sum())})"
+            for k, name in enumerate(sizes.names.tolist())
+        ]
+        lines = [
+            f"{options.file}: {len(data.y)} rows, {len(data.numbers)} numeric and "
+            f"{len(data.categories)} categorical features; {len(self.y_test)} rows are test rows.",
+            f"Positive class: {options.target} = {data.positive} ({data.y.mean():.1%} of the "
+            f"rows); the other value is {data.negative}.",
+            f"Groups by {' and '.join(options.sensitive)}, which neither model uses, with their "
+            f"training rows: {', '.join(counts)}.",
+            f"Constraint: {options.constraint.replace('_', ' ')} with kappa = {self.kappa:g}, "
+            f"on {'predictions' if options.enforce == 'decision' else 'scores'}.",
+        ]
+        if data.left_out:
+            lines.append(
+                f"Left out, since almost every row has another text: {', '.join(data.left_out)}."
+            )
+        if data.n_without_target:
+            lines.append(f"Left out: {data.n_without_target} rows without a target.")
+        return "\n".join(lines)
+
+    def _model(self, **changes: Any) -> Pipeline:
+        """Return the pipeline of encoder and classifier, with other parameters of the latter."""
+        return make_pipeline(self.data.encoder(), clone(self.classifier).set_params(**changes))
+
+    def _figures(self, scores: Array, rows: str, y: Any, seconds: float | None = None) -> Figures:
+        found = Figures.of(scores, y.to_numpy(), self.groups[rows], self.constraint, seconds)
+        return found if self.shown_groups else Figures(**{**asdict(found), "rates": []})
+
+    def compare(self) -> tuple[dict[tuple[str, str], Figures], dict[str, Pipeline]]:
+        """Return the figures of both models on training and test rows, and the models."""
+        found, models = {}, {}
+        free = self._model(constraint=None, kappa=0.05, enforce="score")
+        for name, model in (("unconstrained", free), ("fair", self._model())):
+            start = time.perf_counter()
+            model.fit(self.X_train, self.y_train)
+            seconds = time.perf_counter() - start
+            seen, unseen = (model.decision_function(X) for X in (self.X_train, self.X_test))
+            found[name, "training"] = self._figures(seen, "training", self.y_train, seconds)
+            found[name, "test"] = self._figures(unseen, "test", self.y_test)
+            models[name] = model
+        return found, models
+
+    def conclusion(self, found: dict[tuple[str, str], Figures], models: dict[str, Pipeline]) -> str:
+        """Return what the constraint has changed."""
+        before, after = (found[name, "test"] for name in ("unconstrained", "fair"))
+        status = models["fair"][-1].result_.status.value
+        return (
+            f"On the test rows the gap of the predictions changes from {before.decision_gap:.3f} "
+            f"to {after.decision_gap:.3f}, the accuracy from {before.accuracy:.3f} to "
+            f"{after.accuracy:.3f}. The solver ended: {status}."
+        )
+
+    def write(self, found: dict[tuple[str, str], Figures], models: dict[str, Pipeline]) -> None:
+        """Write the report, the model, the figures and the picture that were asked for."""
+        options, fair = self.options, models["fair"]
+        if options.report:
+            report = fairness_report(
+                fair, self.X_test, self.y_test, self.X_test[list(options.sensitive)]
+            )
+            report.to_html(options.report)
+        if options.model:
+            _write_model(fair, Path(options.model))
+        if options.json:
+            Path(options.json).write_text(json.dumps(self._as_json(found, fair), indent=2) + "\n")
+        if options.path:
+            self._draw_path(options.path)
+        for written in (options.report, options.model, options.json, options.path):
+            if written:
+                print(f"Written: {written}")
+
+    def _as_json(self, found: dict[tuple[str, str], Figures], fair: Pipeline) -> dict[str, Any]:
+        options, result = self.options, fair[-1].result_
+        return {
+            "data": {
+                "file": options.file,
+                "target": options.target,
+                "positive": self.data.positive,
+                "sensitive": list(options.sensitive),
+                "groups": [_name(one) for one in self.groups["training"].names.tolist()],
+                "training_rows": len(self.y_train),
+                "test_rows": len(self.y_test),
+                "left_out": self.data.left_out,
+            },
+            "constraint": {
+                "name": options.constraint,
+                "kappa": self.kappa,
+                "enforce": options.enforce,
+            },
+            "solver": {
+                "status": result.status.value,
+                "objective": result.objective,
+                "violation": result.violation,
+                "kkt_residual": result.kkt_residual,
+                "data_passes": result.data_passes,
+            },
+            "models": [
+                {"model": model, "rows": rows, **asdict(figures)}
+                for (model, rows), figures in found.items()
+            ],
+        }
+
+    def _draw_path(self, path: str) -> None:
+        import_extra("matplotlib", "plot", "--path")
+        from fairconstrained.plotting.path import FairnessPathDisplay
+
+        model = self._model(enforce="score")
+        validation = {"X_val": self.X_test, "y_val": self.y_test}
+        followed = fairness_path(model, self.X_train, self.y_train, **validation)
+        figure: Any = FairnessPathDisplay.from_path(followed).figure_
+        figure.savefig(path, bbox_inches="tight")
+
+
+def _write_model(model: Pipeline, path: Path) -> None:
+    """Write a model as a skops file, or with joblib."""
+    if path.suffix == ".skops":
+        import_extra("skops.io", "deploy", f"--model {path}").dump(model, path)
+    else:
+        joblib.dump(model, path)
+
+
+def _name(group: Any) -> str:
+    """Return the name of a group as text."""
+    return ", ".join(map(str, group)) if isinstance(group, tuple) else str(group)

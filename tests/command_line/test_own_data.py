@@ -1,0 +1,190 @@
+"""A file of one's own, from the command line: table, report, model, figures, picture."""
+
+import json
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+
+import fairconstrained
+from fairconstrained.__main__ import main
+from fairconstrained.command_line._examples import next_runs
+from fairconstrained.deployment import trusted_types
+
+N_ROWS = 600
+
+
+@pytest.fixture
+def table():
+    """A table as files have them: text, gaps, an identifier."""
+    X, y, groups = fairconstrained.make_biased_classification(N_ROWS, gap=0.4, random_state=0)
+    frame = pd.DataFrame(np.asarray(X)[:, :4], columns=["a", "b", "c", "d"])
+    frame["kind"] = np.where(frame["a"] > 0, "high", "low")
+    frame.loc[::20, "b"] = np.nan
+    frame.loc[::30, "kind"] = None
+    frame["name"] = [f"person {k}" for k in range(N_ROWS)]
+    frame["group"] = np.where(np.asarray(groups) == 1, "x", "y")
+    frame["granted"] = np.where(np.asarray(y) == 1, "yes", "no")
+    return frame
+
+
+@pytest.fixture
+def file(table, tmp_path):
+    path = tmp_path / "data.csv"
+    table.to_csv(path, index=False)
+    return str(path)
+
+
+def asked(file, *more):
+    return [file, "--target", "granted", "--positive", "yes", "--sensitive", "group", *more]
+
+
+def gaps(text):
+    """Return {(model, rows): gap of the probabilities}."""
+    lines = [line.split() for line in text.splitlines()]
+    words = [line for line in lines if line[1:2] in (["training"], ["test"])]
+    return {(line[0], line[1]): float(line[6]) for line in words}
+
+
+def test_the_table(file, capsys):
+    assert main(asked(file, "--kappa", "0.02")) == 0
+    text = capsys.readouterr().out
+    assert "600 rows, 4 numeric and 1 categorical features; 150 rows are test rows." in text
+    assert "Positive class: granted = yes" in text
+    assert "Left out, since almost every row has another text: name." in text
+    assert "The solver ended: converged." in text
+    found = gaps(text)
+    assert found["fair", "training"] <= 0.0205 < 0.1 < found["unconstrained", "training"]
+    assert found["fair", "test"] < found["unconstrained", "test"]
+
+
+def test_all_files_are_written(file, table, tmp_path, capsys):
+    pytest.importorskip("skops")
+    pytest.importorskip("matplotlib")
+    import skops.io
+
+    paths = {name: str(tmp_path / f"out{end}") for name, end in ENDS.items()}
+    written = [word for name, path in paths.items() for word in (f"--{name}", path)]
+    assert main(asked(file, "--constraint", "equal_opportunity", *written)) == 0
+    text = capsys.readouterr().out
+    assert all(f"Written: {path}" in text for path in paths.values())
+    page = (tmp_path / "out.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") and "group" in page
+    assert (tmp_path / "out.png").read_bytes().startswith(b"\x89PNG")
+    figures = json.loads((tmp_path / "out.json").read_text())
+    assert figures["constraint"]["name"] == "equal_opportunity"
+    assert figures["solver"]["status"] == "converged"
+    assert {(one["model"], one["rows"]) for one in figures["models"]} == {
+        (model, rows) for model in ("unconstrained", "fair") for rows in ("training", "test")
+    }
+    trusted = [*trusted_types(), "numpy.dtype"]  # scikit-learn's imputer keeps a dtype
+    model = skops.io.load(paths["model"], trusted=trusted)
+    assert set(model.predict(table.drop(columns=["name", "granted"]))) == {0, 1}
+
+
+ENDS = {"report": ".html", "model": ".skops", "json": ".json", "path": ".png"}
+
+
+def test_a_joblib_model_parquet_and_zero_one_targets(table, tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    table["granted"] = (table["granted"] == "yes").astype(float)
+    file, model = tmp_path / "data.parquet", tmp_path / "model.joblib"
+    table.to_parquet(file)
+    arguments = [str(file), "--target", "granted", "--sensitive", "group", "--model", str(model)]
+    assert main(arguments) == 0
+    assert "Positive class: granted = 1" in capsys.readouterr().out
+    predicted = joblib.load(model).predict(table.drop(columns=["name", "granted"]))
+    assert 0.0 < predicted.mean() < 1.0
+
+
+def test_decisions_and_several_attributes(file, table, capsys):
+    table["old"] = np.arange(N_ROWS) % 2
+    table.to_csv(file, index=False)
+    assert main(asked(file, "old", "--enforce", "decision", "--kappa", "0.05")) == 0
+    text = capsys.readouterr().out
+    assert "Groups by group and old" in text and "x, 0 (" in text
+    assert "with kappa = 0.05, on predictions." in text
+
+
+def test_a_tolerance_that_is_not_used_is_noted(file, capsys):
+    assert main(asked(file, "--constraint", "disparate_impact", "--kappa", "0.3")) == 0
+    assert "Note: kappa=0.3 is not used" in capsys.readouterr().out
+
+
+def test_rows_without_a_target_are_left_out_and_counted(file, table, capsys):
+    table.loc[:9, "granted"] = None
+    table.to_csv(file, index=False)
+    assert main(asked(file)) == 0
+    assert "Left out: 10 rows without a target." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "message"),
+    [
+        ({}, ["--target", "grant", "--sensitive", "group"], "no such column. It has: a, b, c"),
+        ({}, ["--target", "granted", "--sensitive", "sex"], "--sensitive sex: the file has no"),
+        ({}, ["--target", "granted", "--sensitive", "group"], "--positive 'yes'"),
+        (
+            {},
+            ["--target", "granted", "--sensitive", "group", "--positive", "maybe"],
+            "has the values no and yes only",
+        ),
+        (
+            {"granted": "yes"},
+            ["--target", "granted", "--sensitive", "group"],
+            "must have two values; it has 1 (yes)",
+        ),
+        ({}, ["--target", "kind", "--positive", "low", "--sensitive", "name"], "has 580 values"),
+        ({}, ["--target", "group", "--sensitive", "group"], "both the target and a sensitive"),
+        ({}, ["--sensitive", "group"], "Name the column to predict with --target"),
+    ],
+)
+def test_unusable_data(file, table, capsys, change, arguments, message):
+    table.assign(**change).to_csv(file, index=False)
+    assert main([file, *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_files_that_cannot_be_read(tmp_path, capsys):
+    missing = str(tmp_path / "none.csv")
+    assert main([missing, "--target", "a", "--sensitive", "b"]) == 1
+    assert f"There is no file {missing}." in capsys.readouterr().err
+    broken = tmp_path / "broken.parquet"
+    broken.write_text("no parquet")
+    assert main([str(broken), "--target", "a", "--sensitive", "b"]) == 1
+    assert "cannot be read as CSV or Parquet" in capsys.readouterr().err
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"fairconstrained {fairconstrained.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--target", "income"], "need a file"),
+        (["--constraint", "roc_parity"], "with example data"),
+        (["data.csv", "--test-size", "2"], "a number between 0 and 1"),
+    ],
+)
+def test_options_that_do_not_go_together(capsys, arguments, message):
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("data", ["diabetes", "adult"])
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
+@pytest.mark.parametrize("kappa", [0.01, 0.02, 0.05])
+def test_next_runs_are_other_runs(data, constraint, kappa):
+    made = f"--data {data} --constraint {constraint} --kappa {kappa:g}"
+    runs = next_runs(data, constraint, kappa)
+    assert len(set(runs)) == 2
+    assert made not in runs
+    if (data, constraint, kappa) == ("adult", "demographic_parity", 0.05):
+        assert "--data adult" not in runs
