@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
@@ -211,7 +210,9 @@ def _write_model(model: Pipeline, path: Path) -> None:
     if path.suffix == ".skops":
         import_extra("skops.io", "deploy", f"--model {path}").dump(model, path)
     else:
-        joblib.dump(model, path)
+        from joblib import dump  # scikit-learn brings it
+
+        dump(model, path)
 
 
 def _name(group: Any) -> str:
