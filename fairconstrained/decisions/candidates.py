@@ -119,9 +119,17 @@ class CandidateSearch:
         for sign in (0.0,) if self.offset is None else signs:
             constant = w.copy()
             if self.offset is not None:
-                level = sign * max(abs(float(logit(share))), 1.0)
-                constant[: self.model.n_parameters] = level * self.offset
+                constant += sign * max(abs(float(logit(share))), 1.0) * self._shift()
             yield self.problem.domain.project(constant)
+
+    def _shift(self) -> Array:
+        """Return the direction that adds 1 to all scores, and to thresholds on them."""
+        assert self.offset is not None
+        direction = np.zeros(self.problem.n_variables)
+        direction[: len(self.offset)] = self.offset
+        for part in self.problem.constraints:
+            direction[part.auxiliary] = 1.0
+        return direction
 
     def scores_at(self, w: Array) -> Scores:
         """Return the scores of every model: a pass over the data."""
@@ -207,10 +215,8 @@ class CandidateSearch:
         """Return the best candidate among all intercepts; the outermost ones are constant."""
         if self.offset is None:
             return one
-        direction = np.zeros_like(one.w)
-        direction[: len(self.offset)] = self.offset
         by = tuple(np.ones_like(scores) for scores in one.scores)
-        line = Line(self.measures, one.w, direction, one.scores, by)
+        line = Line(self.measures, one.w, self._shift(), one.scores, by)
         return self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
 
     def sweep_between(self, one: Candidate, other: Candidate) -> Candidate:

@@ -9,6 +9,8 @@ from _support.problems import classification, reference
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import (
@@ -250,6 +252,75 @@ class TestMinorityRate:
         with pytest.warns(VacuousConstraintWarning, match="'groups other than a' has no rows"):
             term = MinorityRate(0.5).bind(None, ["a", "a"], np.ones(2))
         assert term.value(np.zeros(2)).shape == (0,)
+
+
+class TestSmallMinority:
+    """A minority of 99 among 21,791 rows, of whom 89 per cent are positive."""
+
+    @staticmethod
+    def _rows(gap):
+        random, n = np.random.default_rng(0), 21_791
+        few = np.arange(n) < 99
+        X = random.standard_normal((n, 4))
+        X[:, :2] -= gap * few[:, None]
+        latent = X @ [0.9, 0.5, 0.0, 0.0] - gap * few + random.logistic(size=n)
+        return X, latent > np.quantile(latent, 0.11), np.where(few, "few", "most")
+
+    @staticmethod
+    def _reference(X, y, groups):
+        """Return the least objective that SLSQP finds from three starts."""
+        Z, signs, few = (
+            (X - X.mean(axis=0)) / X.std(axis=0),
+            np.where(y, 1.0, -1.0),
+            groups == "few",
+        )
+        share = few.mean()
+
+        def objective(w):
+            scores = Z @ w[:-1] + w[-1]
+            slopes = -signs * expit(-signs * scores) / len(y)
+            value = np.logaddexp(0.0, -signs * scores).mean() + 0.5e-4 * w[:-1] @ w[:-1]
+            return value, np.append(Z.T @ slopes + 1e-4 * w[:-1], slopes.sum())
+
+        def room(w):
+            rates = expit(Z @ w[:-1] + w[-1])
+            return 1e4 * (few @ rates - share * rates.sum()) / len(y)
+
+        def slope(w):
+            rates = expit(Z @ w[:-1] + w[-1])
+            slopes = 1e4 * rates * (1.0 - rates) * (few - share) / len(y)
+            return np.append(Z.T @ slopes, slopes.sum())
+
+        found = [
+            minimize(
+                objective,
+                np.append(np.random.default_rng(k).normal(scale=0.3, size=4), 2.0),
+                jac=True,
+                method="SLSQP",
+                constraints={"type": "ineq", "fun": room, "jac": slope},
+                options={"maxiter": 300, "ftol": 1e-12},
+            )
+            for k in range(3)
+        ]
+        return min(one.fun for one in found if room(one.x) >= -1e-2)
+
+    @pytest.mark.parametrize("gap", [0.5, 1.0, 3.0])
+    def test_not_worse_than_the_best_constant_or_slsqp(self, gap):
+        X, y, groups = self._rows(gap)
+        clf = FairLogisticClassifier("minority_rate").fit(X, y, sensitive_features=groups)
+        share = y.mean()
+        constant = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
+        assert clf.result_.converged and clf.violation_ <= 1e-4
+        assert clf.objective_ < constant == pytest.approx(0.3465, abs=1e-4)
+        assert clf.objective_ <= 1.001 * self._reference(X, y, groups)
+
+    @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+    @pytest.mark.parametrize("solver", ["ssg", "plada", "lagrangian", "conex", "regularization"])
+    def test_named_solvers_are_not_worse_than_the_best_constant(self, solver):
+        X, y, groups = self._rows(1.0)
+        clf = FairLogisticClassifier("minority_rate", solver=solver, max_iter=20, random_state=0)
+        clf.fit(X, y, sensitive_features=groups)
+        assert clf.violation_ <= 1e-4 and clf.objective_ <= 0.3466
 
 
 ALL = [

@@ -166,6 +166,15 @@ class TestPartialParity:
         assert clf.decision_search_.met and clf.decision_gap_ <= 0.3
 
 
+def test_constant_decisions_take_their_thresholds_along():
+    """All scores are equal: there are thresholds at which the constraint on scores holds."""
+    groups = np.arange(60) % 3
+    X, y = np.column_stack([groups, groups == 1]).astype(float), (groups > 0).astype(int)
+    clf = fitted(PartialDemographicParity(0.01, n_ranks=2), X, y, groups)
+    assert clf.decision_search_.constant
+    assert clf.violation_ == pytest.approx(0.0, abs=1e-9)
+
+
 def test_repair_with_float32_rows_and_a_cell_without_rows_near_the_threshold():
     random = np.random.default_rng(0)
     groups = np.repeat(["a", "b", "c"], [200, 200, 20])

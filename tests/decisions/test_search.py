@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from _support.networks import network_problem
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -21,7 +22,7 @@ from fairconstrained import (
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.decisions.candidates import CandidateSearch, correct_predictions
-from fairconstrained.decisions.repair import least_norm_step
+from fairconstrained.decisions.repair import least_norm_step, repair
 from fairconstrained.decisions.score_line import Line, Measure, points_between
 from fairconstrained.decisions.search import DecisionTask, search_decisions
 from fairconstrained.domains import L2Ball
@@ -30,7 +31,7 @@ from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import IPC
+from fairconstrained.solvers import IPC, AugmentedLagrangian
 from fairconstrained.terms.cell_means import average
 
 X, Y, GROUPS = make_biased_classification(1200, 6, gap=0.3, random_state=0)
@@ -312,6 +313,37 @@ class TestSearch:
 
     def test_no_step_out_of_a_contradiction(self):
         assert not least_norm_step(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0])).any()
+
+    def test_networks(self):
+        """Lines and repairs assume linear scores; without them the bound is met all the same."""
+        problem = network_problem(0.02)
+        y, weight = problem.objective.term.signs, np.ones(300)
+        solver = AugmentedLagrangian()
+        first = solver.minimize(problem, random_state=0)
+        free = solver.minimize(problem.with_constraints(()), random_state=0)
+        task = DecisionTask(problem, first, solver, y, weight, free.w, random_state=0)
+        found = search_decisions(task)
+        at = problem.at(found.w)
+        decisions = at.scores_of(problem.objective) > 0.0
+        assert found.met and at.zero_one_violation == 0.0
+        assert found.accuracy == pytest.approx(np.mean(decisions == (y > 0)))
+        assert not found.constant and found.accuracy > max(np.mean(y > 0), np.mean(y < 0)) + 0.02
+        search = task.candidates()
+        search.sweep_intercept(search.evaluate(first.w))
+        assert found.accuracy >= search.best.accuracy
+
+    def test_lines_between_networks_are_not_searched(self):
+        problem = network_problem()
+        search = CandidateSearch(problem, problem.objective.term.signs, np.ones(300))
+        random = np.random.RandomState(0)
+        one, other = (search.evaluate(problem.start(random)) for _ in range(2))
+        assert search.sweep_between(one, other) is one
+        assert repair(search, one, lambda: False) is one
+        assert search.n_lines == 0
+        search.sweep_intercept(one)
+        best = search.evaluate(search.best.w)
+        assert_allclose(search.best.scores[0], best.scores[0], atol=1e-12)
+        assert search.best.violation == pytest.approx(best.violation)
 
     @given(SEEDS)
     def test_whatever_the_data(self, seed):

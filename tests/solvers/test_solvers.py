@@ -32,6 +32,7 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
     able,
     automatic,
+    ipc,
 )
 from fairconstrained.solvers._tools.phase_one import phase_one
 from fairconstrained.solvers.base import Start
@@ -206,6 +207,16 @@ def test_a_slow_run_is_not_called_infeasible() -> None:
     result = SwitchingSubgradient(max_iter=1, polish=False).minimize(rate_between(0.8, 0.9))
     assert result.violation > 1e-3
     assert result.status is Status.ITERATION_LIMIT
+
+
+@pytest.mark.parametrize("max_iter", [1, 2, 20])
+def test_ipc_whose_answers_are_all_refused_returns_its_start(max_iter: int, monkeypatch) -> None:
+    monkeypatch.setattr(ipc, "acceptable", lambda *_: False)
+    problem = PROBLEMS["demographic parity"]()
+    result = IPC(max_iter=max_iter, polish=False).minimize(problem)
+    assert result.w == pytest.approx(problem.start())
+    assert result.status in (Status.ITERATION_LIMIT, Status.STALLED)
+    assert result.objective == pytest.approx(problem.at(problem.start()).objective)
 
 
 def test_phase_one_leads_from_an_infeasible_start_to_a_feasible_point() -> None:
