@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.boosting import FairBoostingClassifier
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.estimators.solution import Solution
 from fairconstrained.exceptions import ConvergenceWarning
@@ -36,6 +37,8 @@ Followed = FairLinearClassifier | FairBoostingClassifier
 
 _ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
+
+_Point = tuple[FairLinearClassifier, Result, float, dict[str, float]]  # with accuracy and measures
 
 
 def fairness_path(
@@ -179,6 +182,7 @@ def follow(
         chosen = _grid(problems, free, kappas, n_kappas, min_ratio)
         validation = validation_rows(fit, *held_out)
         points = list(_points(problems, free, chosen, validation))
+        _improve(problems, points, chosen, validation)
     estimators, results, accuracy, measures = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
@@ -234,8 +238,8 @@ def _grid(
 
 def _points(
     problems: ProblemFamily, free: Evaluation, kappas: Array, validation: Rows | None
-) -> Iterator[tuple[Followed, Result, float, dict[str, float]]]:
-    """Yield the fitted estimator, the result, and what they are worth, for every tolerance."""
+) -> Iterator[_Point]:
+    """Yield the point of every tolerance, each from the last ones."""
     fit = problems.fit
     start = fit.start()
     solved: deque[tuple[float, Result]] = deque(maxlen=_ORDER + 1)
@@ -245,12 +249,46 @@ def _points(
         warm = _fitting(_predicted(solved, kappa) or start, problem, fit.model)
         result, at = fit.solve_at(problem, warm=warm, like=at)
         solved.append((kappa, result))
-        fitted = cast(Followed, copy(fit.estimator))
-        fitted.kappa = float(kappa)
-        fit.store(fitted, Solution(result), problem, like=at)
-        training = Rows(problem.uncounted(), fit.data)
-        measures = {} if validation is None else validation.measured(result.w)
-        yield fitted, result, training.accuracy(result.w, like=at), measures
+        yield _point(fit, kappa, problem, (result, at), validation)
+
+
+def _point(
+    fit: Fit,
+    kappa: float,
+    problem: Problem,
+    solution: tuple[Result, Evaluation],
+    validation: Rows | None,
+) -> _Point:
+    """Return the fitted estimator, the result, and what they are worth."""
+    result, at = solution
+    fitted = cast(FairLinearClassifier, copy(fit.estimator))
+    fitted.kappa = float(kappa)
+    fit.store(fitted, Solution(result), problem, like=at)
+    training = Rows(problem.uncounted(), fit.data)
+    measures = {} if validation is None else validation.measured(result.w)
+    return fitted, result, training.accuracy(result.w, like=at), measures
+
+
+def _improve(
+    problems: ProblemFamily, points: list[_Point], kappas: Array, validation: Rows | None
+) -> None:
+    """Solve points again that are worse than a stricter one, from that one.
+
+    A model that meets a stricter bound meets this one as well: a point that is worse is at another
+    local optimum.
+    """
+    fit = problems.fit
+    for k in reversed(range(len(points) - 1)):
+        here, stricter = points[k][1], points[k + 1][1]
+        tol = here.solver.tol
+        if stricter.violation > tol or stricter.objective >= here.objective - 10.0 * tol:
+            continue
+        problem = problems.at(float(kappas[k]))
+        warm = _fitting(Start(stricter.w, stricter.multipliers), problem, fit.model)
+        again, at = fit.solve_at(problem, warm=warm)
+        if again.violation <= tol and again.objective < here.objective:
+            again = replace(again, data_passes=here.data_passes + again.data_passes)
+            points[k] = _point(fit, kappas[k], problem, (again, at), validation)
 
 
 def _fitting(warm: Start | Result, problem: Problem, model: Model) -> Start | Result:

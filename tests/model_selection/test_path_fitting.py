@@ -1,6 +1,7 @@
 """The frontier: its points are those of single fits, certified, cheap, and independent of order."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import IPC, AugmentedLagrangian
 
 
@@ -139,6 +141,30 @@ def test_a_list_of_constraints_follows_where_kappa_is_left_open(data):
 
 
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+def test_no_point_is_worse_than_a_stricter_one(monkeypatch):
+    """Points that end at another local optimum are solved again from the next one."""
+    X, y, groups = make_biased_classification(300, 4, gap=0.3, random_state=0)
+    kappas = [0.2, 0.1, 0.05]
+    right = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas)
+    original, calls = Fit.solve_at, []
+
+    def ends_badly_at_first(self, problem, **options):
+        calls.append(problem)
+        result, at = original(self, problem, **options)
+        if len(calls) != 2:
+            return result, at
+        w = np.append(np.zeros(result.w.size - 1), -3.0)
+        return replace(result, w=w, objective=problem.at(w).objective), problem.at(w)
+
+    monkeypatch.setattr(Fit, "solve_at", ends_badly_at_first)
+    path = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas)
+    assert len(calls) == 4
+    objectives = [one.objective_ for one in path.estimators]
+    assert np.all(np.diff(objectives) >= 0.0)
+    assert objectives == pytest.approx([one.objective_ for one in right.estimators], rel=1e-4)
+    assert path.data_passes[1] > right.data_passes[1]
+
+
 @pytest.mark.parametrize("solver", [IPC(), AugmentedLagrangian(), "exact-penalty"], ids=str)
 def test_any_solver(data, solver):
     X, y, groups = data
