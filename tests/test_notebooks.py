@@ -14,8 +14,10 @@ NAMES = [
     "03_where_it_matters.ipynb",
     "04_which_solver.ipynb",
     "05_against_fairlearn.ipynb",
+    "06_boosted_trees.ipynb",
 ]
-SLOW = {"02_choosing_kappa.ipynb"}  # more than ten seconds
+SLOW = {"02_choosing_kappa.ipynb", "06_boosted_trees.ipynb"}  # more than ten seconds
+EXTRAS = {"06_boosted_trees.ipynb": "lightgbm"}
 RUNS = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in NAMES]
 MOST_BYTES = 60_000  # of a picture
 
@@ -43,12 +45,19 @@ def execute():
     return runpy.run_path(str(FOLDER / "run.py"))["execute"]
 
 
+def skip_without_its_extra(name):
+    """Skip where the optional dependency of a notebook is not installed."""
+    if name in EXTRAS:
+        pytest.importorskip(EXTRAS[name], reason=f"{EXTRAS[name]} is not installed")
+
+
 def test_there_are_no_others():
     assert sorted(path.name for path in FOLDER.glob("*.ipynb")) == NAMES
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_runs_from_a_clean_kernel(name, execute, data_folder):
+    skip_without_its_extra(name)
     cells = [cell for cell in execute(FOLDER / name).cells if cell.cell_type == "code"]
     assert shape(cells) == shape(code_cells(name)), "run notebooks/run.py and keep the outputs"
 
@@ -56,6 +65,7 @@ def test_runs_from_a_clean_kernel(name, execute, data_folder):
 @pytest.mark.slow  # together about a minute
 @pytest.mark.parametrize("name", NAMES)
 def test_runs_on_generated_data(name, execute, monkeypatch, tmp_path):
+    skip_without_its_extra(name)
     monkeypatch.setenv("FAIRCONSTRAINED_DATA", str(tmp_path / "none"))
     cells = [cell for cell in execute(FOLDER / name).cells if cell.cell_type == "code"]
     assert "generated" in cells[0].outputs[0].text
