@@ -114,14 +114,20 @@ class Smoothing(Solver):
             else:
                 at = restore(at, start.feasible)
                 yield Iterate(at, None, k, state, self._verdict(answer, width))
-            warm, like, width = answer, end, self.shrink * width
+            warm = answer
+            if answer.status is Status.INFEASIBLE:  # its multipliers are of no use
+                warm = replace(start, w=answer.w, multipliers=None, state=None, like=None)
+            like, width = end, self.shrink * width
 
     def _verdict(self, answer: Result, width: float) -> Status | None:
-        """Return why to end after a smooth problem that was not solved, None to go on."""
-        if answer.status is Status.INFEASIBLE:
-            return Status.INFEASIBLE
-        # narrower arcs are harder, and change the answer by less than it is in error
-        return Status.STALLED if width <= _LAST_INEXACT * self.width else None
+        """Return why to end after a smooth problem that was not solved, None to go on.
+
+        Narrower arcs are harder, and change the answer by less than it is in error. Wide ones raise
+        convex functions, so that a problem with little room has none when it is rounded.
+        """
+        if width > _LAST_INEXACT * self.width:
+            return None
+        return Status.INFEASIBLE if answer.status is Status.INFEASIBLE else Status.STALLED
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,9 +45,20 @@ class Ranked:
         return self.scores[self.order]
 
     @cached_property
+    def masses(self) -> Array:
+        """The weights in the order of `ascending`."""
+        return self.weights[self.order]
+
+    def as_given(self, values: Array) -> Array:
+        """Return values that are in the order of `ascending` in that of the scores."""
+        out = np.empty_like(values)
+        out[self.order] = values
+        return out
+
+    @cached_property
     def sums(self) -> tuple[Array, Array, Array]:
         """Weights, weighted scores and weighted squares, summed over the k lowest, k = 0 to n."""
-        scores, weights = self.ascending, self.weights[self.order]
+        scores, weights = self.ascending, self.masses
         return tuple(
             np.concatenate([[0.0], np.cumsum(weights * power)])
             for power in (1.0, scores, scores * scores)
@@ -237,29 +248,31 @@ def _combined(
 
 def _linear(first: Ranked, second: Ranked, margin: float) -> tuple[float, Slopes]:
     """Return the sum of max(0, margin - (x - y)): those pairs count that have y > x - margin."""
-    start = second.below(first.scores - margin, "right")
+    x, y = first.ascending, second.ascending  # points in order are found several times faster
+    start = second.below(x - margin, "right")
     w, wy, _ = (total[-1] - total[start] for total in second.sums)
 
     def slopes() -> tuple[Array, Array]:
-        lower = first.sums[0][first.below(second.scores + margin)]
-        return -first.weights * w, second.weights * lower
+        lower = first.sums[0][first.below(y + margin)]
+        return first.as_given(-first.masses * w), second.as_given(second.masses * lower)
 
-    return float(first.weights @ ((margin - first.scores) * w + wy)), slopes
+    return float(first.masses @ ((margin - x) * w + wy)), slopes
 
 
 def _squared(first: Ranked, second: Ranked, margin: float) -> tuple[float, Slopes]:
     """Return the sum of max(0, margin - (x - y))^2 / 2."""
-    start = second.below(first.scores - margin, "right")
+    x, y = first.ascending, second.ascending
+    start = second.below(x - margin, "right")
     w, wy, wyy = (total[-1] - total[start] for total in second.sums)
-    room = margin - first.scores
+    room = margin - x
 
     def slopes() -> tuple[Array, Array]:
-        lower = first.below(second.scores + margin)
+        lower = first.below(y + margin)
         mass, mean = first.sums[0][lower], first.sums[1][lower]
-        on_second = second.weights * ((margin + second.scores) * mass - mean)
-        return -first.weights * (room * w + wy), on_second
+        on_second = second.as_given(second.masses * ((margin + y) * mass - mean))
+        return first.as_given(-first.masses * (room * w + wy)), on_second
 
-    return 0.5 * float(first.weights @ (room * room * w + 2.0 * room * wy + wyy)), slopes
+    return 0.5 * float(first.masses @ (room * room * w + 2.0 * room * wy + wyy)), slopes
 
 
 class _SubgradientError(ScalarFunction):
