@@ -15,7 +15,7 @@ from fairconstrained import (
     FairLogisticClassifier,
     make_biased_classification,
 )
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, GroupAUCParity
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, GroupAUCParity
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.safeguard import data_pass_limit
 from fairconstrained.functions.surrogates import Ramp
@@ -139,6 +139,13 @@ def test_level_search_goes_on_below_a_level_that_does_not_bind() -> None:
     result = clf.fit(X, y, sensitive_features=groups).result_
     assert result.converged
     assert result.data_passes <= 2500
+
+
+def test_a_problem_that_is_infeasible_when_it_is_rounded_widely_is_solved() -> None:
+    X, y, groups = make_biased_classification(300, 5, random_state=0)
+    limit = BoundedGroupLoss(bound=0.56, loss="hinge")  # 0.555 is the least that can be met
+    clf = FairLogisticClassifier(limit, solver="ipc").fit(X, y, sensitive_features=groups)
+    assert clf.result_.converged
 
 
 def test_tolerances_are_relative_where_the_loss_is_near_zero() -> None:
