@@ -280,12 +280,15 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
 
     Parameters
     ----------
-    constraint, kappa, goal, max_loss_increase, solver, beta, surrogate, loss, alpha, domain, \
-fit_intercept, sensitive_columns, use_sensitive, combine, groups_missing, group_interactions, \
-enforce, confidence, holdout, max_iter, tol, warm_start, random_state, verbose
+    constraint, kappa, goal, max_loss_increase, solver, beta, surrogate, loss, alpha, domain
+        See :class:`fairconstrained.FairLogisticClassifier`. Not available are stochastic solvers,
+        "idca", and constraints whose surrogate is not a sum over rows (pairs of rows, but for the
+        quadratic surrogate).
+    fit_intercept, sensitive_columns, use_sensitive, combine, groups_missing, max_iter, tol
+        See :class:`fairconstrained.FairLogisticClassifier`.
+    group_interactions, enforce, confidence, holdout, warm_start, random_state, verbose
         See :class:`fairconstrained.FairLogisticClassifier`. Not available are enforce="decision",
-        `confidence`, group_interactions=True, stochastic solvers, "idca", and constraints whose
-        surrogate is not a sum over rows (pairs of rows, but for the quadratic surrogate).
+        `confidence` and group_interactions=True.
 
     Attributes
     ----------
@@ -293,7 +296,7 @@ enforce, confidence, holdout, max_iter, tol, warm_start, random_state, verbose
         Whose workers compute; set it before `fit`.
     disk : {"auto"} or bool
         Whether workers keep dense features in a file; set it before `fit`.
-    coef_, intercept_, classes_, result_, ...
+    coef_, intercept_, classes_, objective_, violation_, gap_, decision_gap_, result_
         As those of :class:`fairconstrained.FairLogisticClassifier`. The gaps of predictions of
         constraints on ranks and pairs come from histograms of the scores with 4096 bins.
 
@@ -364,9 +367,11 @@ class FairHingeClassifier(DaskLinearClassifier, LocalFairHingeClassifier):
 
     Parameters
     ----------
-    constraint, kappa, goal, max_loss_increase, solver, beta, surrogate, loss, alpha, domain, \
-fit_intercept, sensitive_columns, use_sensitive, combine, groups_missing, group_interactions, \
-enforce, confidence, holdout, max_iter, tol, warm_start, random_state, verbose
+    constraint, kappa, goal, max_loss_increase, solver, beta, surrogate, loss, alpha, domain
+        See :class:`fairconstrained.FairHingeClassifier`.
+    fit_intercept, sensitive_columns, use_sensitive, combine, groups_missing, max_iter, tol
+        See :class:`fairconstrained.FairHingeClassifier`.
+    group_interactions, enforce, confidence, holdout, warm_start, random_state, verbose
         See :class:`fairconstrained.FairHingeClassifier`.
 
     Examples
