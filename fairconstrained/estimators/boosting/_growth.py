@@ -233,7 +233,7 @@ class _Growth:
 
     def _gradients(self, scores: Array, _: object) -> tuple[Array, Array]:
         """Return LightGBM's gradient and Hessian, and record the violation."""
-        scores = np.asarray(scores, dtype=float)
+        scores = np.array(scores, dtype=float)  # LightGBM writes the next scores into its own array
         p = expit(scores)
         curvature = p * (1.0 - p)
         hessian = self.weight * np.maximum(curvature, _LEAST_HESSIAN)
@@ -243,7 +243,8 @@ class _Growth:
         gradient[: len(self.targets)] += self.data.sample_weight * (
             p[: len(self.targets)] - self.targets
         )
-        self.violations.append(self.lagrangian.violation(scores))
+        needed = self.how.zero_one or self.held is not None
+        self.violations.append(self.lagrangian.violation(scores) if needed else np.nan)
         return gradient, factor * hessian
 
     def run(self) -> Grown:

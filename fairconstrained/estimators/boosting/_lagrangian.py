@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
 
-from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
@@ -50,6 +52,52 @@ class MultiplierRule:
     every: int = 20
     floor: float = 0.25
     stable: float = 0.5
+
+
+class ConstraintsAt:
+    """The constraints at scores: the part of an evaluation that growing a tree needs.
+
+    Parameters
+    ----------
+    parts : sequence of CompositeFunction
+        The constraints, functions of the scores and of their own variables.
+    scores : ndarray of shape (n_scores,)
+        The scores of all rows.
+    own : ndarray of shape (n_own,)
+        The variables of the terms.
+    """
+
+    def __init__(self, parts: Sequence[CompositeFunction], scores: Array, own: Array):
+        self.parts, self.scores, self.own = parts, scores, own
+        self.w = np.append(scores, own) if own.size else scores
+        self.passes = [part.model.forward(scores) for part in parts if part.model is not None]
+        terms = [part.term for part in parts if part.term is not None]
+        self.found = [
+            (term, *term.forward(rows[0], self.w[part.auxiliary]))
+            for term, rows, part in zip(terms, self.passes, parts, strict=True)
+        ]
+        self.values = [term.head(statistics) for term, statistics, _ in self.found]
+
+    @cached_property
+    def constraints(self) -> Array:
+        """The constraints, shape (n_constraints,)."""
+        return np.concatenate(self.values)
+
+    def gradient(self, weights: Array) -> tuple[Array, Array]:
+        """Return the gradient of the weighted sum in the scores and in the terms' variables."""
+        on_scores, on_own = np.zeros(len(self.scores)), np.zeros(len(self.own))
+        start, n = 0, len(self.scores)
+        for part, (term, statistics, pullback), rows, values in zip(
+            self.parts, self.found, self.passes, self.values, strict=True
+        ):
+            some = weights[start : start + len(values)]
+            start += len(values)
+            if np.any(some):
+                back, own = pullback(term.head_vjp(statistics, some))
+                on_scores += rows[1](back)
+                if own.size:
+                    on_own[part.auxiliary.start - n : part.auxiliary.stop - n] += own
+        return on_scores, on_own
 
 
 @dataclass
@@ -101,7 +149,8 @@ class ScoreLagrangian:
         self._bend = 0.0  # the curvature of the constraints' sum per unit of its weights
         self.n_scores = max(model.n_parameters for model in self.problem.models)
         self.own = self.problem.start()[self.n_scores :] + self.first_score
-        self._last: Evaluation | None = None
+        self._last: ConstraintsAt | None = None
+        self._strict = [part.zero_one() for part in self.problem.constraints]
 
     def step(self, scores: Array, hessian: Array) -> tuple[Array, float]:
         """Return the gradient of the constraints' sum, and update the multipliers.
@@ -122,24 +171,24 @@ class ScoreLagrangian:
         """
         if not self.problem.n_constraints:
             return np.zeros(self.n_scores), 1.0
-        measured = self.iteration in (0, 1, 2, 5, 10) or self.iteration % self.rule.every == 0
+        first, k = self.iteration in (0, 1, 2, 5, 10), self.iteration
+        self.iteration += 1
+        measured = first or k % self.rule.every == 0
         if measured:
-            self._measure(scores, hessian)
+            self._measure(scores, hessian, first=k == 0)
         unit = self.learning_rate * self._squares * self._gram
         sigma = self.rule.penalty / unit
         if self.own.size:
             self._minimize_own(scores, sigma)
         at = self._at(scores)
         values = self._zero_one(at) if self.zero_one else at.constraints
-        if self.iteration:
+        if k:
             self.multipliers = np.maximum(self.multipliers + self.rule.step / unit * values, 0.0)
-        self.iteration += 1
         weights = np.maximum(self.multipliers + sigma * values, 0.0)
         if measured:
             self._bend = self._curvature(at, weights if np.any(weights) else sigma, hessian)
-        gradient = at.gradient(weights, objective=0.0)[: self.n_scores]
         length = self.learning_rate * self._bend * float(weights.sum())
-        return gradient, max(1.0, length / self.rule.stable)
+        return at.gradient(weights)[0], max(1.0, length / self.rule.stable)
 
     def violation(self, scores: Array) -> float:
         """Return the violation that the multipliers follow, at the scores of the trees so far.
@@ -149,37 +198,29 @@ class ScoreLagrangian:
         if not self.problem.n_constraints:
             return 0.0
         at = self._at(scores)
-        if not self.zero_one:
-            return at.violation
-        worst = float(self._zero_one(at).max())
-        return 0.0 if at_most(worst) else worst
+        worst = float((self._zero_one(at) if self.zero_one else at.constraints).max())
+        return 0.0 if (self.zero_one and at_most(worst)) else max(worst, 0.0)
 
-    def _at(self, scores: Array) -> Evaluation:
-        w = np.append(scores, self.own)
-        if self._last is None or not np.array_equal(self._last.w, w):
-            self._last = self.problem.at(w)
-        return self._last
+    def _at(self, scores: Array) -> ConstraintsAt:
+        last = self._last
+        if last is None or last.own is not self.own or not np.array_equal(last.scores, scores):
+            self._last = last = ConstraintsAt(self.problem.constraints, scores, self.own)
+        return last
 
-    def _zero_one(self, at: Evaluation) -> Array:
+    def _zero_one(self, at: ConstraintsAt) -> Array:
         """Return the constraints on predictions, shape (n_constraints,).
 
         A zero-one version with other outputs than the constraint on scores has its largest value
         added to the latter, less their own largest value.
         """
-        found, start = [], 0
-        strict = self.problem.with_constraints([p.zero_one() for p in self.problem.constraints])
-        outputs = strict.at(at.w, like=at).constraints
-        smooth = np.split(
-            at.constraints, np.cumsum([p.n_outputs for p in self.problem.constraints])
-        )
-        for values, part in zip(smooth[:-1], strict.constraints, strict=True):
-            exact = outputs[start : start + part.n_outputs]
-            start += part.n_outputs
+        found = []
+        strict = ConstraintsAt(self._strict, at.scores, at.own).values
+        for values, exact in zip(at.values, strict, strict=True):
             shifted = values + (exact.max(initial=-np.inf) - values.max(initial=-np.inf))
             found.append(exact if exact.shape == values.shape else shifted)
         return np.concatenate(found)
 
-    def _measure(self, scores: Array, hessian: Array) -> None:
+    def _measure(self, scores: Array, hessian: Array, *, first: bool = True) -> None:
         """Estimate the constraints' squared gradients and the eigenvalue of their Gram matrix."""
         at = self._at(scores)
         base, squares = at.constraints, np.zeros(len(self.multipliers))
@@ -187,7 +228,7 @@ class ScoreLagrangian:
             signs = self.random_state.choice([-1.0, 1.0], self.n_scores)
             squares += self._change(scores, base, signs / np.sqrt(hessian)) ** 2
         squares /= self.rule.n_probes
-        least = 0.05 * squares.max() if self.iteration == 0 else 0.0
+        least = 0.05 * squares.max() if first else 0.0
         self._largest = np.maximum(self._largest, np.maximum(squares, least))
         self._squares = np.maximum(squares, self.rule.floor * self._largest)
         self._squares[self._squares <= 0.0] = 1.0
@@ -196,9 +237,10 @@ class ScoreLagrangian:
     def _change(self, scores: Array, base: Array, direction: Array) -> Array:
         """Return the derivative of the constraints along a direction, by a difference."""
         distance = 1e-4 / max(float(np.abs(direction).max()), 1e-300)
-        return (self._at(scores + distance * direction).constraints - base) / distance
+        parts, beside = self.problem.constraints, scores + distance * direction
+        return (ConstraintsAt(parts, beside, self.own).constraints - base) / distance
 
-    def _largest_eigenvalue(self, at: Evaluation, base: Array, hessian: Array) -> float:
+    def _largest_eigenvalue(self, at: ConstraintsAt, base: Array, hessian: Array) -> float:
         """Return the largest eigenvalue of the active constraints' Gram matrix, at least 1."""
         active = (self.multipliers > 0.0) | (base > 0.0)
         if active.sum() < 2:
@@ -208,29 +250,28 @@ class ScoreLagrangian:
         for _ in range(4):
             weights = np.zeros(len(base))
             weights[active] = vector / root
-            slope = at.gradient(weights, objective=0.0)[: self.n_scores]
-            image = self._change(at.w[: self.n_scores], base, slope / hessian)[active] / root
+            slope = at.gradient(weights)[0]
+            image = self._change(at.scores, base, slope / hessian)[active] / root
             length = float(np.linalg.norm(image))
             if not length > 0.0:
                 return 1.0
             vector = image / length
         return max(1.0, length)
 
-    def _curvature(self, at: Evaluation, weights: Array, hessian: Array) -> float:
+    def _curvature(self, at: ConstraintsAt, weights: Array, hessian: Array) -> float:
         """Return the largest curvature of the constraints' sum, per unit of the weights.
 
         It is relative to the Hessian, from power iterations with differences of gradients.
         """
-        start = at.gradient(weights, objective=0.0)[: self.n_scores]
+        start = at.gradient(weights)[0]
         direction, found = start / hessian, 0.0
         for _ in range(4):
             largest = float(np.abs(direction).max())
             if not largest > 0.0:
                 return found
             direction = direction / largest
-            beside = self.problem.at(at.w + 1e-4 * np.append(direction, np.zeros(self.own.size)))
-            slope = beside.gradient(weights, objective=0.0)[: self.n_scores]
-            image = (slope - start) / 1e-4
+            beside = ConstraintsAt(at.parts, at.scores + 1e-4 * direction, at.own)
+            image = (beside.gradient(weights)[0] - start) / 1e-4
             length = float(direction @ (hessian * direction))
             found = abs(float(direction @ image)) / length / float(weights.sum())
             if self.learning_rate * found * float(weights.sum()) < 0.1 * self.rule.stable:
@@ -242,10 +283,9 @@ class ScoreLagrangian:
         """Move the terms' own variables, within 0.1 of where they are, to lower penalties."""
 
         def penalty(own: Array) -> tuple[float, Array]:
-            at = self.problem.at(np.append(scores, own))
+            at = ConstraintsAt(self.problem.constraints, scores, own)
             weights = np.maximum(self.multipliers + sigma * at.constraints, 0.0)
-            slope = at.gradient(weights, objective=0.0)[self.n_scores :]
-            return float((weights**2 / (2.0 * sigma)).sum()), slope
+            return float((weights**2 / (2.0 * sigma)).sum()), at.gradient(weights)[1]
 
         before = penalty(self.own)[0]
         bounds = [(value - 0.1, value + 0.1) for value in self.own]
