@@ -103,6 +103,16 @@ _TABLE = (
         "What 547 overlapping groups cost: an evaluation and a fit",
     ),
     Benchmark(
+        "networks",
+        "benchmarks.networks",
+        "Solvers that train FairNetworkClassifier: loss, gap and seconds on test rows",
+    ),
+    Benchmark(
+        "e7",
+        "benchmarks.e7",
+        "A network with 800 intersectional groups: PLADA and the multiplier model (PLADA, 5.3)",
+    ),
+    Benchmark(
         "all_solvers",
         "benchmarks.all_solvers",
         "Every solver on every constraint: objective, violation, KKT residual, passes, seconds",

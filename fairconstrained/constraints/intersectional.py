@@ -225,7 +225,7 @@ class IntersectionalLossParity(Constraint):
             share = weight[inside].sum() / weight.sum()
             if share > least:
                 names.append(name)
-                rows.append(sp.csr_array(inside[None, :].astype(float)))
+                rows.append(np.flatnonzero(inside))
             elif not share and self.membership != "thresholds":
                 warn_vacuous(
                     f"{kind}: the cell 'group {name}' has no rows; nothing is asked of it."
@@ -235,7 +235,9 @@ class IntersectionalLossParity(Constraint):
                 f"{kind}: no group has more than min_share={least:g} of the rows; nothing is asked."
             )
             return [], sp.csr_array((0, len(weight)))
-        return names, sp.csr_array(sp.vstack(rows, format="csr"))
+        ends = np.cumsum([0, *(len(one) for one in rows)])
+        members = np.ones(ends[-1]), np.concatenate(rows), ends
+        return names, sp.csr_array(members, shape=(len(names), len(weight)))
 
 
 def _atoms(members: SparseMatrix, weight: Array) -> tuple[Any, Any]:

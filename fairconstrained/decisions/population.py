@@ -22,6 +22,8 @@ from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array, RandomState
 from fairconstrained.utils.validation import is_number
 
+_FEW_ROWS = 10  # groups of fewer rows are not divided one by one
+
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
@@ -158,7 +160,8 @@ def split(
 ) -> tuple[TrainingData, TrainingData, Array]:
     """Return the rows to train on, the held-out rows, and the positions of the latter.
 
-    The share is taken of every group and label, as nearly as their rows allow.
+    The share is taken of every group and label, as nearly as their rows allow; of every label where
+    groups and labels have fewer than ten rows each on average.
 
     Parameters
     ----------
@@ -171,6 +174,8 @@ def split(
     """
     groups = np.zeros(len(data.y), dtype=int) if data.groups is None else data.groups.codes
     cells = 2 * groups + (data.y > 0)
+    if len(np.unique(cells)) * _FEW_ROWS > len(cells) and groups.any():
+        cells = (data.y > 0).astype(int)
     random, held = check_random_state(random_state), np.zeros(len(cells), dtype=bool)
     for cell in np.unique(cells):
         rows = random.permutation(np.flatnonzero(cells == cell))

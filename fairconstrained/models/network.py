@@ -269,7 +269,8 @@ class TorchModel:
 
         def pullback(v: Array) -> Array:
             with limited_torch_threads(self._work):
-                (back,) = torch.autograd.grad(scores, flat, network.tensor(v), retain_graph=True)
+                weighted = torch.dot(scores, network.tensor(v))
+                (back,) = torch.autograd.grad(weighted, flat, retain_graph=True)
             return np.asarray(back.double().cpu().numpy())
 
         return scores.detach().double().cpu().numpy(), pullback

@@ -66,10 +66,11 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         For goal="fairness": the relative increase of the loss that is allowed, > 0.
     solver : str or Solver, default="auto"
         "auto" takes 3S-Econ, or, with `batch_size` or from 10,000 rows on, the switching
-        subgradient method on batches. Names of solvers that can train networks: "3s-econ",
-        "3s-econ-stochastic", "ssg", "ssg-stochastic", "plada", "plada-stochastic", "lagrangian",
-        "multiplier-model", "augmented-lagrangian", "exact-penalty" and "smoothing". An object such
-        as ``PLADA.network()``, the setting of the PLADA paper, keeps its own parameters.
+        subgradient method on batches; with more than 50 constraints PLADA in both cases. Names of
+        solvers that can train networks: "3s-econ", "3s-econ-stochastic", "ssg", "ssg-stochastic",
+        "plada", "plada-stochastic", "lagrangian", "multiplier-model", "augmented-lagrangian",
+        "exact-penalty" and "smoothing". An object such as ``PLADA.network()``, the setting of the
+        PLADA paper, keeps its own parameters.
     beta : float or None, default=None
         A parameter of some solvers; an error for others.
     batch_size : int or None, default=None

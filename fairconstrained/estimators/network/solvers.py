@@ -8,13 +8,15 @@ from fairconstrained.estimators.network.options import uses_validation
 from fairconstrained.estimators.network.training import iterations
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS, Solver, automatic
+from fairconstrained.solvers.plada import PLADA
 from fairconstrained.solvers.registry import without_kinks
+from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.three_s_econ import ThreeSEcon
 from fairconstrained.utils.registry import resolve
 
 _LARGEST_JACOBIAN = 10**6  # entries; polishing needs the gradients of all constraints
 _CHECKS = 2  # data passes between two measurements
-_MANY_ROWS = 10_000
+_MANY_ROWS, _MANY_CONSTRAINTS = 10_000, 50
 
 
 def automatic_for_network(problem: Problem, batch_size: int | None) -> Solver:
@@ -30,9 +32,10 @@ def automatic_for_network(problem: Problem, batch_size: int | None) -> Solver:
     if problem.in_epigraph_form:
         return automatic(problem)
     many = problem.n_rows >= _MANY_ROWS
-    if problem.batchable and (batch_size is not None or many):
-        return SOLVERS["ssg-stochastic"]()
-    return ThreeSEcon()
+    on_batches = problem.batchable and (batch_size is not None or many)
+    if problem.n_constraints > _MANY_CONSTRAINTS:  # methods without multipliers estimate them
+        return PLADA.stochastic() if on_batches else PLADA()
+    return StochasticSwitchingSubgradient() if on_batches else ThreeSEcon()
 
 
 def solver_of_network(estimator: Any, problem: Problem) -> Solver:
