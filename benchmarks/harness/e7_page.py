@@ -65,7 +65,7 @@ def _claim(claims: Sequence[Row]) -> str:
     elif held:
         head = f"The paper's claim holds in {len(held)} of {len(claims)} comparisons only."
     else:
-        head = "The paper's claim does not hold here in any comparison."
+        head = "The paper's claim does not hold here, in any comparison on rows outside the training rows."
     return head + "\n\n" + "\n".join(lines)
 
 
@@ -76,6 +76,7 @@ def write_page(
     counts: Sequence[int],
     cost: Sequence[Row],
     claims: Sequence[Row],
+    fitted: Sequence[Row],
     alone: str,
 ) -> None:
     """Write e7.md and its figures.
@@ -94,6 +95,8 @@ def write_page(
         The cost of an epoch.
     claims : sequence of dict
         The verdicts.
+    fitted : sequence of dict
+        Violations on the training rows.
     alone : str
         What the paper's setting does with one constraint per group.
     """
@@ -110,10 +113,14 @@ def write_page(
         "n_splits": len(counts),
         "counts": ", ".join(map(str, counts)),
         "epsilon": EPSILON,
-        "epochs": options.epochs,
+        "epochs": frame.epoch.max(),
         "alone": alone,
         "verdicts": as_markdown(short),
         "claim": _claim(claims),
+        "training": "\n".join(
+            as_markdown([row for row in fitted if row["reading"] == reading])
+            for reading in frame.reading.unique()
+        ),
         "cost": as_markdown(list(cost)),
         "last": as_markdown(last.round(3).to_dict("records")),
     }
