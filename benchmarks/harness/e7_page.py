@@ -65,7 +65,10 @@ def _claim(claims: Sequence[Row]) -> str:
     elif held:
         head = f"The paper's claim holds in {len(held)} of {len(claims)} comparisons only."
     else:
-        head = "The paper's claim does not hold here, in any comparison on rows outside the training rows."
+        head = (
+            "The paper's claim does not hold here, in any comparison on rows outside the training "
+            "rows."
+        )
     return head + "\n\n" + "\n".join(lines)
 
 
