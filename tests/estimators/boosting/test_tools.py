@@ -134,3 +134,13 @@ class TestTools:
         X, y, groups = data = rows(4000)
         clf = fitted("error_rate_parity", data, enforce="decision", n_estimators=40)
         assert "nan" not in str(fairness_report(clf, X, y, sensitive_features=groups))
+
+    @pytest.mark.parametrize(
+        "name", ["GroupRateDisplay", "ScoreDensityDisplay", "GroupMetricsDisplay"]
+    )
+    def test_displays(self, data, model, name):
+        plotting = pytest.importorskip("fairconstrained.plotting")
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("Agg")
+        X, y, groups = data
+        display = getattr(plotting, name).from_estimator(model, X, y, sensitive_features=groups)
+        assert display.figure_.axes
