@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained import make_biased_classification
-from fairconstrained.datasets import fetch_adult, fetch_law_school
+from fairconstrained.datasets import fetch_adult, fetch_communities, fetch_law_school
 
 _FOLDER = "FAIRCONSTRAINED_DATA"
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -107,3 +107,35 @@ def _generated(source: _Source, n_rows: int, rng: np.random.Generator) -> tuple:
         X[name] = np.array(["low", "middle", "high"], dtype=object)[thirds]
     X[source.group] = np.array(source.names, dtype=object)[groups[rows]]
     return X, pd.Series(labels[rows], name="label")
+
+
+_PERCENTAGES = ["racepctblack", "racePctAsian", "racePctHisp"]
+
+
+class Communities(NamedTuple):
+    """Rows of Communities and Crime and the percentages that groups are made of."""
+
+    X: pd.DataFrame
+    y: pd.Series
+    percentages: pd.DataFrame
+    source: str
+
+
+def communities(random_state: int = 0) -> Communities:
+    """Return Communities and Crime, or generated rows where its file is not there.
+
+    Parameters
+    ----------
+    random_state : int, default=0
+        The seed of generated rows.
+    """
+    folder = Path(os.environ.setdefault(_FOLDER, str(_BESIDE_THE_PROJECT)))
+    if folder.is_dir():
+        bunch = fetch_communities()
+        X, y = bunch.data.reset_index(drop=True), bunch.target.reset_index(drop=True)
+        return Communities(X, y, X[_PERCENTAGES], f"{len(y)} communities")
+    values, labels, _ = make_biased_classification(2000, 20, gap=0.4, random_state=random_state)
+    names = [*_PERCENTAGES, *(f"x{k}" for k in range(17))]
+    X = pd.DataFrame(values, columns=names)
+    y = pd.Series(labels, name="label")
+    return Communities(X, y, X[_PERCENTAGES], f"{len(y)} generated rows")

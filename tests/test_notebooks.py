@@ -15,9 +15,14 @@ NAMES = [
     "04_which_solver.ipynb",
     "05_against_fairlearn.ipynb",
     "06_boosted_trees.ipynb",
+    "07_network_with_800_groups.ipynb",
 ]
-SLOW = {"02_choosing_kappa.ipynb", "06_boosted_trees.ipynb"}  # more than ten seconds
-EXTRAS = {"06_boosted_trees.ipynb": "lightgbm"}
+SLOW = {  # more than ten seconds
+    "02_choosing_kappa.ipynb",
+    "06_boosted_trees.ipynb",
+    "07_network_with_800_groups.ipynb",
+}
+EXTRAS = {"06_boosted_trees.ipynb": "lightgbm", "07_network_with_800_groups.ipynb": "torch"}
 RUNS = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in NAMES]
 MOST_BYTES = 60_000  # of a picture
 

@@ -162,10 +162,18 @@ class NetworkParametrization:
             result, at = choice.chosen(result, at)
         if result.violation <= solver.tol or problem.in_epigraph_form:
             return result, at
-        return self._with_feasible_last_layer(estimator, problem, result, at)
+        return self._with_feasible_last_layer(
+            estimator, problem, result, at, validated=choice is not None
+        )
 
     def _with_feasible_last_layer(
-        self, estimator: NetworkOptions, problem: Problem, result: Result, at: Evaluation
+        self,
+        estimator: NetworkOptions,
+        problem: Problem,
+        result: Result,
+        at: Evaluation,
+        *,
+        validated: bool,
     ) -> tuple[Result, Evaluation]:
         """Return the network with its last layer fitted to the constraints, if that helps."""
         if not np.all(np.isfinite(result.w)):
@@ -182,7 +190,9 @@ class NetworkParametrization:
         after = problem.at(last.lift(found.w))
         measured = Measured.of(Iterate(after, found.multipliers, result.n_iter), tol)
         status = result.status
-        if measured.violation <= tol and status in (Status.INFEASIBLE, Status.DIVERGED):
+        if measured.violation <= tol and validated:
+            status = Status.VALIDATED
+        elif measured.violation <= tol and status in (Status.INFEASIBLE, Status.DIVERGED):
             status = Status.STALLED
         figures = measured.objective, measured.violation, measured.kkt_residual, result.n_iter
         repaired = replace(
