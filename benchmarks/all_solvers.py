@@ -27,11 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.all_solvers_page import page
 from benchmarks.harness.data import DATA, Data, generated, load
 from benchmarks.harness.isolated import OverLimit, limit_cpu, run_isolated
 from benchmarks.harness.options import add_choice, add_seeds
 from benchmarks.harness.runs import draw_convergence, first_at, is_stochastic
+from benchmarks.harness.solver_page import page
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, as_markdown, environment, write_table
 from fairconstrained import FairLogisticClassifier

@@ -9,12 +9,12 @@ import pytest
 
 from benchmarks import all_solvers
 from benchmarks.__main__ import listing, main, parser_of
-from benchmarks.all_solvers_page import page
 from benchmarks.harness import store
 from benchmarks.harness.data import generated
 from benchmarks.harness.isolated import limit_cpu, run_isolated
 from benchmarks.harness.options import Default, parse
 from benchmarks.harness.problems import logistic_problem
+from benchmarks.harness.solver_page import page
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import write_table
 from benchmarks.harness.timing import in_turns, ratio
