@@ -167,7 +167,8 @@ class IDCA(Solver):
                 yield Iterate(found, answer.multipliers, t)
                 return
             oracle, doublings = oracle.with_options(max_iter=2 * oracle.max_iter), doublings + 1
-            if doublings > self.max_doublings:
+            passes_bind = answer.status is Status.PASS_LIMIT  # more iterations are of no use
+            if doublings > self.max_doublings or passes_bind:
                 yield Iterate(at, None, t, status=Status.STALLED)
                 return
 
