@@ -148,6 +148,11 @@ _TABLE = (
         "Weak partial demographic parity on test rows (IDCA, section 7.2)",
     ),
     Benchmark(
+        "e8",
+        "benchmarks.e8",
+        "A ranker with two constraints per query, five methods (PLADA, appendix D.3)",
+    ),
+    Benchmark(
         "fuzz",
         "benchmarks.fuzz.command",
         "Random problems and settings, checked by independent formulas",

@@ -14,7 +14,7 @@ from fairconstrained.solvers._tools.multiplier_models import (
     Network,
     constraint_features,
 )
-from fairconstrained.solvers._tools.smoothness import Lipschitz
+from fairconstrained.solvers._tools.rows import Drawn, Rows, rows_of
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.utils.typing import Array
 
@@ -33,6 +33,12 @@ class LagrangianDescentAscent(Solver):
     parameters of its own, which then make the ascent: :meth:`multiplier_model`. A step is one
     evaluation.
 
+    With `batch_size` a step reads a mini-batch. Where every constraint is determined by a block of
+    rows, such as the parity of a query's pairwise errors, it reads whole blocks and only the
+    multipliers of their constraints make the ascent, without extrapolation, as in Narasimhan et al.
+    The step size of the weights then falls to zero over the run, eta (1 - k / K)^2, and the answer
+    is an average of recent points.
+
     Parameters
     ----------
     eta : float or None, default=None
@@ -45,6 +51,11 @@ class LagrangianDescentAscent(Solver):
         The factor :math:`\vartheta` in [0, 1].
     multipliers : MultiplierModel or None, default=None
         What gives the multipliers; None for `Free`.
+    features : ndarray of shape (n_constraints, n_features) or None, default=None
+        What a multiplier model knows of the constraints; None describes each by the cells that it
+        combines.
+    batch_size : int or None, default=None
+        The rows of a mini-batch; None takes all rows.
     max_iter : int, default=1000
         The number of steps.
     check_every : int, default=20
@@ -81,6 +92,8 @@ class LagrangianDescentAscent(Solver):
         *,
         extrapolation: float = 1.0,
         multipliers: MultiplierModel | None = None,
+        features: Array | None = None,
+        batch_size: int | None = None,
         max_iter: int = 1000,
         check_every: int = 20,
         tol: float = 1e-4,
@@ -90,6 +103,8 @@ class LagrangianDescentAscent(Solver):
         self.sigma = sigma
         self.extrapolation = extrapolation
         self.multipliers = multipliers
+        self.features = features
+        self.batch_size = batch_size
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
@@ -106,28 +121,62 @@ class LagrangianDescentAscent(Solver):
         """
         return cls(**{"multipliers": Network(), **options})
 
+    @property
+    def requires(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What a problem must have: terms that take batches, unless every step uses all rows."""
+        return () if self.batch_size is None else ("batchable",)
+
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the point and its multipliers every `check_every` steps."""
         model = Free() if self.multipliers is None else self.multipliers
-        at, features = start.at(problem), constraint_features(problem)
-        lipschitz = Lipschitz(at)
+        rows = rows_of(problem, start, self.batch_size, self.check_every)
+        drawn, features = rows.draw(start.w), self._features(problem)
         theta = model.start(features, self._first(problem, start), start.random_state)
-        multipliers = model.multipliers(theta, features)
         for k in range(1, self.max_iter + 1):
-            eta = 1.0 / lipschitz.curvature if self.eta is None else self.eta
-            gradient = at.gradient(multipliers)
-            after = problem.at(problem.domain.project(at.w - eta * gradient))
-            lipschitz.observe(at, after, gradient, multipliers)
-            ahead = after.constraints + self.extrapolation * (after.constraints - at.constraints)
-            theta = model.ascend(theta, features, ahead, self._ascent(lipschitz))
-            at, multipliers = after, model.multipliers(theta, features)
+            before, eta = drawn, 1.0 / rows.lipschitz.curvature if self.eta is None else self.eta
+            multipliers = before.weight * model.multipliers_at(theta, features, before.constraints)
+            gradient = before.at.gradient(multipliers)
+            step = eta * rows.fade(k / self.max_iter)
+            drawn = rows.draw(problem.domain.project(before.at.w - step * gradient))
+            rows.observe(before.at, drawn.at, gradient, multipliers)
+            ahead = drawn.values + self._extrapolation(before, drawn)
+            sigma = self._ascent(rows)
+            theta = model.ascend_at(theta, features, ahead, sigma, drawn.constraints)
             if self.measures(problem, start, k):
-                yield Iterate(at, multipliers, k)
+                last = k == self.max_iter or start.passes_used_up(problem)
+                for answer in rows.answers(drawn.at, last=last):
+                    yield Iterate(answer, model.multipliers(theta, features), k)
+
+    def _features(self, problem: Problem) -> Array:
+        """Return the features of the constraints.
+
+        Raises
+        ------
+        ValueError
+            If those that are given are not a row per constraint.
+        """
+        if self.features is None:
+            return constraint_features(problem)
+        found = np.asarray(self.features, dtype=float)
+        if found.ndim != 2 or len(found) != problem.n_constraints:
+            raise ValueError(
+                f"features must have a row for each of the {problem.n_constraints} constraints; "
+                f"got an array of shape {found.shape}."
+            )
+        return found
+
+    def _extrapolation(self, before: Drawn, after: Drawn) -> Array | float:
+        """Return what is added to the constraints' values, where both steps know the same ones."""
+        if not after.knows_all:
+            return 0.0
+        return self.extrapolation * (after.values - before.values)
 
     @staticmethod
     def _first(problem: Problem, start: Start) -> Array:
         return np.zeros(problem.n_constraints) if start.multipliers is None else start.multipliers
 
-    def _ascent(self, lipschitz: Lipschitz) -> float:
+    def _ascent(self, rows: Rows) -> float:
+        if self.sigma is not None:
+            return self.sigma
         # the curvature at the start: if that of a growing multiplier counted, it would grow faster
-        return lipschitz.first / (2.0 * lipschitz.slope**2) if self.sigma is None else self.sigma
+        return rows.penalty * rows.lipschitz.first / (2.0 * rows.lipschitz.slope**2)

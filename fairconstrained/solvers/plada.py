@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from math import sqrt
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.sampling import ConstraintSampler, StratifiedSampler
-from fairconstrained.solvers._tools.smoothness import Lipschitz
+from fairconstrained.solvers._tools.rows import Drawn, Rows, rows_of
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.utils.typing import Array
 
 _LARGEST_RHO = 1e6
-_PROBES = 5  # batches that the constants are measured on
 
 
 class PLADA(Solver):
@@ -182,13 +177,13 @@ class PLADA(Solver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer so far every `check_every` steps."""
-        rows = self._rows(problem, start)
+        rows = rows_of(problem, start, self.batch_size, self.check_every)
         drawn = rows.draw(start.w)
         dual = self._dual(rows, rows.first_values(drawn), start.multipliers)
         for k in range(1, self.max_iter + 1):
             multipliers = drawn.weight * dual.multipliers[drawn.constraints]
             gradient = drawn.at.gradient(multipliers)
-            step = self._step(rows.lipschitz, dual.rho) * rows.fade(k / self.max_iter)
+            step = self._step(rows, dual.rho) * rows.fade(k / self.max_iter)
             before = drawn.at
             drawn = rows.draw(problem.domain.project(before.w - step * gradient))
             rows.observe(before, drawn.at, gradient, multipliers)
@@ -198,16 +193,7 @@ class PLADA(Solver):
                 for answer in rows.answers(drawn.at, last=last):
                     yield Iterate(answer, np.maximum(dual.multipliers, 0.0), k)
 
-    def _rows(self, problem: Problem, start: Start) -> _Rows:
-        if self.batch_size is None:
-            return _AllRows(start.at(problem))
-        if ConstraintSampler.applies(problem):
-            constraints = ConstraintSampler(problem, self.batch_size, start.random_state)
-            return _Blocks(constraints, start.at(problem), self.check_every)
-        sampler = StratifiedSampler(problem, self.batch_size, start.random_state)
-        return _Batches(sampler, start.at(problem), self.check_every)
-
-    def _dual(self, rows: _Rows, values: Array, multipliers: Array | None) -> _Dual:
+    def _dual(self, rows: Rows, values: Array, multipliers: Array | None) -> _Dual:
         lipschitz = rows.lipschitz
         if self.alpha is None:
             balanced = lipschitz.curvature / (2.0 * lipschitz.slope**2)
@@ -227,32 +213,11 @@ class PLADA(Solver):
             steps=np.zeros_like(values),
         )
 
-    def _step(self, lipschitz: Lipschitz, rho: float) -> float:
+    def _step(self, rows: Rows, rho: float) -> float:
         if self.eta is not None:
             return self.eta
-        return 1.0 / (lipschitz.curvature + 3.0 * rho * lipschitz.slope**2)
-
-
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """What a step sees of the problem.
-
-    Attributes
-    ----------
-    at : Evaluation
-        What gives the gradients.
-    values : ndarray of shape (n_drawn,)
-        The values of the drawn constraints.
-    constraints : slice or ndarray of int of shape (n_drawn,)
-        Their positions among all.
-    weight : float
-        One over the probability with which each of them is drawn.
-    """
-
-    at: Evaluation
-    values: Array
-    constraints: slice | Array = field(default_factory=lambda: slice(None))
-    weight: float = 1.0
+        lipschitz = rows.lipschitz
+        return 1.0 / (lipschitz.curvature + 3.0 * rows.counted * rho * lipschitz.slope**2)
 
 
 @dataclass
@@ -269,7 +234,7 @@ class _Dual:
     multipliers: Array
     steps: Array
 
-    def update(self, drawn: _Drawn) -> None:
+    def update(self, drawn: Drawn) -> None:
         """Take the dual half of a step for the drawn constraints, at their new values."""
         at = drawn.constraints
         self.steps[at] += 1.0
@@ -278,124 +243,3 @@ class _Dual:
         self.u[at] = np.clip(self.u[at] - self.tau * self.multipliers[at], 0.0, self.u_max)
         self.mu[at] += np.minimum(self.gamma_0, fading) / self.rho * apart
         self.multipliers[at] = self.mu[at] + self.rho * (drawn.values + self.u[at])
-
-
-class _Rows(ABC):
-    """Where functions and gradients come from."""
-
-    lipschitz: Lipschitz
-    penalty: float = 1.0  # rho in units of the one that balances objective and constraints
-
-    @abstractmethod
-    def draw(self, w: Array) -> _Drawn:
-        """Return what gives the gradients at `w`, and the values of constraints there."""
-
-    def first_values(self, drawn: _Drawn) -> Array:
-        """Return the values of all constraints at the start."""
-        return drawn.values
-
-    @abstractmethod
-    def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
-        """Return the full problem at what may be the answer."""
-
-    def fade(self, done: float) -> float:
-        """Return the factor of the step size when a fraction of the run is done."""
-        return 1.0
-
-    @abstractmethod
-    def observe(
-        self, before: Evaluation, after: Evaluation, gradient: Array, multipliers: Array
-    ) -> None:
-        """Learn from a step what can be learnt about the constants."""
-
-
-class _AllRows(_Rows):
-    """Every row in every step."""
-
-    def __init__(self, first: Evaluation):
-        self.first = first
-        self.lipschitz = Lipschitz(first)
-
-    def draw(self, w: Array) -> _Drawn:
-        at = self.first.problem.at(w, like=self.first)
-        return _Drawn(at, at.constraints)
-
-    def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
-        return [at]
-
-    def observe(
-        self, before: Evaluation, after: Evaluation, gradient: Array, multipliers: Array
-    ) -> None:
-        self.lipschitz.observe(before, after, gradient, multipliers)
-
-
-class _Averaged(_Rows):
-    """Some rows per step: the answer is an average of recent points."""
-
-    def __init__(self, anchor: Evaluation, memory: int):
-        self.anchor = anchor
-        self.average = anchor.w
-        self.memory = memory
-        self.drawn = 0
-
-    def add(self, w: Array) -> None:
-        """Add a point to the average; the first points are soon forgotten."""
-        self.drawn += 1
-        share = max(1.0 / self.memory, min(4.0 / self.drawn, 1.0))
-        self.average = self.average + share * (w - self.average)
-
-    def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
-        full = self.anchor.problem
-        self.anchor = full.at(self.average)
-        # an average of points on the boundary of W lies inside: the last point may be better
-        return [self.anchor, full.at(at.w)] if last else [self.anchor]
-
-    def fade(self, done: float) -> float:
-        return (1.0 - done) ** 2
-
-    def observe(
-        self, before: Evaluation, after: Evaluation, gradient: Array, multipliers: Array
-    ) -> None:
-        """Two batches differ by more than a step does: nothing is learnt."""
-
-
-class _Batches(_Averaged):
-    """A mini-batch per step, the constraints' values corrected by exact ones at an anchor."""
-
-    def __init__(self, sampler: StratifiedSampler, anchor: Evaluation, memory: int):
-        super().__init__(anchor, memory)
-        self.sampler = sampler
-        self.lipschitz = Lipschitz(sampler.draw().at(anchor.w))
-
-    def draw(self, w: Array) -> _Drawn:
-        batch = self.sampler.draw()
-        at, there = batch.at(w), batch.at(self.anchor.w)
-        self.add(w)
-        return _Drawn(at, self.anchor.constraints + at.constraints - there.constraints)
-
-
-class _Blocks(_Averaged):
-    """Whole blocks of rows per step, with the exact values of the constraints they determine.
-
-    A multiplier moves only when its block is drawn, hence by larger steps.
-    """
-
-    penalty = 10.0
-
-    def __init__(self, sampler: ConstraintSampler, anchor: Evaluation, memory: int):
-        super().__init__(anchor, memory)
-        self.sampler = sampler
-        draws = [sampler.draw() for _ in range(_PROBES)]
-        found = [Lipschitz(one.problem.at(anchor.w)) for one in draws]
-        self.lipschitz = max(found, key=lambda one: one.curvature)
-        # the penalty of a drawn constraint is weighted as its gradient is
-        self.lipschitz.slope = sqrt(draws[0].weight) * max(one.slope for one in found)
-
-    def draw(self, w: Array) -> _Drawn:
-        found = self.sampler.draw()
-        at = found.problem.at(w)
-        self.add(w)
-        return _Drawn(at, at.constraints, found.constraints, found.weight)
-
-    def first_values(self, drawn: _Drawn) -> Array:
-        return self.anchor.constraints

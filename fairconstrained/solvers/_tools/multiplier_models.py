@@ -69,6 +69,26 @@ class MultiplierModel(BaseEstimator, ABC):
             return theta
         return self.project(theta + step * float(v @ v) / squared * gradient)
 
+    def multipliers_at(self, theta: Array, features: Array, at: slice | Array) -> Array:
+        """Return the multipliers of some constraints.
+
+        Parameters
+        ----------
+        theta : ndarray
+            The parameters.
+        features : ndarray of shape (n_constraints, n_features)
+            Those of all constraints.
+        at : slice or ndarray of int
+            The positions of some of them.
+        """
+        return self.multipliers(theta, features[at])
+
+    def ascend_at(
+        self, theta: Array, features: Array, v: Array, step: float, at: slice | Array
+    ) -> Array:
+        """Return the parameters after a step for some constraints, see `ascend`."""
+        return self.ascend(theta, features[at], v, step)
+
 
 class Free(MultiplierModel):
     """One parameter per constraint, its multiplier: the plain Lagrangian.
@@ -96,6 +116,18 @@ class Free(MultiplierModel):
     def project(self, theta: Array) -> Array:
         """Return max(theta, 0)."""
         return np.maximum(theta, 0.0)
+
+    def multipliers_at(self, theta: Array, features: Array, at: slice | Array) -> Array:
+        """Return some of the parameters."""
+        return np.asarray(theta[at])
+
+    def ascend_at(
+        self, theta: Array, features: Array, v: Array, step: float, at: slice | Array
+    ) -> Array:
+        """Return the parameters of which some have made a step."""
+        out = theta.copy()
+        out[at] = self.ascend(theta[at], features[at], v, step)
+        return out
 
 
 class Network(MultiplierModel):

@@ -1,0 +1,116 @@
+"""Tests of mini-batches of whole queries and of the constraints that they determine."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fairconstrained import FairRanker, make_biased_ranking
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.solvers import PLADA, SOLVERS, LagrangianDescentAscent
+from fairconstrained.solvers._tools.multiplier_models import Network
+from fairconstrained.solvers._tools.rows import AllRows, Batches, Blocks, rows_of
+from fairconstrained.solvers._tools.sampling import ConstraintSampler, StratifiedSampler
+from fairconstrained.solvers.start import Start
+
+X, Y, QUERY, GROUPS = make_biased_ranking(10, 3, n_documents=30, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return Fit.of(FairRanker(kappa=0.1), X, Y, None, GROUPS, query=QUERY).problem
+
+
+def sampler(problem, size):
+    return ConstraintSampler(problem, size, np.random.RandomState(0))
+
+
+@pytest.mark.parametrize("size", [1, 120])
+def test_drawn_constraints_have_their_exact_values(problem, size, rng):
+    draws, w = sampler(problem, size), rng.normal(size=problem.n_variables)
+    values = problem.at(w).constraints
+    for _ in range(5):
+        drawn = draws.draw()
+        n_queries = draws.blocks.n_drawn
+        assert len(drawn.constraints) == 2 * n_queries == drawn.problem.n_constraints
+        assert drawn.weight == pytest.approx(10 / n_queries)
+        assert_allclose(drawn.problem.at(w).constraints, values[drawn.constraints], rtol=1e-12)
+
+
+def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng):
+    w, multipliers = rng.normal(size=3), rng.uniform(size=problem.n_constraints)
+    total, drawn_from, draws = np.zeros(3), np.zeros(20), sampler(problem, 1)
+    for block in range(10):
+        draws.blocks.draw_blocks = lambda rng, block=block: np.array([block])
+        drawn = draws.draw()
+        drawn_from[drawn.constraints] += 1
+        total += drawn.problem.at(w).gradient(drawn.weight * multipliers[drawn.constraints])
+    assert_array_equal(drawn_from, np.ones(20))
+    assert_allclose(total / 10, problem.at(w).gradient(multipliers), rtol=1e-10)
+
+
+def test_batches_of_queries_are_whole(problem):
+    batch = StratifiedSampler(problem, 100, np.random.RandomState(0)).draw()
+    assert batch.n_constraints == problem.n_constraints
+    assert np.isfinite(batch.at(np.ones(3)).constraints).all()
+
+
+def test_what_steps_read_depends_on_the_problem(problem):
+    start = Start(problem.start())
+    average = Fit.of(
+        FairRanker(constraint=None), X, Y, None, None, query=QUERY
+    ).problem  # no constraints: batches of queries, but no constraints are drawn
+    assert isinstance(rows_of(problem, start, None, 10), AllRows)
+    assert isinstance(rows_of(problem, start, 30, 10), Blocks)
+    assert isinstance(rows_of(average, start, 30, 10), Batches)
+
+
+STEPS = {"batch_size": 1, "max_iter": 1, "check_every": 1, "polish": False}
+
+
+@pytest.mark.parametrize("solver", [PLADA(**STEPS), LagrangianDescentAscent(**STEPS)], ids=repr)
+def test_a_step_updates_the_multipliers_of_the_drawn_query_only(problem, solver):
+    free = problem.with_constraints(())
+    w = SOLVERS["ipc"]().minimize(free).w
+    violated = problem.at(w).constraints.reshape(10, 2).max(axis=1) > 0.05
+    assert violated.sum() >= 5
+    touched = []
+    for seed in range(20):
+        start = Start(w, random_state=np.random.RandomState(seed))
+        iterate = next(iter(solver.iterate(problem, start)))
+        touched.append(np.flatnonzero(iterate.multipliers.reshape(10, 2).any(axis=1)))
+    assert max(map(len, touched)) == 1
+    assert len(set(np.concatenate(touched).tolist())) >= 3
+
+
+@pytest.mark.parametrize("multipliers", [None, Network(hidden=4)], ids=repr)
+def test_descent_ascent_on_drawn_queries_lowers_the_violation(problem, multipliers):
+    features = None if multipliers is None else np.random.RandomState(0).normal(size=(20, 3))
+    solver = LagrangianDescentAscent(
+        sigma=3e-3,
+        multipliers=multipliers,
+        features=features,
+        batch_size=1,
+        max_iter=800,
+        check_every=200,
+        polish=False,
+    )
+    result = solver.minimize(problem, random_state=0)
+    free = SOLVERS["ipc"]().minimize(problem.with_constraints(())).w
+    assert result.violation < 0.9 * problem.at(free).violation
+    assert np.all(result.multipliers >= 0.0)
+    assert result.multipliers.max() > 0.0
+
+
+def test_features_must_be_a_row_per_constraint(problem):
+    solver = LagrangianDescentAscent(multipliers=Network(), features=np.ones((3, 2)))
+    with pytest.raises(ValueError, match=r"features must have a row for each of the 20"):
+        solver.minimize(problem)
+
+
+@pytest.mark.parametrize("name", ["ssg-stochastic", "3s-econ-stochastic", "idca-stochastic"])
+def test_other_stochastic_solvers_draw_whole_queries(problem, name):
+    """They keep all constraints; a run that is polished then finds the solution."""
+    result = SOLVERS[name]().with_options(max_iter=5).minimize(problem, random_state=0)
+    assert result.violation <= 1e-4
+    best = SOLVERS["smoothing"]().minimize(problem)
+    assert result.objective == pytest.approx(best.objective, abs=2e-2)
