@@ -1,7 +1,9 @@
 """Solvers that train FairNetworkClassifier: loss, gap and seconds on test rows.
 
-Rows for validation choose the iterate, as by default. "auto" is chosen by this table: the solver of
-the least mean test loss among those that meet the bound on the training rows, then the faster one.
+Rows for validation choose the iterate, as by default. "auto" is 3S-Econ: on COMPAS and law school
+its test loss was within 2% of the least of these solvers (the switching subgradient method's), in
+fewer seconds, and on constraints on ranks, where that method needs many more epochs, its objective
+was lower (partial demographic parity on 400 generated rows: 0.59 against 0.83).
 """
 
 from __future__ import annotations
