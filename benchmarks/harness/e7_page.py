@@ -14,8 +14,8 @@ from benchmarks.harness.tables import Row, as_markdown, environment
 
 MEASURES = {
     "error": "error",
-    "average": "average excess",
-    "largest": "largest excess",
+    "average": "average violation",
+    "largest": "largest violation",
     "99th percentile": "99th percentile",
 }
 _STYLES = ("-", "--", ":")
@@ -42,12 +42,12 @@ def draw(frame: pd.DataFrame, path: Path) -> None:
             if row == len(MEASURES) - 1:
                 axis.set_xlabel("epoch")
             axis.tick_params(labelsize=8)
-        axes[row][0].set_ylabel(title)
+        axes[row][0].set_ylabel(title, fontsize=9)
     handles, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0.035, 1, 1))
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=80)
+    figure.savefig(path, dpi=80, bbox_inches="tight")
     plt().close(figure)
 
 
