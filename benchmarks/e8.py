@@ -24,6 +24,7 @@ from fairconstrained.models.network import TorchModel
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, LagrangianDescentAscent, Solver
 from fairconstrained.solvers._tools.multiplier_models import Network
+from fairconstrained.solvers._tools.rows import rows_of
 from fairconstrained.solvers.start import Start
 
 KAPPA = 0.25
@@ -130,7 +131,7 @@ def _plada(data: Data, options: Namespace, steps: dict[str, Any]) -> Solver:
 
 
 METHODS: dict[str, Method] = {
-    UNCONSTRAINED: _plada,
+    UNCONSTRAINED: _lagrangian,
     "stochastic PLADA": _plada,
     "one multiplier for all": _lagrangian,
     "one multiplier per query": _lagrangian,
@@ -138,13 +139,24 @@ METHODS: dict[str, Method] = {
 }
 
 
-def runs(data: Data, options: Namespace, name: str, seed: int) -> Iterator[tuple[Row, np.ndarray]]:
+def weight_step(data: Data, options: Namespace) -> float:
+    """Return the step of the weights, one for all methods: one over the curvature of batches."""
+    problem = problem_of(data, options, average=False)
+    start = Start(problem.start(0), random_state=np.random.RandomState(0))
+    rows = rows_of(problem, start, options.step_queries * ROWS_PER_QUERY, 1)
+    return 1.0 / rows.lipschitz.curvature
+
+
+def runs(
+    data: Data, options: Namespace, name: str, seed: int, eta: float
+) -> Iterator[tuple[Row, np.ndarray]]:
     """Yield the measures of the answers of a method, and the differences on the test queries."""
     problem = problem_of(data, options, average=name == "one multiplier for all")
     if name == UNCONSTRAINED:
         problem = problem.with_constraints(())
     per_pass = max(1, options.queries // options.step_queries)
     steps = {
+        "eta": eta,
         "batch_size": options.step_queries * ROWS_PER_QUERY,
         "max_iter": options.passes * per_pass,
         "check_every": options.passes * per_pass // options.checks,
@@ -182,14 +194,15 @@ def repetition(options: Namespace, number: int) -> tuple[list[Row], dict[str, np
     """Return all measures of one draw of the data; the unconstrained model decides on the draw."""
     for seed in range(_SEEDS * number, _SEEDS * (number + 1)):
         data = generate(options, seed)
-        found = list(runs(data, options, UNCONSTRAINED, number))
+        eta = weight_step(data, options)
+        found = list(runs(data, options, UNCONSTRAINED, number, eta))
         if found[-2][0]["90th percentile"] > KAPPA:
             break
     else:
         raise RuntimeError(f"no draw of {_SEEDS} has differences above {KAPPA} in 10% of queries")
     table, gaps = [row for row, _ in found], {UNCONSTRAINED: found[-1][1]}
     for name in list(METHODS)[1:]:
-        found = list(runs(data, options, name, number))
+        found = list(runs(data, options, name, number, eta))
         table += [row for row, _ in found]
         gaps[name] = found[-1][1]
         print(f"repetition {number + 1}: {name}, {found[-1][0]['CPU seconds']:.0f} s", flush=True)

@@ -115,7 +115,7 @@ def _finish(figure, axis, path: Path) -> None:  # type: ignore[no-untyped-def]
     figure.legend(handles, labels, loc="lower center", ncols=3, frameon=False, fontsize=8)
     figure.tight_layout(rect=(0, 0.09, 1, 1))
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=80)
+    figure.savefig(path, dpi=64)
     plt().close(figure)
 
 
@@ -162,8 +162,9 @@ The model has {hidden} ReLU units and minimises the logistic loss of pairs. All 
 points of the last {memory} passes. PLADA and the Lagrangian update the multipliers of the drawn
 queries only. The multiplier model is a network of the query's means with one hidden layer of 32
 units. "One multiplier for all" bounds the mean difference over the queries, in both directions. The
-step sizes are those that the library takes from the data; none was tuned for a method. The longest
-training took {seconds} CPU seconds.
+step of the weights is the same for all methods, one over the curvature of a batch, and falls to
+zero over the run; the steps of the multipliers are those that the library takes from the data. None
+was tuned for a method. The longest training took {seconds} CPU seconds.
 
 ## Test queries
 
