@@ -16,6 +16,7 @@ NAMES = [
     "05_against_fairlearn.ipynb",
     "06_boosted_trees.ipynb",
     "07_network_with_800_groups.ipynb",
+    "08_a_ranker.ipynb",
 ]
 SLOW = {  # more than ten seconds
     "02_choosing_kappa.ipynb",

@@ -1,5 +1,7 @@
 """Row labels of pandas objects: the same labels in another order are an error everywhere."""
 
+from inspect import signature
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -103,7 +105,11 @@ PLACES = {
     "pipeline": pipeline,
     "report": report,
     "scorer": scorer,
-    **{f"metric {name}": metric(name) for name in metrics.__all__},
+    **{
+        f"metric {name}": metric(name)
+        for name in metrics.__all__
+        if "query" not in signature(getattr(metrics, name)).parameters
+    },
 }
 WITHOUT_GROUPS = ("Neyman-Pearson", "score")
 

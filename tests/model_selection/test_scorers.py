@@ -1,6 +1,7 @@
 """Scorers of fairness for scikit-learn's searches, and the rule for refit."""
 
 from functools import partial
+from inspect import signature
 from typing import ClassVar
 
 import fairlearn.metrics
@@ -165,6 +166,8 @@ class TestDirection:
 
     @pytest.mark.parametrize("name", metrics.__all__)
     def test_it_is_inferred_for_this_library(self, name):
+        if "query" in signature(getattr(metrics, name)).parameters:
+            pytest.skip("scorers of classifiers have no queries")
         if name.endswith(("_difference", "_error")):
             assert not make_fairness_scorer(getattr(metrics, name)).greater_is_better
 

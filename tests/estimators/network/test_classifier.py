@@ -326,7 +326,11 @@ def test_check_estimator(estimator):
         ({"module": 3}, TypeError, "module must be"),
         ({"batch_size": 0}, ValueError, "batch_size must be"),
         ({"batch_size": 20, "solver": "plada"}, None, ""),
-        ({"batch_size": 20, "solver": "lagrangian"}, ValueError, "batch_size=20 is given"),
+        (
+            {"batch_size": 20, "solver": "augmented-lagrangian"},
+            ValueError,
+            "batch_size=20 is given",
+        ),
         ({"learning_rate": -1.0}, ValueError, "learning_rate must be"),
         ({"learning_rate": 0.1, "solver": "3s-econ"}, ValueError, "learning_rate=0.1 is given"),
         ({"max_epochs": 0}, ValueError, "max_epochs must be"),
