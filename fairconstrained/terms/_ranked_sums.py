@@ -127,7 +127,7 @@ def pair_sum(
     >>> y = Ranked(np.array([0.5]), np.ones(1))
     >>> value, slopes = pair_sum(Hinge(), x, y)
     >>> float(value), [slope.tolist() for slope in slopes()]
-    (0.75, [[-0.5, -0.0], [0.5]])
+    (0.75, [[-0.5, 0.0], [0.5]])
     """
     n, m = len(first.scores), len(second.scores)
     if n * m <= max_pairs:
