@@ -195,7 +195,8 @@ def _check_followed(estimator: object) -> None:
     if not isinstance(estimator, FairLinearClassifier | FairBoostingClassifier):
         raise TypeError(
             "estimator must be a FairLogisticClassifier, a FairHingeClassifier or a "
-            f"FairBoostingClassifier, or a pipeline that ends in one; got {estimator!r}."
+            f"FairBoostingClassifier, or a pipeline that ends in one; got {estimator!r}. Fit other "
+            "estimators once for every kappa, for instance with GridSearchCV."
         )
     for name, wanted in (("goal", "accuracy"), ("enforce", "score")):
         if getattr(estimator, name) != wanted:
