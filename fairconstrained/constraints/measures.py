@@ -238,6 +238,9 @@ def at_most(bound: float) -> Requirement:
     return Requirement(1.0, 0.0, bound, f"{{first}} <= {bound:g}")
 
 
+_CANCELLATION = 1e-12  # a sum smaller than this share of its summands is a rounding error of 0
+
+
 class RatioRequirement(Requirement):
     r"""A bound on a ratio, :math:`m_a / m_b \ge` ratio, without the division."""
 
@@ -283,7 +286,8 @@ class Ratios(CellMeans):
         """Return 1 - m_a / m_b."""
         whole = self.whole @ statistics + self.whole_constant
         excess = self.head(statistics) + self.offset  # ratio m_b - m_a
-        there = whole > 0.0
+        summands = abs(self.whole) @ np.abs(statistics) + np.abs(self.whole_constant)
+        there = whole > _CANCELLATION * summands
         gap = np.zeros(self.n_outputs)
         gap[there] = 1.0 - self.ratio + excess[there] / whole[there]
         return gap

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained.dask._rows import LABEL, Summary
-from fairconstrained.data.groups import Groups
+from fairconstrained.data.groups import Groups, missing_values_error
 from fairconstrained.data.inputs import check_labels
 from fairconstrained.data.validation import TrainingData, binary_labels
 from fairconstrained.domains import Leading as LeadingDomain
@@ -97,12 +97,8 @@ class AtomTable:
         if estimator.groups_missing == "raise":
             missing = values.isna().any(axis=1).to_numpy()
             if missing.any():
-                raise ValueError(
-                    f"sensitive_features has missing values in {self.counts[missing].sum()} of "
-                    f"{self.counts.sum()} rows. Choose what they mean: groups_missing='own_group' "
-                    "makes them a group, 'ignore_in_constraint' counts these rows in the loss and "
-                    "in no constraint; or leave these rows out."
-                )
+                n_missing, n_rows = self.counts[missing].sum(), self.counts.sum()
+                raise missing_values_error("sensitive_features", n_missing, n_rows)
         frame = pd.DataFrame(
             {
                 title: values[name].infer_objects()

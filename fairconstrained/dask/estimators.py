@@ -80,11 +80,8 @@ class DaskLinearClassifier:
         self._check_supported()
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
         partitions = Partitions.of(**given, sample_weight=sample_weight)
-        if sensitive_features is not None and self.sensitive_columns is not None:
-            raise ValueError(
-                "Groups are given twice: by sensitive_features in fit and by sensitive_columns in "
-                "the constructor. Give one of them."
-            )
+        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        columns.check_only_source(sensitive_features)
         validate_data(self, _example(X), reset=True, skip_check_array=True)
         workers = workers_of(self.client, self.disk)
         worker_side = self.local(**self.get_params(deep=False))

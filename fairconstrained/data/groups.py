@@ -193,17 +193,22 @@ def group_columns(values: object, name: str) -> list[pd.Series]:
     return [values.iloc[:, k] for k in range(values.shape[1])]
 
 
+def missing_values_error(name: str, n_missing: int, n_rows: int) -> ValueError:
+    """Return the error that says what missing sensitive attributes may mean."""
+    return ValueError(
+        f"{name} has missing values in {n_missing} of {n_rows} rows. Choose what they mean: "
+        "groups_missing='own_group' makes them a group, 'ignore_in_constraint' counts these rows "
+        "in the loss and in no constraint; or leave these rows out."
+    )
+
+
 def _encode_column(column: pd.Series, name: str, missing: str) -> tuple[Array, Array]:
     """Return codes and names of a column; missing values are of code -1 or the last group."""
     unknown = column.isna().to_numpy()
     if not unknown.any():
         return _encode_known(column, name)
     if missing == "raise":
-        raise ValueError(
-            f"{name} has missing values in {unknown.sum()} of {len(column)} rows. Choose what they "
-            "mean: groups_missing='own_group' makes them a group, 'ignore_in_constraint' counts "
-            "these rows in the loss and in no constraint; or leave these rows out."
-        )
+        raise missing_values_error(name, int(unknown.sum()), len(column))
     if unknown.all():
         raise ValueError(
             f"{name} has nothing but missing values in a column of {len(column)} rows."

@@ -76,6 +76,14 @@ class SensitiveColumns:
     columns: Columns
     use_sensitive: bool
 
+    def check_only_source(self, sensitive_features: object) -> None:
+        """Raise a ValueError if groups are named here and passed to `fit` as well."""
+        if sensitive_features is not None and self.columns is not None:
+            raise ValueError(
+                "Groups are given twice: by sensitive_features in fit and by sensitive_columns in "
+                "the constructor. Give one of them."
+            )
+
     def positions(self, estimator: BaseEstimator) -> list[int]:
         """Return the positions of the columns.
 
@@ -288,11 +296,7 @@ class TrainingData:
             raise ValueError(
                 f"{type(estimator).__name__} requires y to be passed, but the target y is None."
             )
-        if sensitive_features is not None and columns.columns is not None:
-            raise ValueError(
-                "Groups are given twice: by sensitive_features in fit and by sensitive_columns in "
-                "the constructor. Give one of them."
-            )
+        columns.check_only_source(sensitive_features)
         check_same_rows(
             X=X,
             y=y,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -13,6 +15,7 @@ from fairconstrained.constraints.base import HasScores
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.parametrization import FairOptions, Parametrization
 from fairconstrained.estimators.safeguard import data_pass_limit
+from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models import Model
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
@@ -221,3 +224,11 @@ def bound_parts(
         placed.append(replace(part, auxiliary=slice(start, end)) if end > start else part)
         start = end
     return placed
+
+
+@contextmanager
+def without_repeated_warnings() -> Iterator[None]:
+    """Silence warnings of cells without rows: they were given when constraints were bound first."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousConstraintWarning)
+        yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,6 +23,7 @@ from fairconstrained.estimators.binding import (
     loss_part,
     with_constraints,
     without_constraints,
+    without_repeated_warnings,
 )
 from fairconstrained.estimators.options import check_options, warn_of_small_groups
 from fairconstrained.estimators.parametrization import (
@@ -32,9 +32,7 @@ from fairconstrained.estimators.parametrization import (
     parametrization_of,
 )
 from fairconstrained.estimators.rows import Rows
-from fairconstrained.estimators.solution import Solution
-from fairconstrained.estimators.solving import without_state
-from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.models import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
@@ -221,8 +219,7 @@ class Fit:
             If kappa is not in [0, 1].
         """
         constraints = constraints_of(self.estimator, self.data, kappa=check_kappa(kappa))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VacuousConstraintWarning)
+        with without_repeated_warnings():
             problem = with_constraints(self.problem, constraints, self.data, self.unconstrained)
         return replace(self, constraints=tuple(constraints), problem=problem)
 
@@ -244,8 +241,7 @@ class Fit:
         """Mean loss and constraints on the rows that choose the iterate, if there are any."""
         if self.validation is None:
             return None
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VacuousConstraintWarning)
+        with without_repeated_warnings():
             return self.problem_on(self.validation)
 
     def minimize(
@@ -345,33 +341,6 @@ class Fit:
         names = {"classes_": self.data.classes, "groups_": groups}
         return {**names, **self.parametrization.attributes(w[: self.model.n_parameters])}
 
-    def measures(
-        self, result: Result, problem: Problem | None = None, *, like: Evaluation | None = None
-    ) -> dict[str, Any]:
-        """Return the attributes that report a solution.
-
-        Parameters
-        ----------
-        result : Result
-            The solution.
-        problem : Problem or None, default=None
-            The problem whose objective and gaps are reported; None takes this one.
-        like : Evaluation or None, default=None
-            An evaluation at the solution, see :meth:`Problem.at`.
-        """
-        problem = self.problem if problem is None else problem
-        at = problem.uncounted().at(result.w[: problem.n_variables], like=like)
-        return {
-            "n_iter_": result.n_iter,
-            "multipliers_": result.multipliers,
-            "objective_": at.objective,
-            "violation_": result.violation,
-            "kkt_residual_": result.kkt_residual,
-            "gap_": at.gap,
-            "decision_gap_": at.decision_gap,
-            "result_": without_state(result),
-        }
-
     def store(
         self,
         estimator: Any,
@@ -388,12 +357,14 @@ class Fit:
             The one of this fit, or a copy of it.
         solution : Solution
             What was found.
-        problem, like
-            See `measures`.
+        problem : Problem or None, default=None
+            The problem whose objective and gaps are reported; None takes this one.
+        like : Evaluation or None, default=None
+            An evaluation at the solution, see :meth:`Problem.at`.
         """
         attributes = {
             **self.fitted_attributes(solution.result.w),
-            **self.measures(solution.result, problem, like=like),
+            **measures(self.problem if problem is None else problem, solution.result, like),
             "decision_search_": solution.search,
             "certificate_": solution.certificate,
         }

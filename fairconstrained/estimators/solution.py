@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
+from fairconstrained.estimators.solving import without_state
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 
 
@@ -26,3 +30,28 @@ class Solution:
     result: Result
     search: DecisionSearch | None = None
     certificate: Certificate | None = None
+
+
+def measures(problem: Problem, result: Result, like: Evaluation | None) -> dict[str, Any]:
+    """Return the fitted attributes that report a solution.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem whose objective and gaps are reported.
+    result : Result
+        The solution.
+    like : Evaluation or None
+        An evaluation at the solution, see :meth:`Problem.at`.
+    """
+    at = problem.uncounted().at(result.w[: problem.n_variables], like=like)
+    return {
+        "n_iter_": result.n_iter,
+        "multipliers_": result.multipliers,
+        "objective_": at.objective,
+        "violation_": result.violation,
+        "kkt_residual_": result.kkt_residual,
+        "gap_": at.gap,
+        "decision_gap_": at.decision_gap,
+        "result_": without_state(result),
+    }

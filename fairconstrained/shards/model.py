@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
@@ -231,19 +231,22 @@ class ShardedLinearModel:
             return self._with_distributions(w, requests)
         asked = [(self._sharded(term), auxiliary) for term, auxiliary in requests]
         fused = [one for one, _ in asked if one.in_one_round]
-        others = [(one, auxiliary) for one, auxiliary in asked if not one.in_one_round]
-        found: dict[int, Statistics] = {}
-        if fused:
-            sums = total(self.shards, statistics_with_jacobian, *self._at(w), fused)
-            ends = np.cumsum([one.term.n_statistics for one in fused])[:-1]
+        others = [request for request in asked if not request[0].in_one_round]
+        at_once, later = self._fused(w, fused), self._statistics_only(w, others)
+        return [next(at_once if one.in_one_round else later) for one, _ in asked]
+
+    def _fused(self, w: Array, terms: Sequence[ShardedTerm]) -> Iterator[Statistics]:
+        """Yield the statistics of terms with their Jacobians, in their order."""
+        if terms:
+            sums = total(self.shards, statistics_with_jacobian, *self._at(w), terms)
+            ends = np.cumsum([one.term.n_statistics for one in terms])[:-1]
             parts = zip(*(np.split(array, ends) for array in sums), strict=True)
-            found |= {id(one): Statistics(*part) for one, part in zip(fused, parts, strict=True)}
-        if others:
-            sums = total(self.shards, statistics_only, *self._at(w), others)
-            found |= {
-                id(one): Statistics(value) for (one, _), value in zip(others, sums, strict=True)
-            }
-        return [found[id(one)] for one, _ in asked]
+            yield from (Statistics(*part) for part in parts)
+
+    def _statistics_only(self, w: Array, requests: Sequence[Request]) -> Iterator[Statistics]:
+        """Yield the statistics of terms without derivatives, in their order."""
+        if requests:
+            yield from map(Statistics, total(self.shards, statistics_only, *self._at(w), requests))
 
     def _with_distributions(
         self, w: Array, requests: Sequence[tuple[Term, Array]]

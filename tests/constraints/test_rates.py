@@ -133,6 +133,13 @@ class TestRatios:
         assert_allclose(term.value(scores), [0.9 * wrong[b] - wrong[a] for a, b in pairs])
         assert_allclose(term.gap(scores), [1.0 - wrong[a] / wrong[b] for a, b in pairs])
 
+    @pytest.mark.parametrize("seed", range(5))
+    def test_error_rates_of_zero_up_to_rounding_have_no_gap(self, seed):
+        rng = np.random.default_rng(seed)
+        y, groups = rng.choice([-1.0, 1.0], 76), rng.integers(0, 3, 76)
+        term = ErrorRateParity(ratio=0.0).bind(y, groups, rng.uniform(1.0, 1e4, 76)).zero_one()
+        assert_array_equal(term.gap(y), np.zeros(6))
+
     @pytest.mark.parametrize("ratio", [-0.1, 1.1, np.nan, "0.8", True])
     @pytest.mark.parametrize("kind", [DisparateImpact, lambda ratio: EqualizedOdds(ratio=ratio)])
     def test_a_ratio_is_between_0_and_1(self, kind, ratio):

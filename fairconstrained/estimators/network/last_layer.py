@@ -86,22 +86,21 @@ def with_last_layer(
     n_parameters : int
         The number of the network's weights.
     """
-    fixed: dict[int, tuple[Model, LinearModel]] = {}
+    fixed: dict[TorchModel, LinearModel] = {}  # freed with this call; models compare by identity
 
     def model_of(model: Model | None) -> LinearModel | None:
         if not isinstance(model, TorchModel) or model.last_layer is None:
             return None
-        if id(model) not in fixed:
+        if model not in fixed:
             bias = model.last_layer.bias
             hidden = model.hidden(w[:n_parameters])
-            linear = LinearModel.standardized(
+            fixed[model] = LinearModel.standardized(
                 hidden,
                 np.ones(len(hidden)),
                 fit_intercept=bias.stop > bias.start,
                 rescale=False,
             )
-            fixed[id(model)] = model, linear
-        return fixed[id(model)][1]
+        return fixed[model]
 
     def changed(part: CompositeFunction) -> CompositeFunction:
         linear = model_of(part.model)
