@@ -191,11 +191,13 @@ def groups_of(
     sensitive_features: MatrixLike | Groups | None,
     *,
     marginal: bool = False,
+    missing: str | None = None,
 ) -> Groups:
     """Return the groups of rows, from `sensitive_features` or from the model's sensitive columns.
 
-    The parameter `groups_missing` of a classifier of this library determines how missing values are
-    treated. Its parameter `combine` is used only if `marginal` is true.
+    `missing` determines how missing values are treated; None takes the parameter `groups_missing`
+    of a classifier of this library, else "raise". Its parameter `combine` is used only if
+    `marginal` is true.
 
     Raises
     ------
@@ -210,7 +212,7 @@ def groups_of(
         values,
         name=name,
         combine=getattr(last, "combine", "intersection"),
-        missing=getattr(last, "groups_missing", "raise"),
+        missing=getattr(last, "groups_missing", "raise") if missing is None else missing,
     )
     return groups if marginal else replace(groups, marginal=False)
 

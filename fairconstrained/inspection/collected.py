@@ -1,0 +1,282 @@
+"""The outputs of one or several models on the same rows: the data of comparisons and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.groups import Groups
+from fairconstrained.data.inputs import check_held, check_labels, check_weight
+from fairconstrained.inspection.scores import check_two_classes, groups_of
+from fairconstrained.metrics.rates import Predictions
+from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
+from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
+
+
+@dataclass(frozen=True, eq=False)
+class ModelOutput:
+    """What a model returns for given rows.
+
+    Parameters
+    ----------
+    estimator : classifier
+        The fitted model; of a search its best estimator.
+    decided : ndarray of bool of shape (n_rows,)
+        Whether `predict` returns the positive class.
+    scores : ndarray of shape (n_rows,) or None
+        The values of `decision_function`, else the log-odds of `predict_proba`, in the direction of
+        the positive class; None if the model has neither.
+    probability : ndarray of shape (n_rows,) or None
+        The probability of the positive class, if the model has `predict_proba`.
+    """
+
+    estimator: Classifier
+    decided: Array
+    scores: Array | None
+    probability: Array | None
+
+    @cached_property
+    def threshold(self) -> float:
+        """The threshold: a prediction is positive if its score is above; nan if there is none."""
+        if self.scores is None:
+            return float("nan")
+        if np.array_equal(self.scores > 0.0, self.decided):
+            return 0.0
+        highest = self.scores[~self.decided].max(initial=-np.inf)
+        lowest = self.scores[self.decided].min(initial=np.inf)
+        if np.isneginf(highest):
+            return float(np.nextafter(lowest, -np.inf))
+        return float(highest) if lowest > highest else float("nan")
+
+    @property
+    def centred(self) -> Array:
+        """Scores that are positive for positive predictions only; -1 and 1 without a threshold."""
+        if self.scores is None or np.isnan(self.threshold):
+            return np.where(self.decided, 1.0, -1.0)
+        return self.scores - self.threshold
+
+    def take(self, rows: Array) -> ModelOutput:
+        """Return the outputs for some rows."""
+        scores = None if self.scores is None else self.scores[rows]
+        probability = None if self.probability is None else self.probability[rows]
+        return ModelOutput(self.estimator, self.decided[rows], scores, probability)
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """The outputs of models on rows with labels and groups. Rows of weight zero are left out.
+
+    Parameters
+    ----------
+    labels : ndarray of bool of shape (n_rows,)
+        Whether the label is the positive class.
+    groups : Groups
+        The groups, marginal ones included.
+    weight : ndarray of shape (n_rows,)
+        The weights, > 0.
+    weighted : bool
+        Whether weights were given.
+    positive, negative : label
+        The two classes.
+    outputs : dict of str to ModelOutput
+        The outputs of each model, by name. A single model without a name is called "".
+    """
+
+    labels: Array
+    groups: Groups
+    weight: Array
+    weighted: bool
+    positive: Any
+    negative: Any
+    outputs: dict[str, ModelOutput]
+
+    def predictions(self, name: str) -> list[Predictions]:
+        """Return labels and predictions of a model, once for each grouping (see `separate`)."""
+        decided = self.outputs[name].decided
+        return [Predictions(self.labels, decided, one, self.weight) for one in self.groups.separate]
+
+
+def collect(
+    models: Classifier | Mapping[str, Classifier],
+    X: MatrixLike,
+    y: ArrayLike,
+    sensitive_features: MatrixLike | Groups | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    pos_label: object = None,
+    groups_missing: str | None = None,
+) -> Collected:
+    """Return the outputs of one or several fitted binary classifiers on the same rows.
+
+    Parameters
+    ----------
+    models : classifier or mapping of str to classifier
+        Fitted binary classifiers of any library, pipelines or searches; several by name.
+    X : array-like, DataFrame or sparse matrix of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,)
+        The labels.
+    sensitive_features : array-like, DataFrame or None, default=None
+        The groups; None reads them from the `sensitive_columns` of the last model that has any.
+    sample_weight : array-like of shape (n_rows,) or None, default=None
+        The weights of the rows.
+    pos_label : label or None, default=None
+        The positive class; None takes that of the models.
+    groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
+        How missing values of the groups are treated; None takes the parameter of the last model
+        that has one, else "raise".
+
+    Returns
+    -------
+    collected : Collected
+        Labels, groups, weights and outputs.
+
+    Raises
+    ------
+    ValueError
+        If there are no models, a model is not a binary classifier, the models have other classes
+        or disagree on the positive one, a label is unknown, or no groups are known.
+    NotFittedError
+        If a model is not fitted.
+    """
+    check_same_rows(
+        test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
+    )
+    named = dict(models) if isinstance(models, Mapping) else {"": models}
+    if not named:
+        raise ValueError("There are no models: pass a fitted classifier, or several by name.")
+    fitted = {str(name): best_estimator(model) for name, model in named.items()}
+    for model in fitted.values():
+        check_two_classes(model)
+    classes = _classes(fitted, y)
+    positive = _positive(fitted, classes, pos_label)
+    groups = groups_of(
+        _knows_groups(list(fitted.values()), sensitive_features is None),
+        X,
+        sensitive_features,
+        marginal=True,
+        missing=groups_missing,
+    )
+    labels = check_labels("y", y, len(groups.codes), rows="X")
+    weight = check_weight("sample_weight", sample_weight, len(labels), rows="X")
+    outputs = {name: output_of(model, X, positive) for name, model in fitted.items()}
+    rows = np.flatnonzero(weight)
+    return Collected(
+        labels=labels[rows] == positive,
+        groups=groups.take(rows),
+        weight=weight[rows],
+        weighted=sample_weight is not None,
+        positive=positive,
+        negative=next(one for one in classes if one != positive),
+        outputs={name: one.take(rows) for name, one in outputs.items()},
+    )
+
+
+def output_of(model: Any, X: MatrixLike, positive: object) -> ModelOutput:
+    """Return the outputs of a fitted binary classifier, for a positive class."""
+    column = model.classes_.tolist().index(positive)
+    side = 1.0 if column == 1 else -1.0
+    probability, scores = None, None
+    if hasattr(model, "predict_proba"):
+        probability = np.asarray(model.predict_proba(X), dtype=float)[:, column]
+    if hasattr(model, "decision_function"):
+        scores = side * np.asarray(model.decision_function(X), dtype=float)
+    elif probability is not None:
+        inside = np.clip(probability, 1e-15, 1.0 - 1e-15)
+        scores = np.log(inside / (1.0 - inside))
+    return ModelOutput(model, np.asarray(model.predict(X)) == positive, scores, probability)
+
+
+def _classes(models: Mapping[str, Any], y: ArrayLike) -> list[Any]:
+    """Return the two classes of the models; raise if they differ, or a label is unknown."""
+    check_held("y", y)
+    labels = check_labels("y", y, len(np.ravel(np.asarray(y))), rows="y")
+    (first, model), *others = models.items()
+    classes: list[Any] = model.classes_.tolist()
+    for name, other in others:
+        if other.classes_.tolist() != classes:
+            raise ValueError(
+                f"The models have other classes: {first!r} has {classes}, {name!r} has "
+                f"{other.classes_.tolist()}. Compare models of the same classes."
+            )
+    unknown = [one for one in np.unique(labels).tolist() if one not in classes]
+    if unknown:
+        raise ValueError(
+            f"y has the label {unknown[0]!r}, which is not among the classes {classes} of the "
+            "estimator."
+        )
+    return classes
+
+
+def _positive(models: Mapping[str, Any], classes: list[Any], pos_label: object) -> Any:
+    """Return the positive class: as given, of the models that name one, or the second class."""
+    if pos_label is not None:
+        if pos_label not in classes:
+            raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes}.")
+        return pos_label
+    lasts = {name: final_estimator(model) for name, model in models.items()}
+    own = {
+        name: one.pos_label
+        for name, one in lasts.items()
+        if getattr(one, "pos_label", None) is not None
+    }
+    if len(set(own.values())) > 1:
+        raise ValueError(
+            "The models have other positive classes ("
+            + ", ".join(f"{name!r}: {label!r}" for name, label in own.items())
+            + "): pass pos_label."
+        )
+    return next(iter(own.values())) if own else classes[1]
+
+
+def _knows_groups(models: list[Any], from_columns: bool) -> Any:
+    """Return the last model that says how groups are read; the last model if none does."""
+    name = "sensitive_columns" if from_columns else "combine"
+    knowing = [one for one in models if getattr(final_estimator(one), name, None) is not None]
+    return (knowing or models)[-1]
+
+
+def stacked(groups: Groups) -> tuple[Array, Groups]:
+    """Return rows and one grouping of them in which the marginal groups are side by side.
+
+    With marginal groups each row is listed once for each attribute, with the group that it has
+    there, so that tables and pictures of groups need no case for them. Rows of unknown group are
+    left out.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups.
+
+    Returns
+    -------
+    rows : ndarray of int of shape (n_listed,)
+        The rows.
+    groups : Groups
+        Their groups.
+
+    Examples
+    --------
+    >>> from fairconstrained.data.groups import Groups
+    >>> from fairconstrained.inspection.collected import stacked
+    >>> groups = Groups.encode([["f", "x"], ["m", "x"]], combine="marginal")
+    >>> rows, listed = stacked(groups)
+    >>> rows.tolist(), listed.codes.tolist(), len(listed)
+    ([0, 1, 0, 1], [0, 1, 2, 2], 3)
+    """
+    rows, codes, names, start = [], [], [], 0
+    for one in groups.separate:
+        known = np.flatnonzero(one.known)
+        rows.append(known)
+        codes.append(one.codes[known] + start)
+        names += one.names.tolist()
+        start += len(one)
+    listed = np.empty(len(names), dtype=object)
+    listed[:] = names
+    single = replace(groups, codes=np.concatenate(codes), names=listed, attributes=())
+    return np.concatenate(rows), replace(single, marginal=False)
