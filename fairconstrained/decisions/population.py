@@ -15,7 +15,7 @@ from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.binomial_limits import Cells, cell_rates
 from fairconstrained.decisions.budget import SearchBudget
-from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
+from fairconstrained.decisions.search import DecisionSearch, SearchTask
 from fairconstrained.exceptions import ConstantDecisionWarning
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.utils.rounding import at_most
@@ -191,7 +191,7 @@ def _rows(data: TrainingData, rows: Array) -> TrainingData:
 
 
 def search_with_confidence(
-    task: DecisionTask, held_out: HeldOut, confidence: float
+    task: SearchTask, held_out: HeldOut, confidence: float
 ) -> tuple[DecisionSearch, Certificate]:
     r"""Return the most accurate model whose constraints hold with confidence, and the certificate.
 
@@ -206,7 +206,7 @@ def search_with_confidence(
 
     Parameters
     ----------
-    task : DecisionTask
+    task : SearchTask
         What the search on the training rows starts from.
     held_out : HeldOut
         The constraints on the held-out rows.
@@ -221,7 +221,7 @@ def search_with_confidence(
     """
     problem, begin = task.problem, task.problem.passes
     delta, n_held_out = 1.0 - confidence, len(held_out.rows)
-    plain = search_decisions(task)
+    plain = task.search()
     cells = held_out.cells(problem.names)
     rates = cell_rates(problem.constraints, plain.w)
     accepted, tested, needed = [], 0, np.inf
@@ -252,17 +252,14 @@ def search_with_confidence(
         smallest=0 if cells is None else int(cells.sizes.min(initial=n_held_out)),
         rows_needed=needed,
     )
-    return replace(best, data_passes=task.first.data_passes + problem.passes - begin), certificate
+    return replace(best, data_passes=task.first_passes + problem.passes - begin), certificate
 
 
-def _safer_models(task: DecisionTask, width: Array, room: Array) -> Iterator[DecisionSearch]:
+def _safer_models(task: SearchTask, width: Array, room: Array) -> Iterator[DecisionSearch]:
     """Yield models whose decisions are below the bound, by margins in falling order."""
     for margin in task.budget.margins:
         shifts = np.minimum(margin * width, task.budget.max_margin * room)
-        tightened = replace(
-            task, problem=task.problem.shifted(shifts), min_passes=task.budget.binding_passes
-        )
-        found = search_decisions(tightened)
+        found = task.tightened(shifts).search()
         if found.met and not found.constant:
             yield found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -18,6 +18,51 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
+
+
+class SearchTask(Protocol):
+    """What a search on decisions starts from, as far as tests on held-out rows use it.
+
+    Attributes
+    ----------
+    problem : Problem
+        The problem on the rows that the search uses.
+    y : ndarray of shape (n_rows,)
+        The labels, -1 or +1.
+    sample_weight : ndarray of shape (n_rows,)
+        The weights.
+    budget : SearchBudget
+        Limits and margins.
+    """
+
+    @property
+    def problem(self) -> Problem:
+        """The problem."""
+
+    @property
+    def y(self) -> Array:
+        """The labels."""
+
+    @property
+    def sample_weight(self) -> Array:
+        """The weights."""
+
+    @property
+    def budget(self) -> SearchBudget:
+        """Limits and margins."""
+
+    @property
+    def first_passes(self) -> float:
+        """The data passes made before the search."""
+
+    def candidates(self) -> CandidateSearch:
+        """Return a search that knows the constant models only."""
+
+    def search(self) -> DecisionSearch:
+        """Return the best model that was found."""
+
+    def tightened(self, shifts: Array) -> Self:
+        """Return the task with tolerances that are smaller by `shifts`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +104,20 @@ class DecisionTask:
     def candidates(self) -> CandidateSearch:
         """Return a search that knows the constant models only."""
         return CandidateSearch(self.problem, self.y, self.sample_weight, self.budget)
+
+    @property
+    def first_passes(self) -> float:
+        """The data passes of the fit on scores."""
+        return self.first.data_passes
+
+    def search(self) -> DecisionSearch:
+        """Return the model of :func:`search_decisions`."""
+        return search_decisions(self)
+
+    def tightened(self, shifts: Array) -> DecisionTask:
+        """Return the task with tolerances that are smaller by `shifts`, (n_constraints,)."""
+        passes = self.budget.binding_passes
+        return replace(self, problem=self.problem.shifted(shifts), min_passes=passes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,3 +18,24 @@ def final_estimator(model: Any) -> Any:
     while hasattr(model, "steps"):
         model = best_estimator(model.steps[-1][1])
     return model
+
+
+def prediction_groups(model: Any, sensitive_features: Any) -> dict[str, Any]:
+    """Return the keyword arguments that a model's methods need besides X.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted or not; of pipelines and searches the last step counts.
+    sensitive_features : array-like or DataFrame
+        The groups of the rows.
+
+    Returns
+    -------
+    arguments : dict
+        The groups, for models whose decisions depend on them and that do not read them from X,
+        which have an attribute `groups_at_prediction` that is true; empty for all others.
+    """
+    if getattr(final_estimator(model), "groups_at_prediction", False):
+        return {"sensitive_features": sensitive_features}
+    return {}
