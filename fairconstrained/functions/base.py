@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -100,6 +101,60 @@ class ScalarFunction(BaseEstimator, ABC):
     def subgradient_error(self, t: Array) -> Array:
         """Return the subgradient error at t: zero except for :class:`Rounded`."""
         return np.zeros_like(t)
+
+
+class ExponentialFunction(ScalarFunction):
+    r"""A function of t that is computed from :math:`e = \exp(-|t| / \tau)`.
+
+    Functions of the same scores, or of scores times labels, share e, which costs more than all the
+    rest (see :class:`~fairconstrained.functions.exponentials.Exponentials`). A subclass defines
+    `value_from` and `derivative_from`. One that overrides `value` or `derivative` is evaluated by
+    these.
+
+    Attributes
+    ----------
+    shares_exponential : bool
+        Whether `value_from` and `derivative_from` may stand for `value` and `derivative`.
+    """
+
+    shares_exponential: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Note which methods define the function."""
+        super().__init_subclass__(**options)
+        if "value_from" in vars(cls):
+            cls.shares_exponential = True
+        elif {"value", "derivative"} & vars(cls).keys():
+            cls.shares_exponential = False
+
+    @property
+    @abstractmethod
+    def exponential_scale(self) -> float:
+        """The scale tau > 0."""
+
+    @abstractmethod
+    def value_from(self, t: Array, exponential: Array) -> Array:
+        """Return phi(t) for t and e."""
+
+    @abstractmethod
+    def derivative_from(self, t: Array, exponential: Array) -> Array:
+        """Return phi'(t) for t and e."""
+
+    def value(self, t: Array) -> Array:
+        """Return phi(t)."""
+        return self.value_from(t, exponential(t, self.exponential_scale))
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return phi'(t)."""
+        return self.derivative_from(t, exponential(t, self.exponential_scale))
+
+
+def exponential(t: Array, scale: float = 1.0) -> Array:
+    r"""Return :math:`\exp(-|t| / \tau)`, which cannot overflow."""
+    out = np.array(t, dtype=float)  # one array is worked on: allocating costs time as well
+    np.abs(out, out=out)
+    out *= -1.0 / scale
+    return np.exp(out, out=out)
 
 
 class Parabola(ScalarFunction):

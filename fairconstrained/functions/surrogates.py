@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairconstrained.functions.base import Parabola, ScalarFunction
+from fairconstrained.functions.base import ExponentialFunction, Parabola, ScalarFunction
 from fairconstrained.functions.elementary import Indicator, PositivePart
 from fairconstrained.utils.typing import Array
 
@@ -27,7 +27,7 @@ class Surrogate(ScalarFunction):
         return Indicator()
 
 
-class Sigmoid(Surrogate):
+class Sigmoid(ExponentialFunction, Surrogate):
     r"""The sigmoid :math:`\phi(t) = 1 / (1 + \exp(-t / \tau))`.
 
     Smooth and weakly convex with constant :math:`1 / (6 \sqrt{3} \tau^2)`.
@@ -55,13 +55,23 @@ class Sigmoid(Surrogate):
         bound = 1.0 / (6.0 * np.sqrt(3.0) * self.scale**2)
         return -bound, bound
 
-    def value(self, t: Array) -> Array:
-        """Return the sigmoid, computed by tanh, which cannot overflow."""
-        out = np.array(t, dtype=float)  # one array is worked on: allocating costs time as well
-        out *= 0.5 / self.scale
-        np.tanh(out, out=out)
-        out *= 0.5
-        out += 0.5
+    @property
+    def exponential_scale(self) -> float:
+        """The temperature."""
+        return self.scale
+
+    def value_from(self, t: Array, exponential: Array) -> Array:
+        """Return 1 / (1 + e) for t >= 0 and e / (1 + e) below."""
+        out = np.maximum(exponential, t >= 0.0)
+        out /= exponential + 1.0
+        return out
+
+    def derivative_from(self, t: Array, exponential: Array) -> Array:
+        """Return e / (1 + e)^2 / tau."""
+        out = exponential + 1.0
+        out *= out
+        np.divide(exponential, out, out=out)
+        out /= self.scale
         return out
 
     def derivative(self, t: Array, value: Array) -> Array:
@@ -82,7 +92,7 @@ class Sigmoid(Surrogate):
         return SigmoidPlus(self.scale), SigmoidMinus(self.scale)
 
 
-class SigmoidPlus(Sigmoid):
+class SigmoidPlus(Surrogate):
     r"""The convex part of the sigmoid: itself for :math:`t \le 0`, its tangent at 0 above.
 
     Parameters
@@ -103,15 +113,17 @@ class SigmoidPlus(Sigmoid):
     @property
     def curvature(self) -> tuple[float, float]:
         """Zero and 1 / (6 sqrt(3) tau^2)."""
-        return 0.0, super().curvature[1]
+        return 0.0, Sigmoid(self.scale).curvature[1]
 
     def value(self, t: Array) -> Array:
         """Return sigmoid(min(t, 0)) + max(t, 0) / (4 tau)."""
-        return super().value(np.minimum(t, 0.0)) + np.maximum(t, 0.0) * (0.25 / self.scale)
+        return Sigmoid(self.scale).value(np.minimum(t, 0.0)) + np.maximum(t, 0.0) * (
+            0.25 / self.scale
+        )
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return the sigmoid's derivative at min(t, 0)."""
-        return super().derivative(t, np.minimum(value, 0.5))
+        return Sigmoid(self.scale).derivative(t, np.minimum(value, 0.5))
 
     def zero_one(self) -> ScalarFunction:
         """Return itself: a part of a surrogate does not stand for a decision."""

@@ -9,10 +9,11 @@ from functools import cached_property
 
 import numpy as np
 
+from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.models.base import Model, Pullback, Scores
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.terms.base import Pullback as TermPullback
-from fairconstrained.terms.base import Term, subgradient_error
+from fairconstrained.terms.base import SharesExponentials, Term, subgradient_error
 from fairconstrained.utils.typing import Array
 
 TermAt = tuple[Term, Array]  # a term, and the values of its own variables
@@ -112,8 +113,18 @@ class RowsPass(ModelPass):
         return [
             TermPass(term, auxiliary, statistics, self, pullback)
             for term, auxiliary in wanted
-            for statistics, pullback in [term.forward(self.scores, auxiliary)]
+            for statistics, pullback in [self._forward(term, auxiliary)]
         ]
+
+    def _forward(self, term: Term, auxiliary: Array) -> tuple[Array, TermPullback]:
+        if isinstance(term, SharesExponentials):
+            return term.forward_sharing(self.scores, auxiliary, self._exponentials)
+        return term.forward(self.scores, auxiliary)
+
+    @cached_property
+    def _exponentials(self) -> Exponentials:
+        """What terms of the scores share."""
+        return Exponentials(self.scores)
 
     def gradient(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Array]]:
         """Return the gradient: weights on the scores, then one backward pass."""

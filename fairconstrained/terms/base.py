@@ -12,6 +12,7 @@ from typing import Self
 
 import numpy as np
 
+from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.utils.typing import Array
 
 Pullback = Callable[[Array], tuple[Array, Array]]
@@ -269,6 +270,24 @@ class Shardable(Batchable):
     def merge(statistics: Iterable[Array]) -> Array:
         """Return the statistics on all rows from those of the shards."""
         return np.sum(list(statistics), axis=0)
+
+
+class SharesExponentials(Term):
+    """A term that can use what other terms of the same scores have computed."""
+
+    @abstractmethod
+    def forward_sharing(
+        self, scores: Array, auxiliary: Array, exponentials: Exponentials
+    ) -> tuple[Array, Pullback]:
+        """Return the statistics and their pullback, see :meth:`Term.forward`.
+
+        Parameters
+        ----------
+        scores, auxiliary : ndarray
+            See :meth:`Term.forward`.
+        exponentials : Exponentials
+            Of the scores.
+        """
 
 
 class Smoothable(Term):

@@ -10,15 +10,16 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.base import ExponentialFunction, ScalarFunction
 from fairconstrained.functions.elementary import Identity
+from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.terms.affine import FunctionAverages
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable, SharesExponentials
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class CellMeans(FunctionAverages, Shardable):
+class CellMeans(FunctionAverages, Shardable, SharesExponentials):
     r"""The affine function :math:`c(s) = R\, A\, \phi(y \circ s) + d - b` of cell averages.
 
     Parameters
@@ -97,6 +98,15 @@ class CellMeans(FunctionAverages, Shardable):
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the cell averages of phi and their pullback."""
+        return self.forward_sharing(scores, auxiliary, Exponentials(scores))
+
+    def forward_sharing(
+        self, scores: Array, auxiliary: Array, exponentials: Exponentials
+    ) -> tuple[Array, Pullback]:
+        """Return the cell averages of phi and their pullback."""
+        function = self.function
+        if isinstance(function, ExponentialFunction) and function.shares_exponential:
+            return self._forward_from(function, scores, exponentials)
         margins = self._margins(scores)
         value = self.function.value(margins)
 
@@ -108,6 +118,21 @@ class CellMeans(FunctionAverages, Shardable):
             return back, NO_AUXILIARY
 
         return self._sums(value), pullback
+
+    def _forward_from(
+        self, function: ExponentialFunction, scores: Array, exponentials: Exponentials
+    ) -> tuple[Array, Pullback]:
+        """Return averages and pullback of a function that is computed from the exponential."""
+        known = exponentials.at(function.exponential_scale)
+
+        def pullback(u: Array) -> tuple[Array, Array]:
+            back = self._spread(u)
+            back *= function.derivative_from(self._margins(scores), known)
+            if self.signs is not None:
+                back *= self.signs
+            return back, NO_AUXILIARY
+
+        return self._sums(function.value_from(self._margins(scores), known)), pullback
 
     @cached_property
     def _signed_weights(self) -> Array:

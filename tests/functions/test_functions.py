@@ -17,10 +17,12 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from fairconstrained.functions import losses, surrogates
-from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.base import ExponentialFunction, ScalarFunction
 from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, TruncatedLogistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
+from fairconstrained.terms.cell_means import average
 from fairconstrained.utils.registry import check_option, resolve
 
 SPLIT = [f for f in SCALAR_FUNCTIONS if not isinstance(f, Indicator)]
@@ -204,3 +206,38 @@ def test_check_option_lists_the_values_there_are():
     for unknown in ("all", 1, None, ["pairs"]):
         with pytest.raises(ValueError, match=r"against=.* is unknown. .*'pairs', 'overall'"):
             check_option("against", unknown, {"pairs": 1, "overall": 2})
+
+
+@each([f for f in ALL if isinstance(f, ExponentialFunction)])
+@given(t=st.floats(-700.0, 700.0))
+def test_functions_of_a_shared_exponential_are_the_functions(function, t):
+    t = np.array([t, 0.0])
+    shared = Exponentials(-t).at(function.exponential_scale)
+    value = function.value(t)
+    assert_allclose(function.value_from(t, shared), value, rtol=1e-14)
+    found = function.derivative_from(t, shared)
+    assert_allclose(found, function.derivative(t, value), rtol=1e-9, atol=4e-16)
+
+
+@given(t=st.floats(-700.0, 700.0))
+def test_logistic_functions_keep_relative_precision_in_their_tails(t):
+    t = np.array([t])
+    e = np.exp(-np.abs(t))
+    assert_allclose(Logistic().value(t), np.maximum(-t, 0.0) + np.log1p(e), rtol=1e-15)
+    assert_allclose(Sigmoid().value(t), expit(t), rtol=4e-16)
+    shared = Exponentials(t).at(1.0)
+    assert_allclose(Logistic().derivative_from(t, shared), -expit(-t), rtol=4e-16)
+
+
+def test_a_subclass_with_a_value_of_its_own_does_not_share():
+    class Steep(Sigmoid):
+        def value(self, t):
+            return 0.5 + 0.5 * np.tanh(t)
+
+    class Same(Sigmoid):
+        smooth = True
+
+    assert Same.shares_exponential and not Steep.shares_exponential
+    scores = np.array([-1.0, 2.0])
+    term = average(Steep(), np.ones(2), np.ones(2))
+    assert_allclose(term.forward(scores)[0], Steep().value(scores).mean())
