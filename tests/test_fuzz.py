@@ -68,6 +68,19 @@ def test_figures_of_every_constraint_agree_with_the_formulas(name):
     outcome = run(case)
     assert measure(outcome) is not None and measure(outcome, decisions=True) is not None
     assert not list(checks.check_figures(case, outcome))
+    assert not list(checks.check_objective(case, outcome))
+
+
+@pytest.mark.parametrize("index", [11, 23])
+def test_some_cases_are_networks_and_boosted_trees(index):
+    name, module = {
+        11: ("FairNetworkClassifier", "torch"),
+        23: ("FairBoostingClassifier", "lightgbm"),
+    }[index]
+    pytest.importorskip(module)
+    case = Case.of(11, index)
+    assert case.chosen.estimator == name
+    assert not examine(case, changed=1).failures
 
 
 def test_a_fit_that_is_right_has_no_failures(fair):
@@ -123,7 +136,19 @@ def test_a_model_that_is_worse_than_a_constant_is_found(fair):
     assert kinds(checks.check_constant(case_of(), outcome)) == {"worse than a constant"}
 
 
-@pytest.mark.parametrize("attribute", ["objective_", "violation_", "gap_", "decision_gap_"])
+def test_a_loss_above_that_of_a_constant_is_found(fair):
+    outcome = replace(fair, scores=-3.0 * fair.scores)
+    found = checks.check_constant_loss(case_of(), outcome)
+    assert kinds(found) == {"worse than a constant"}
+    assert not list(checks.check_constant_loss(case_of(), fair))
+
+
+def test_a_wrong_objective_is_found(fair):
+    outcome = tampered(fair, objective_=fair.estimator.objective_ + 0.01)
+    assert kinds(checks.check_objective(case_of(), outcome)) == {"wrong figure"}
+
+
+@pytest.mark.parametrize("attribute", ["violation_", "gap_", "decision_gap_"])
 def test_a_wrong_figure_is_found(fair, attribute):
     outcome = tampered(fair, **{attribute: getattr(fair.estimator, attribute) + 0.01})
     assert kinds(checks.check_figures(case_of(), outcome)) == {"wrong figure"}

@@ -66,7 +66,7 @@ def check_finite(case: Case, outcome: Outcome) -> Iterator[Failure]:
     """Coefficients, scores and probabilities are finite."""
     estimator = outcome.estimator
     for name in ("coef_", "intercept_", "objective_", "violation_", "multipliers_"):
-        if not np.all(np.isfinite(getattr(estimator, name))):
+        if not np.all(np.isfinite(getattr(estimator, name, 0.0))):
             yield Failure("not finite", f"{name} is not finite")
     for name in ("scores", "probabilities"):
         value = getattr(outcome, name)
@@ -119,13 +119,18 @@ def _check_decisions(outcome: Outcome) -> Iterator[Failure]:
         yield Failure("silent violation of decisions", text)
 
 
-def check_figures(case: Case, outcome: Outcome) -> Iterator[Failure]:
-    """Objective, violation and gaps that are reported agree with the formulas."""
+def check_objective(case: Case, outcome: Outcome) -> Iterator[Failure]:
+    """The objective that is reported agrees with the formulas."""
     estimator, near = outcome.estimator, 10.0 * rounding(outcome)
     if outcome.data.sensitive_columns is None:
         mine = objective(outcome)
         if not np.isclose(mine, estimator.objective_, rtol=near, atol=near):
             yield Failure("wrong figure", f"objective_ {estimator.objective_:.8g}, is {mine:.8g}")
+
+
+def check_figures(case: Case, outcome: Outcome) -> Iterator[Failure]:
+    """Violation and gaps that are reported agree with the formulas."""
+    estimator, near = outcome.estimator, 10.0 * rounding(outcome)
     if estimator.goal == "fairness":
         return
     found, strict = measure(outcome), measure(outcome, decisions=True)
@@ -197,7 +202,26 @@ def check_constant(case: Case, outcome: Outcome) -> Iterator[Failure]:
         yield Failure("worse than a constant", f"{text}, status {outcome.status}")
 
 
+def check_constant_loss(case: Case, outcome: Outcome) -> Iterator[Failure]:
+    """The mean loss is not above that of the best constant model that meets the constraints."""
+    estimator = outcome.estimator
+    if estimator.goal == "fairness" or estimator.enforce == "decision":
+        return
+    best = best_constant(outcome)
+    rows, counted = rows_of(outcome)
+    mine = mean_loss(estimator.loss, outcome.scores[counted], rows.y, rows.weight)
+    if mine > 1.02 * best + 1e-3:
+        text = f"mean loss {mine:.5g}, a feasible constant has {best:.5g}"
+        yield Failure("worse than a constant", f"{text}, status {outcome.status}")
+
+
 Check = Callable[[Case, Outcome], Iterator[Failure]]
 ALWAYS: tuple[Check, ...] = (check_returns, check_warnings)
-OF_MODELS: tuple[Check, ...] = (check_finite, check_scores)
-OF_CONSTRAINTS: tuple[Check, ...] = (check_violation, check_figures, check_scale, check_constant)
+OF_MODELS: tuple[Check, ...] = (check_finite,)
+OF_CONSTRAINTS: tuple[Check, ...] = (check_violation, check_figures)
+OF_LINEAR_MODELS: tuple[Check, ...] = (
+    check_scores,
+    check_objective,
+    check_scale,
+    check_constant,
+)

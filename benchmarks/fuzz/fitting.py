@@ -55,7 +55,7 @@ class Case:
     @classmethod
     def of(cls, seed: int, index: int, cpu_seconds: float = CPU_SECONDS) -> Case:
         """Return the case with a seed and an index; a fit may take so many CPU seconds."""
-        return cls(seed, index, draw(np.random.default_rng([seed, index])), cpu_seconds)
+        return cls(seed, index, draw(np.random.default_rng([seed, index]), index), cpu_seconds)
 
     @property
     def rng(self) -> np.random.Generator:

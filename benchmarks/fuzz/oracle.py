@@ -17,14 +17,22 @@ from benchmarks.fuzz.relations import RELATIONS, check_relation
 # How many changed fits follow a fit, by the CPU seconds that it took: (seconds, changed fits).
 _REPEATS = ((0.3, 3), (1.0, 2), (4.0, 1))
 _SLOW_SHARE = 0.2  # of slower fits, the share that one changed fit follows
+_OTHER_MODELS = (*checks.OF_MODELS, *checks.OF_CONSTRAINTS, checks.check_constant_loss)
 _OF_KIND: dict[str, tuple[checks.Check, ...]] = {
-    "NeymanPearsonClassifier": (*checks.OF_MODELS, classes.check_neyman_pearson),
+    "NeymanPearsonClassifier": (
+        *checks.OF_MODELS,
+        checks.check_scores,
+        classes.check_neyman_pearson,
+    ),
     "fairness_path": (classes.check_path,),
     "FairLogisticClassifierCV": (classes.check_cross_validated,),
+    "FairBoostingClassifier": _OTHER_MODELS,
+    "FairNetworkClassifier": _OTHER_MODELS,
 }
 _CLASSIFIERS: tuple[checks.Check, ...] = (
     *checks.OF_MODELS,
     *checks.OF_CONSTRAINTS,
+    *checks.OF_LINEAR_MODELS,
     descent.check_certificate,
     descent.check_infeasible,
 )
@@ -123,7 +131,7 @@ def examine(case: Case, *, changed: int | None = None) -> Verdict:
     start = time.process_time()
     outcome = run(case)
     made = _Examination(case, outcome)
-    refused = type(outcome.error).__name__ == "IncompatibleSolverError"
+    refused = type(outcome.error).__name__ in ("IncompatibleSolverError", "ImportError")
     if not refused:
         try:
             with limited(300.0):

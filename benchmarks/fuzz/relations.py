@@ -107,7 +107,8 @@ def _reproducible(case: Case, outcome: Outcome) -> bool:
 
 
 def _whole_weights(case: Case, outcome: Outcome) -> bool:
-    return outcome.data.spec.weights == "integers" and outcome.data.sensitive_columns is None
+    counted = outcome.data.spec.weights == "integers" and outcome.data.sensitive_columns is None
+    return counted and _linear(case, outcome)
 
 
 def _plain_groups(case: Case, outcome: Outcome) -> bool:
@@ -120,8 +121,22 @@ def _dressable(case: Case, outcome: Outcome) -> bool:
     return outcome.data.sensitive_columns is None and not outcome.data.spec.missing
 
 
+def _linear(case: Case, outcome: Outcome) -> bool:
+    return hasattr(outcome.estimator, "coef_")
+
+
 def _comparable(case: Case, outcome: Outcome) -> bool:
-    return case.chosen.settings.get("enforce") != "decision"
+    return _linear(case, outcome) and not _searched(case)
+
+
+def _searched(case: Case) -> bool:
+    return case.chosen.settings.get("enforce") == "decision"
+
+
+def _unique(case: Case, outcome: Outcome) -> bool:
+    """Return whether the fit ends at a solution, not at one of the models along the trees."""
+    trees = case.chosen.estimator == "FairBoostingClassifier"
+    return _reproducible(case, outcome) and not (trees and _searched(case))
 
 
 _Suits = Callable[[Case, Outcome], bool]
@@ -134,12 +149,12 @@ def _both(*suits: _Suits) -> _Suits:
 RELATIONS: dict[str, Relation] = {
     "again": Relation("not deterministic", _again, True, _reproducible),
     "units": Relation("changed by units", _units, True, _both(_free, _reproducible)),
-    "order": Relation("changed by row order", _order, False, _reproducible),
+    "order": Relation("changed by row order", _order, False, _unique),
     "groups": Relation("changed by names", _group_names, True, _both(_plain_groups, _dressable)),
     "classes": Relation("changed by names", _class_names, True, _reproducible),
     "copies": Relation("changed by copies for weights", _copies, False, _whole_weights),
-    "weights": Relation("changed by units of weights", _weight_units, False, _reproducible),
-    "container": Relation("changed by container", _container, False, _dressable),
+    "weights": Relation("changed by units of weights", _weight_units, False, _unique),
+    "container": Relation("changed by container", _container, False, _both(_dressable, _unique)),
     "solver": Relation("worse than another solver", _other_solver, False, _comparable),
 }  # fmt: skip
 

@@ -37,7 +37,7 @@ class Tally:
         refused = sum(one.refused for one in self.verdicts)
         lines = [
             f"{len(self.verdicts)} cases, {self.fits} fits, {len(self.failed)} cases with failures"
-            f", {refused} refused by the solver that was named"
+            f", {refused} refused by the solver or without its library"
         ]
         lines += [f"  {kind:<32}{count:>6}" for kind, count in self.by_class().most_common()]
         lines += ["", f"{'check':<32}{'made':>8}{'failed':>8}"]

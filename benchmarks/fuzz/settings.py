@@ -346,6 +346,54 @@ def _cross_validated(rng: Rng) -> Chosen:
     return Chosen("FairLogisticClassifierCV", settings, data)
 
 
+_SHARED = (  # settings of every classifier of two classes
+    "constraint", "kappa", "surrogate", "random_state", "goal", "max_loss_increase", "enforce",
+    "combine", "groups_missing", "use_sensitive",
+)  # fmt: skip
+
+
+def _shared(rng: Rng, n_rows: int) -> Chosen:
+    """Return settings that every classifier of two classes has, and at most so many rows."""
+    chosen = _two_class(rng, "FairLogisticClassifier")
+    settings = {k: v for k, v in chosen.settings.items() if k in _SHARED}
+    return replace(
+        chosen, settings=settings, data=replace(chosen.data, n_rows=min(chosen.data.n_rows, n_rows))
+    )
+
+
+def _boosting(rng: Rng) -> Chosen:
+    """Return settings of boosted trees."""
+    chosen = _shared(rng, 2000)
+    settings = chosen.settings | {"n_estimators": int(one_of(rng, [1, 5, 20, 50])), "n_jobs": 1}
+    optional: dict[str, list[Any]] = {
+        "learning_rate": [0.03, 0.3],
+        "num_leaves": [2, 4, 31],
+        "min_child_samples": [1, 20],
+        "reg_lambda": [0.0, 1.0],
+        "colsample_bytree": [0.5],
+        "early_stopping": [True],
+        "n_fitted_trees": [None, 1],
+    }
+    for name, values in optional.items():
+        if maybe(rng, 0.3):
+            settings[name] = one_of(rng, values)
+    settings.setdefault("random_state", 0)
+    return replace(chosen, estimator="FairBoostingClassifier", settings=settings)
+
+
+def _network(rng: Rng) -> Chosen:
+    """Return settings of a small network."""
+    chosen = _shared(rng, 400)
+    settings = chosen.settings | {
+        "hidden_layer_sizes": one_of(rng, [(8,), (4, 4), ()]),
+        "max_epochs": int(one_of(rng, [1, 5, 20])),
+    }
+    if maybe(rng, 0.3):
+        settings["activation"] = one_of(rng, ["tanh", "relu"])
+    settings.setdefault("random_state", 0)
+    return replace(chosen, estimator="FairNetworkClassifier", settings=settings)
+
+
 _ESTIMATORS: list[tuple[float, Callable[[Rng], Chosen]]] = [
     (0.66, lambda rng: _two_class(rng, "FairLogisticClassifier")),
     (0.16, lambda rng: _two_class(rng, "FairHingeClassifier")),
@@ -353,10 +401,17 @@ _ESTIMATORS: list[tuple[float, Callable[[Rng], Chosen]]] = [
     (0.025, _path),
     (0.015, _cross_validated),
 ]
+OTHER_MODELS: dict[str, Callable[[Rng], Chosen]] = {"lightgbm": _boosting, "torch": _network}
+"""Estimators of other models, by the module that they need."""
+_EVERY = 12  # a case of another model after so many
 
 
-def draw(rng: Rng) -> Chosen:
-    """Return an estimator, its settings and its data."""
+def draw(rng: Rng, index: int) -> Chosen:
+    """Return an estimator, its settings and its data; some indices have a model of another kind."""
+    turn, rest = divmod(index + 1, _EVERY)
+    if rest == 0:
+        names = list(OTHER_MODELS)
+        return OTHER_MODELS[names[turn % len(names)]](rng)
     shares = [share for share, _ in _ESTIMATORS]
     chosen = _ESTIMATORS[int(rng.choice(len(shares), p=shares))][1](rng)
     if chosen.settings.get("solver", "auto") not in _FAST:

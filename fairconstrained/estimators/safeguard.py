@@ -147,8 +147,16 @@ class _Constants:
         return min(found, default=None)
 
 
-def _least_constant_loss(term: Term, model: Model) -> float:
-    """Return the least loss of a constant score, whatever the constraints."""
+def least_constant_loss(term: Term, model: Model) -> float:
+    """Return the least loss of a constant score, whatever the constraints.
+
+    Parameters
+    ----------
+    term : Term
+        The loss.
+    model : Model
+        The model whose scores it takes; without an intercept the score is 0.
+    """
     n_outputs = getattr(model, "n_outputs", 1)
     if n_outputs > 1:
         return float(term.value(np.zeros((term.n_rows, n_outputs)))[0])
@@ -169,7 +177,7 @@ def _below_constants(problem: Problem, result: Result, at: Evaluation) -> bool:
         return True
     if result.violation > result.solver.tol:
         return False
-    return result.objective <= _least_constant_loss(term, model)
+    return result.objective <= least_constant_loss(term, model)
 
 
 def _best_constant(problem: Problem, result: Result) -> Measured | None:

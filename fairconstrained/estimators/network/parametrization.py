@@ -18,7 +18,7 @@ from fairconstrained.estimators.network.solvers import solver_of_network
 from fairconstrained.estimators.network.training import BestOnValidation
 from fairconstrained.estimators.options import penalty_of
 from fairconstrained.estimators.parametrization import FairOptions, SearchSpace
-from fairconstrained.estimators.safeguard import data_pass_limit, solve
+from fairconstrained.estimators.safeguard import data_pass_limit, least_constant_loss, solve
 from fairconstrained.models._modules import MakeModule
 from fairconstrained.models.network import Network, TorchModel
 from fairconstrained.penalties.base import Penalty
@@ -143,7 +143,8 @@ class NetworkParametrization:
     ) -> tuple[Result, Evaluation]:
         """Return the iterate that is best on validation rows, else the solver's solution.
 
-        If it violates the constraints, its last layer is fitted once more with the others fixed.
+        If it violates the constraints, or is worse than a constant score, its last layer is fitted
+        once more with the others fixed.
         """
         solver = self.solver(estimator, problem)
         solver.check(problem)
@@ -160,13 +161,13 @@ class NetworkParametrization:
         )
         if choice is not None and result.status is not Status.CONVERGED:
             result, at = choice.chosen(result, at)
-        if result.violation <= solver.tol or problem.in_epigraph_form:
+        if problem.in_epigraph_form or _is_sound(problem, result):
             return result, at
-        return self._with_feasible_last_layer(
+        return self._with_fitted_last_layer(
             estimator, problem, result, at, validated=choice is not None
         )
 
-    def _with_feasible_last_layer(
+    def _with_fitted_last_layer(
         self,
         estimator: NetworkOptions,
         problem: Problem,
@@ -175,7 +176,7 @@ class NetworkParametrization:
         *,
         validated: bool,
     ) -> tuple[Result, Evaluation]:
-        """Return the network with its last layer fitted to the constraints, if that helps."""
+        """Return the network with its last layer fitted once more, if that is better."""
         if not np.all(np.isfinite(result.w)):
             return result, at
         last = LastLayerProblem.of(problem, result.w, self.coefficients)
@@ -185,7 +186,7 @@ class NetworkParametrization:
         options = _Automatic(estimator.random_state, tol)
         solver = automatic(last.problem).with_options(tol=tol)
         found, _ = solve(solver, last.problem, options, warm=Start(last.start()))
-        if not found.violation < result.violation:
+        if _worth(found, tol) >= _worth(result, tol):
             return result, at
         after = problem.at(last.lift(found.w))
         measured = Measured.of(Iterate(after, found.multipliers, result.n_iter), tol)
@@ -247,6 +248,19 @@ class NetworkParametrization:
             parts = with_last_layer(held_out.constraints, result.w, self.model.n_parameters)
             held_out = replace(held_out, constraints=tuple(parts))
         return SearchSpace(task, held_out, last.lift)
+
+
+def _is_sound(problem: Problem, result: Result) -> bool:
+    """Return whether a result meets the constraints and is not worse than a constant score."""
+    model, term = problem.objective.model, problem.objective.term
+    if result.violation > result.solver.tol or model is None or term is None:
+        return result.violation <= result.solver.tol
+    return result.objective <= least_constant_loss(term, model)
+
+
+def _worth(result: Result, tol: float) -> tuple[float, float]:
+    """Return the violation beyond the tolerance, then the objective; less is better."""
+    return result.violation if result.violation > tol else 0.0, result.objective
 
 
 def fitted_model(estimator: Any, X: Any) -> TorchModel:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -279,7 +280,7 @@ def test_report_and_scorer(clf):
 def test_weights_are_repetitions():
     """Training amplifies rounding; a few steps are compared."""
     weight = np.random.default_rng(0).integers(0, 4, len(Y))
-    options = {**TINY, "max_epochs": 6, "early_stopping": False}
+    options = {**TINY, "max_epochs": 6, "early_stopping": False, "tol": 1e-8}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         weighted = FairNetworkClassifier(**options)
@@ -362,3 +363,15 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ImportError, match=r'pip install "fairconstrained\[torch\]"'):
         FairNetworkClassifier().fit(X, Y, sensitive_features=GROUPS)
+
+
+@pytest.mark.parametrize("enforce", ["score", "decision"])
+def test_a_short_training_is_not_worse_than_a_constant_score(enforce):
+    weight = np.where(Y[0] == Y, 1.0, 0.05)  # the constant score is far from that of the start
+    share = np.average(Y[0] == Y, weights=weight)
+    best = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
+    clf = FairNetworkClassifier(**{**TINY, "max_epochs": 1, "enforce": enforce})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clf.fit(X, Y, weight, sensitive_features=GROUPS)
+    assert log_loss(Y, clf.predict_proba(X)[:, 1], sample_weight=weight) <= best + 1e-3
