@@ -45,6 +45,8 @@ class Iterate:
     rounded : Evaluation or None
         For problems with kinks: the problem with its kinks rounded, at the same point, whose
         gradient is the subgradient that the solver means (see :meth:`KKT.of`).
+    note : str
+        What the message of the result says in addition.
     """
 
     at: Evaluation
@@ -53,6 +55,7 @@ class Iterate:
     state: SolverState | None = None
     status: Status | None = None
     rounded: Evaluation | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +173,7 @@ class Solver(BaseEstimator, ABC):
         Bounds on the weak convexity constant (`Problem.modulus`) are safe but, on data, a hundred
         times larger than what is needed, and the method slows down in proportion.
         """
-        return 2.0 * 10**-2.5
+        return float(10**-2.5)
 
     def measures(self, problem: Problem, start: Start, k: int) -> bool:
         """Return whether step k is measured, for solvers that have `check_every`.
@@ -344,6 +347,8 @@ class Solver(BaseEstimator, ABC):
 
     def _result(self, kept: Measured, last: Measured, status: Status, trace: Trace) -> Result:
         at, n_iter = kept.iterate.at, last.iterate.iteration
+        message = describe(status, kept.objective, kept.violation, kept.kkt_residual, n_iter)
+        note = last.iterate.note
         return Result(
             w=at.w,
             multipliers=kept.multipliers,
@@ -352,7 +357,7 @@ class Solver(BaseEstimator, ABC):
             zero_one_violation=at.problem.uncounted().at(at.w, like=at).zero_one_violation,
             kkt_residual=kept.kkt_residual,
             status=status,
-            message=describe(status, kept.objective, kept.violation, kept.kkt_residual, n_iter),
+            message=f"{message} {note}" if note else message,
             n_iter=n_iter,
             data_passes=trace.data_passes[-1],
             trace=trace,

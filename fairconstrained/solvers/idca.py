@@ -10,6 +10,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.phase_one import acceptable, phase_one
 from fairconstrained.solvers._tools.restoration import restore
+from fairconstrained.solvers._tools.subproblems import every_answer
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.conex import ConEx
@@ -58,6 +59,10 @@ class IDCA(Solver):
         The largest number of subproblems.
     max_doublings : int, default=1
         How often the oracle's iterations may double before the run ends as stalled.
+    safeguard : bool, default=True
+        Whether answers are checked, multipliers are handed on, oracles are limited to 100 data
+        passes, and an infeasible or poor start is left first. False runs algorithm 1 as printed:
+        every answer of the oracle is the next point.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
@@ -88,18 +93,23 @@ class IDCA(Solver):
         *,
         max_iter: int = 10,
         max_doublings: int = 1,
+        safeguard: bool = True,
         tol: float = 1e-4,
         polish: bool = True,
     ):
         self.oracle = oracle
         self.max_iter = max_iter
         self.max_doublings = max_doublings
+        self.safeguard = safeguard
         self.tol = tol
         self.polish = polish
 
     @classmethod
-    def paper(cls, **options: Any) -> IDCA:
-        """Return the paper's setting: K = 100 subproblems of T = 150 switching subgradient steps.
+    def paper(cls, *, steps: int = 150, epsilon: float = 1e-3, **options: Any) -> IDCA:
+        """Return algorithm 1 with algorithm 2: K = 100 subproblems of T = 150 steps.
+
+        The start must be feasible: the answer of a subproblem is the best of its nearly feasible
+        points, of which the first is one, so that all points are then nearly feasible.
 
         Algorithm 2 solves a subproblem to the tolerance of its steps, 1e-3 here, and the number of
         steps grows with the inverse square of that: the default tolerance of 1e-4 cannot be met.
@@ -107,12 +117,17 @@ class IDCA(Solver):
 
         Parameters
         ----------
+        steps : int, default=150
+            T; the paper tries 150 and 200.
+        epsilon : float, default=1e-3
+            The tolerance of the steps; the paper tries 5e-4, 1e-3, 2e-3 and 5e-3.
         **options
-            Further hyperparameters of :class:`IDCA`. The paper tunes K in {100, ..., 400}, T in
-            {150, 200} and the tolerance of the steps in {5e-4, 1e-3, 2e-3, 5e-3}.
+            Further hyperparameters of :class:`IDCA`. The paper tunes K in {100, ..., 400}.
         """
-        steps = SwitchingSubgradient(StaticTolerance(1e-3), max_iter=150, check_every=150)
-        return cls(**{"oracle": steps, "max_iter": 100, "polish": False, **options})
+        rule = StaticTolerance(epsilon)
+        oracle = SwitchingSubgradient(rule, max_iter=steps, check_every=steps)
+        setting = {"oracle": oracle, "max_iter": 100, "safeguard": False, "polish": False}
+        return cls(**{**setting, **options})
 
     def _oracle_for(self, problem: Problem) -> Solver:
         if self.oracle is not None:
@@ -127,8 +142,13 @@ class IDCA(Solver):
         )
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the accepted answers of the oracle."""
+        """Yield the accepted answers of the oracle; all of them without safeguard."""
         oracle = self._oracle_for(problem)
+        if not self.safeguard:
+            yield from every_answer(
+                oracle, problem, start, self.max_iter, lambda at: problem.convexify(at.w, like=at)
+            )
+            return
         at = start.at(problem)
         if self.polish and start.multipliers is None:
             at = _better_start(problem, at, start)

@@ -8,15 +8,21 @@ from typing import Any, ClassVar
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.phase_one import acceptable, phase_one
+from fairconstrained.solvers._tools.subproblems import every_answer
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.state import SolverState
-from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+from fairconstrained.solvers.switching_subgradient import StronglyConvexSteps, SwitchingSubgradient
 
 _FIRST_TOL = 1e-2  # subproblems are solved to a part of this at first, then ever more closely
 _TIGHTEN = 0.05  # that part; the objective of the second answer is then right to 1e-4 on a9a
 _MOST_REFUSALS = 6
+_NOT_CONVEX = (
+    "By the bound on the modulus of the functions the subproblems are not convex with this rho^."
+)
+_PAPER_EPSILON = 1e-2
+PAPER_RHO = 10**-2.5  # rho^ as tuned in appendix A.5; it is 2 rho there, rho the modulus
 
 
 class IPC(Solver):
@@ -41,6 +47,9 @@ class IPC(Solver):
         subproblem, rho^ grows tenfold for the rest of the run.
     max_iter : int, default=100
         The largest number of subproblems.
+    safeguard : bool, default=True
+        Whether answers are checked, rho^ is raised, multipliers are handed on, and phase one is
+        run. False runs algorithm 1 as printed: every answer of the oracle is the next point.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
@@ -60,7 +69,9 @@ class IPC(Solver):
     >>> clf.result_.status.value
     'converged'
     >>> IPC.paper().oracle
-    SwitchingSubgradient(check_every=1000, max_iter=10000)
+    SwitchingSubgradient(check_every=10000, max_iter=10000,
+                         steps=StronglyConvexSteps(epsilon=0.0001,
+                                                   modulus=0.0015811388300841897))
     """
 
     requires: ClassVar[tuple[str, ...]] = ("weakly_convex",)
@@ -71,18 +82,30 @@ class IPC(Solver):
         *,
         rho: float | None = None,
         max_iter: int = 100,
+        safeguard: bool = True,
         tol: float = 1e-4,
         polish: bool = True,
     ):
         self.oracle = oracle
         self.rho = rho
         self.max_iter = max_iter
+        self.safeguard = safeguard
         self.tol = tol
         self.polish = polish
 
     @classmethod
-    def paper(cls, **options: Any) -> IPC:
-        r"""Return the paper's setting: switching subgradient, K = 1 / eps^2 steps with eps = 1e-2.
+    def paper(cls, *, steps: int = 10_000, **options: Any) -> IPC:
+        r"""Return algorithm 1 with algorithm 2 as its oracle, rho^ = 10^-2.5 and eps^ = 1e-2.
+
+        A subproblem takes K = 1 / eps^2 steps of length :math:`2 / ((\hat\rho - \rho)(k + 2))` with
+        :math:`\rho = \hat\rho / 2`, and its answer is the average of the points with
+        :math:`G(z_k) \le \hat\epsilon^2`, weighted by k + 1. The paper takes this rho^ although a
+        bound on the modulus of its problems (:attr:`Problem.modulus`) is larger, so that
+        subproblems need not be convex; so does this. Where no point of a subproblem is feasible,
+        the paper leaves the answer undefined; here it is the last point.
+
+        The theory's output is a random iterate. The points of all subproblems are offered here, and
+        the run returns the best feasible one.
 
         With this oracle the method takes :math:`O(\epsilon^{-4})` subgradients to a nearly
         epsilon-stationary point (theorems 1 and 2), which is out of reach for the default tolerance
@@ -90,11 +113,16 @@ class IPC(Solver):
 
         Parameters
         ----------
+        steps : int, default=10000
+            K, the steps of a subproblem.
         **options
-            Further hyperparameters of :class:`IPC`.
+            Further hyperparameters of :class:`IPC`. With another ``rho`` the steps follow.
         """
-        oracle = SwitchingSubgradient(max_iter=10_000, check_every=1000)
-        return cls(**{"oracle": oracle, "rho": 2.0 * 10**-2.5, "polish": False, **options})
+        rho = options.get("rho") or PAPER_RHO
+        rule = StronglyConvexSteps(0.5 * rho, epsilon=_PAPER_EPSILON**2)
+        oracle = SwitchingSubgradient(rule, max_iter=steps, check_every=steps)
+        setting = {"oracle": oracle, "rho": rho, "safeguard": False, "polish": False}
+        return cls(**{**setting, **options})
 
     @property
     def _oracle(self) -> Solver:
@@ -105,8 +133,15 @@ class IPC(Solver):
         return list(dict.fromkeys(super().missing(problem) + self._oracle.missing(problem)))
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the accepted answers of the oracle."""
+        """Yield the accepted answers of the oracle; all of them without safeguard."""
         oracle = self._oracle
+        if not self.safeguard:
+            rho = oracle.proximity(problem) if self.rho is None else self.rho
+            note = "" if problem.modulus + rho >= 0.0 else _NOT_CONVEX
+            yield from every_answer(
+                oracle, problem, start, self.max_iter, lambda at: problem.proximal(at.w, rho), note
+            )
+            return
         at = start.at(problem)
         last = IPCState.of(start.state)
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)

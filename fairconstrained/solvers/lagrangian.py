@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.multiplier_models import (
+    DeepNetwork,
     Free,
     MultiplierModel,
     Network,
@@ -54,6 +56,12 @@ class LagrangianDescentAscent(Solver):
     features : ndarray of shape (n_constraints, n_features) or None, default=None
         What a multiplier model knows of the constraints; None describes each by the cells that it
         combines.
+    dual : {"surrogate", "zero_one"}, default="surrogate"
+        The values that the multipliers follow: those of the surrogates, or with "zero_one" those of
+        the predictions (Cotter et al. 2019), without extrapolation.
+    n_sampled : int or None, default=None
+        The constraints that a step draws; their multipliers are weighted by one over the
+        probability of a draw, and only they enter the ascent. None takes all.
     batch_size : int or None, default=None
         The rows of a mini-batch; None takes all rows.
     max_iter : int, default=1000
@@ -93,6 +101,8 @@ class LagrangianDescentAscent(Solver):
         extrapolation: float = 1.0,
         multipliers: MultiplierModel | None = None,
         features: Array | None = None,
+        dual: Literal["surrogate", "zero_one"] = "surrogate",
+        n_sampled: int | None = None,
         batch_size: int | None = None,
         max_iter: int = 1000,
         check_every: int = 20,
@@ -104,6 +114,8 @@ class LagrangianDescentAscent(Solver):
         self.extrapolation = extrapolation
         self.multipliers = multipliers
         self.features = features
+        self.dual = dual
+        self.n_sampled = n_sampled
         self.batch_size = batch_size
         self.max_iter = max_iter
         self.check_every = check_every
@@ -121,6 +133,33 @@ class LagrangianDescentAscent(Solver):
         """
         return cls(**{"multipliers": Network(), **options})
 
+    @classmethod
+    def paper(cls, features: Array | None = None, **options: Any) -> LagrangianDescentAscent:
+        """Return the multiplier model as PLADA's experiments (section 5.3) compare with it.
+
+        Three hidden layers of 100 units on the features of the constraints (for intersectional
+        groups their three thresholds), 100 constraints per step, Adagrad with rate 0.1; the
+        multipliers follow the zero-one rates, the weights the surrogates with steps of 0.1.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n_constraints, n_features) or None, default=None
+            The features of the constraints, best of mean 0 and standard deviation 1.
+        **options
+            Further hyperparameters of :class:`LagrangianDescentAscent`.
+        """
+        setting: dict[str, Any] = {
+            "eta": 0.1,
+            "sigma": 1.0,
+            "extrapolation": 0.0,
+            "multipliers": DeepNetwork(),
+            "features": features,
+            "dual": "zero_one",
+            "n_sampled": 100,
+            "polish": False,
+        }
+        return cls(**{**setting, **options})
+
     @property
     def requires(self) -> tuple[str, ...]:  # type: ignore[override]
         """What a problem must have: terms that take batches, unless every step uses all rows."""
@@ -133,19 +172,49 @@ class LagrangianDescentAscent(Solver):
         drawn, features = rows.draw(start.w), self._features(problem)
         theta = model.start(features, self._first(problem, start), start.random_state)
         for k in range(1, self.max_iter + 1):
+            drawn = self._sampled(drawn, start)
             before, eta = drawn, 1.0 / rows.lipschitz.curvature if self.eta is None else self.eta
-            multipliers = before.weight * model.multipliers_at(theta, features, before.constraints)
+            found = before.weight * model.multipliers_at(theta, features, before.constraints)
+            multipliers = self._among_all(found, before)
             gradient = before.at.gradient(multipliers)
             step = eta * rows.fade(k / self.max_iter)
             drawn = rows.draw(problem.domain.project(before.at.w - step * gradient))
             rows.observe(before.at, drawn.at, gradient, multipliers)
-            ahead = drawn.values + self._extrapolation(before, drawn)
-            sigma = self._ascent(rows)
-            theta = model.ascend_at(theta, features, ahead, sigma, drawn.constraints)
+            at, ahead = self._ahead(before, drawn)
+            theta = model.ascend_at(theta, features, ahead, self._ascent(rows), at)
             if self.measures(problem, start, k):
                 last = k == self.max_iter or start.passes_used_up(problem)
                 for answer in rows.answers(drawn.at, last=last):
                     yield Iterate(answer, model.multipliers(theta, features), k)
+
+    def _sampled(self, drawn: Drawn, start: Start) -> Drawn:
+        """Return some of the constraints of a step that sees all of them."""
+        m = len(drawn.values)
+        if self.n_sampled is None or self.n_sampled >= m or not drawn.knows_all:
+            return drawn
+        chosen = start.random_state.choice(m, self.n_sampled, replace=False)
+        values, weight = drawn.values[chosen], m / self.n_sampled
+        return replace(drawn, values=values, constraints=chosen, weight=weight)
+
+    def _among_all(self, multipliers: Array, drawn: Drawn) -> Array:
+        """Return the multipliers of the problem that the step sees, zeros for those not drawn."""
+        m = drawn.at.problem.n_constraints
+        if len(multipliers) == m:
+            return multipliers
+        found = np.zeros(m)
+        found[drawn.constraints] = multipliers
+        return found
+
+    def _ahead(self, before: Drawn, after: Drawn) -> tuple[slice | Array, Array]:
+        """Return the constraints whose multipliers move, and the values that they follow."""
+        if self.dual not in ("surrogate", "zero_one"):
+            raise ValueError(f'dual must be "surrogate" or "zero_one"; got {self.dual!r}.')
+        zero_one = self.dual == "zero_one"
+        values = after.at.zero_one_constraints if zero_one else after.values
+        if after.knows_all and not before.knows_all:  # the step has drawn some of them
+            return before.constraints, values[before.constraints]
+        ahead = 0.0 if zero_one else self._extrapolation(before, after)
+        return after.constraints, values + ahead
 
     def _features(self, problem: Problem) -> Array:
         """Return the features of the constraints.
@@ -167,7 +236,7 @@ class LagrangianDescentAscent(Solver):
 
     def _extrapolation(self, before: Drawn, after: Drawn) -> Array | float:
         """Return what is added to the constraints' values, where both steps know the same ones."""
-        if not after.knows_all:
+        if not (after.knows_all and before.knows_all):
             return 0.0
         return self.extrapolation * (after.values - before.values)
 

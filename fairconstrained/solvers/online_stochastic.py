@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import sqrt
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.scales import Scales
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.utils.typing import Array
 
 _SLACK = 0.01  # of the tolerance: what a step may err by
 
@@ -32,7 +33,8 @@ class OnlineStochastic(Solver):
     takes its linearisation: either is a second product with the batch, and with all rows the value
     is the next step's. The answer is the average over the later half of the run (the paper: over
     all of it), moved to where all rows meet the constraints. Where a step overshoots,
-    :math:`\alpha` is raised, see :class:`~fairconstrained.solvers._tools.descent.Descent`.
+    :math:`\alpha` is raised, see :class:`~fairconstrained.solvers._tools.descent.Descent`. Each of
+    the four can be switched off; :meth:`paper` is the algorithm as printed.
 
     Parameters
     ----------
@@ -44,6 +46,16 @@ class OnlineStochastic(Solver):
         None takes :math:`V L / 2`: steps of length 1 / L.
     batch_size : int or None, default=None
         The rows drawn per step, the same share of every cell; None takes all.
+    linearized : bool, default=False
+        Whether the queue takes :math:`g_j(w; \xi) + \langle \nabla g_j(w; \xi), w^+ - w \rangle`,
+        as the paper does, in place of :math:`g_j(w^+; \xi)`. It costs one backward pass per
+        constraint.
+    average : {"suffix", "all"}, default="suffix"
+        The points that the answer is an average of: those of the later half of the run, or all.
+    adapt : bool, default=True
+        Whether :math:`\alpha` is raised where a step overshoots.
+    repair : bool, default=True
+        Whether the answer is moved to where all rows meet the constraints.
     max_iter : int, default=1000
         The number K of steps.
     check_every : int, default=200
@@ -69,7 +81,8 @@ class OnlineStochastic(Solver):
     >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
     'converged'
     >>> OnlineStochastic.paper(max_iter=2500)
-    OnlineStochastic(V=50.0, alpha=2500, max_iter=2500, polish=False)
+    OnlineStochastic(V=50.0, adapt=False, alpha=2500, average='all',
+                     linearized=True, max_iter=2500, polish=False, repair=False)
     """
 
     def __init__(
@@ -78,6 +91,10 @@ class OnlineStochastic(Solver):
         alpha: float | None = None,
         *,
         batch_size: int | None = None,
+        linearized: bool = False,
+        average: Literal["suffix", "all"] = "suffix",
+        adapt: bool = True,
+        repair: bool = True,
         max_iter: int = 1000,
         check_every: int = 200,
         tol: float = 1e-4,
@@ -86,6 +103,10 @@ class OnlineStochastic(Solver):
         self.V = V
         self.alpha = alpha
         self.batch_size = batch_size
+        self.linearized = linearized
+        self.average = average
+        self.adapt = adapt
+        self.repair = repair
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
@@ -98,10 +119,12 @@ class OnlineStochastic(Solver):
 
     @classmethod
     def paper(cls, *, max_iter: int = 10_000, **options: Any) -> OnlineStochastic:
-        """Return the paper's setting: V = sqrt(K), alpha = K.
+        """Return IPC's algorithm 3 as printed, with V = sqrt(K) and alpha = K.
 
-        Objective and violation are then right to the order of 1 / sqrt(K) (theorems 1 and 2):
-        1e-2 after 10,000 steps. The default takes steps from the measured curvature.
+        The queue takes the linearisation of the constraints, the answer is the average of all
+        points, and nothing is adapted or repaired. Objective and violation are then right to the
+        order of 1 / sqrt(K) (theorems 1 and 2): 1e-2 after 10,000 steps. The default takes steps
+        from the measured curvature.
 
         Parameters
         ----------
@@ -110,8 +133,9 @@ class OnlineStochastic(Solver):
         **options
             Further hyperparameters.
         """
-        setting = {"V": sqrt(max_iter), "alpha": max_iter, "max_iter": max_iter, "polish": False}
-        return cls(**{**setting, **options})
+        setting = {"V": sqrt(max_iter), "alpha": max_iter, "max_iter": max_iter}
+        plain = {"linearized": True, "average": "all", "adapt": False, "repair": False}
+        return cls(**{**setting, **plain, "polish": False, **options})
 
     def _constants(self, at: Evaluation) -> tuple[float, float]:
         """Return V and alpha."""
@@ -121,6 +145,39 @@ class OnlineStochastic(Solver):
         curvature = scales.curvature or scales.slope or 1.0
         weight = (scales.slope**2 / curvature or 1.0) if self.V is None else self.V
         return weight, 0.5 * weight * curvature if self.alpha is None else self.alpha
+
+    def _step(self, eta: float, tol: float) -> Callable[[Evaluation, Array], Evaluation]:
+        """Return what makes a step of length 1 / eta, or a shorter one if it would overshoot."""
+        if self.adapt:
+            return Descent(eta, _SLACK * tol).step
+
+        def step(at: Evaluation, multipliers: Array) -> Evaluation:
+            gradient = at.gradient(multipliers)
+            return at.problem.at(at.problem.domain.project(at.w - gradient / eta))
+
+        return step
+
+    def _values(self, before: Evaluation, after: Evaluation) -> Array:
+        """Return what the queue takes in."""
+        if not self.linearized:
+            return after.constraints
+        jacobian = before.constraint_gradients(np.arange(before.problem.n_constraints))
+        return np.asarray(before.constraints + jacobian @ (after.w - before.w))
+
+    def _averages(self) -> tuple[SuffixAverage, SuffixAverage]:
+        """Return what averages the points and the multipliers.
+
+        Raises
+        ------
+        ValueError
+            If `average` is neither "suffix" nor "all".
+        """
+        if self.average not in ("suffix", "all"):
+            raise ValueError(
+                f'OnlineStochastic: average must be "suffix" or "all"; got {self.average!r}.'
+            )
+        restarts = self.average == "suffix"
+        return SuffixAverage(restarts=restarts), SuffixAverage(restarts=restarts)
 
     def _draws(self, problem: Problem, start: Start) -> Callable[[], Problem]:
         """Return what gives the problem of the next step: on a new batch, or on all rows."""
@@ -133,16 +190,19 @@ class OnlineStochastic(Solver):
         draw = self._draws(problem, start)
         at = draw().at(start.w)
         weight, alpha = self._constants(at)
-        descent = Descent(2.0 * alpha / weight, _SLACK * start.tol)
+        step = self._step(2.0 * alpha / weight, start.tol)
         queue = weight * first_multipliers(problem, start)
-        points, prices = SuffixAverage(), SuffixAverage()
+        points, prices = self._averages()
         for k in range(1, self.max_iter + 1):
-            after = descent.step(at, queue / weight)
-            queue = np.maximum(queue + after.constraints, 0.0)
-            points.add(after.w)
-            prices.add(queue / weight)
+            after, before = step(at, queue / weight), queue
+            queue = np.maximum(queue + self._values(at, after), 0.0)
+            first = self.average == "all"  # of z_0, ..., z_{K-1}; the other one begins at z_1
+            points.add(at.w if first else after.w)
+            prices.add((before if first else queue) / weight)
             if self.measures(problem, start, k):
-                answer = restore(problem.at(points.mean), start.feasible)
+                answer = problem.at(points.mean)
+                if self.repair:
+                    answer = restore(answer, start.feasible)
                 yield Iterate(answer, prices.mean, k)
             drawn = draw()
             at = after if drawn is problem else drawn.at(after.w)

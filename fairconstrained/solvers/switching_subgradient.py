@@ -186,7 +186,9 @@ class StronglyConvexSteps(StepRule):
     Parameters
     ----------
     modulus : float
-        The strong convexity constant mu > 0.
+        The strong convexity constant mu > 0; the paper's is rho^ - rho = rho^ / 2.
+    epsilon : float or None, default=None
+        The largest value of a feasible point, the paper's eps^ squared; None for the tolerance.
 
     References
     ----------
@@ -195,12 +197,13 @@ class StronglyConvexSteps(StepRule):
 
     averages = True
 
-    def __init__(self, modulus: float):
+    def __init__(self, modulus: float, epsilon: float | None = None):
         self.modulus = modulus
+        self.epsilon = epsilon
 
     def tolerance(self, k: int, tol: float) -> float:
-        """Return the tolerance asked for."""
-        return tol
+        """Return epsilon, or the tolerance asked for."""
+        return tol if self.epsilon is None else self.epsilon
 
     def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
         """Return 2 / (mu (k + 2))."""

@@ -43,7 +43,8 @@ class ThreeSEcon(Solver):
 
     where u estimates g(w_k): on a big batch every q steps and in between by
     :math:`u \leftarrow u + g(w_k, B_k) - g(w_{k-1}, B_k)` on small batches (SPIDER). The
-    subgradients come from batches drawn independently of the B_k. All are stratified by cell. With
+    subgradients come from batches drawn independently of the B_k. All are stratified by cell. Sizes
+    and periods follow N, the rows that the constraints are computed on. With
     ``batch_size=None`` all rows are used at every step: 3S-Econ-D; :meth:`stochastic` makes
     3S-Econ-S.
 
@@ -71,7 +72,8 @@ class ThreeSEcon(Solver):
     nu : float or None, default=None
         The width of the smoothing, > 0; None measures it.
     q : int or "sqrt", default=1
-        Steps from one big batch to the next; "sqrt" is the root of the number of rows, rounded up.
+        Steps from one big batch to the next; "sqrt" is the root of N, rounded up, N being the
+        number of rows of the constraints, as in the paper.
     batch_size : int, "sqrt" or None, default=None
         S2, the rows of a small batch; None is all rows.
     checkpoint_size : int, "sqrt" or None, default=None
@@ -81,7 +83,7 @@ class ThreeSEcon(Solver):
     margin_rate : float, default=0.2
         r, the speed of the margins, in [0, 1]; 0 keeps them at zero, as in the paper.
     accelerate : bool, default=True
-        Whether to use momentum (all rows) or averages (batches).
+        Whether to use momentum (all rows) or averages and the big batches' subgradients (batches).
     repair : bool, default=True
         Whether measured points that violate are moved to the feasible side.
     max_iter : int, default=600
@@ -195,7 +197,7 @@ class ThreeSEcon(Solver):
                 path.close()
                 big = problem.at(path.point) if measured else rows.big(path.point)
                 estimate.reset(big)
-                at = big if big.problem is problem else rows.small().at(path.point)
+                at = big if self._takes_all(big, rows) else rows.small().at(path.point)
             else:
                 estimate.follow(rows.small().at(path.point))
                 at = rows.small().at(path.point)
@@ -205,6 +207,10 @@ class ThreeSEcon(Solver):
                 yield self._offer(big, k, start, None if rows.sampled else multipliers, penalty)
             penalty.move_margins(estimate.values)
             path.move(gradient, steps.length(k, run))
+
+    def _takes_all(self, big: Evaluation, rows: _Rows) -> bool:
+        """Return whether subgradients are those of a big batch that has all rows."""
+        return big.problem is rows.problem and (self.accelerate or not rows.sampled)
 
     def _offer(
         self, at: Evaluation, k: int, start: Start, multipliers: Array | None, penalty: _Penalty
@@ -294,7 +300,7 @@ class _Rows:
         self._big = None if big is None else StratifiedSampler(problem, big, random_state)
 
     def _count(self, size: Size) -> int | None:
-        return ceil(sqrt(self.problem.n_rows)) if size == "sqrt" else size
+        return ceil(sqrt(_rows_of_constraints(self.problem))) if size == "sqrt" else size
 
     def small(self) -> Problem:
         """Return the problem on a small batch."""
@@ -313,6 +319,13 @@ class _Rows:
         if problem.n_rows > 2 * _PROBE:
             problem = StratifiedSampler(problem, _PROBE, self.rng).draw()
         return Scales.near(problem.at(w), self.rng)
+
+
+def _rows_of_constraints(problem: Problem) -> int:
+    """Return N, the rows that the constraints are computed on; all rows if there are none."""
+    parts = problem.constraints
+    used = [m for m in problem.models if any(part.model is m for part in parts)]
+    return sum(model.n_rows for model in used) or problem.n_rows
 
 
 class _Path:

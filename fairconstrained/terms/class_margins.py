@@ -99,6 +99,9 @@ class PairwiseMargins(_ByClass, FunctionAverages):
         The classes and weights of the rows, the classes k, b, the names, R and d.
     function : ScalarFunction
         phi.
+    left_out : tuple of int, default=()
+        Classes l that the sums do not contain. The papers' problem leaves out the class that has
+        priority, whose loss is the objective: its constraints sum over the other classes only.
 
     References
     ----------
@@ -106,6 +109,7 @@ class PairwiseMargins(_ByClass, FunctionAverages):
     """
 
     function: ScalarFunction = field(kw_only=True)
+    left_out: tuple[int, ...] = field(default=(), kw_only=True)
 
     def _with_function(self, function: ScalarFunction) -> PairwiseMargins:
         return replace(self, function=function)
@@ -122,18 +126,28 @@ class PairwiseMargins(_ByClass, FunctionAverages):
         margins, own = self._margins(scores)
         values = getattr(self.function, name)(margins)
         values[own] = 0.0
+        values[:, self._absent] = 0.0
         return margins, values, own
+
+    @property
+    def _absent(self) -> list[int]:
+        """The columns that no sum contains."""
+        return list(self.left_out)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the classes' losses and their pullback."""
         margins, own = self._margins(scores)
         value = self.function.value(margins)
-        statistics = self._sums(value.sum(axis=1) - value[own])
+        counted = value.sum(axis=1) - value[own]
+        for column in self._absent:
+            counted = counted - np.where(own[1] == column, 0.0, value[:, column])
+        statistics = self._sums(counted)
 
         def pullback(u: Array) -> tuple[Array, Array]:
             slope = -self.function.derivative(margins, value)
             slope *= (u[self._positions] * self.weights[self._rows])[:, None]
             slope[own] = 0.0
+            slope[:, self._absent] = 0.0
             slope[own] = -slope.sum(axis=1)
             if len(self._rows) == len(scores):
                 return slope, NO_AUXILIARY
@@ -163,6 +177,7 @@ class PairwiseMargins(_ByClass, FunctionAverages):
         margins, values, own = self._of_margins(scores, "value")
         slopes = -self.function.derivative(margins, self.function.value(margins))
         slopes[own] = 0.0
+        slopes[:, self._absent] = 0.0
         slopes[own] = -slopes.sum(axis=1)
         full = np.zeros(scores.shape)
         full[self._rows] = slopes
@@ -243,6 +258,8 @@ def class_losses(
     classes: Sequence[int],
     bounds: Sequence[float],
     names: Sequence[str] = (),
+    *,
+    left_out: Sequence[int] = (),
 ) -> PairwiseMargins:
     """Return the mean losses of some classes minus their bounds.
 
@@ -260,9 +277,11 @@ def class_losses(
         The bounds on their mean losses.
     names : sequence of str
         A description of each output.
+    left_out : sequence of int, default=()
+        Classes that no row is compared with, see :class:`PairwiseMargins`.
     """
     weights = sample_weight / np.bincount(labels, sample_weight)[labels]
     return PairwiseMargins(
         labels, weights, np.array(classes, dtype=int), np.array(bounds, dtype=float), names,
-        function=function,
+        function=function, left_out=tuple(left_out),
     )  # fmt: skip

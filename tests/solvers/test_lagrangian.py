@@ -13,6 +13,7 @@ from fairconstrained.penalties.base import Linear
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.multiplier_models import (
+    DeepNetwork,
     Free,
     MultiplierModel,
     Network,
@@ -21,6 +22,7 @@ from fairconstrained.solvers._tools.multiplier_models import (
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
 
 MODELS = [Free(), Network(hidden=5)]
+DEEP = DeepNetwork((5, 4, 3))
 
 
 def random_parameters(model: MultiplierModel, features: np.ndarray) -> np.ndarray:
@@ -64,7 +66,7 @@ def test_extrapolation_ends_the_circles_of_plain_descent_ascent() -> None:
     assert not plain.converged
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("model", [*MODELS, DEEP], ids=repr)
 def test_gradient_of_a_model_is_that_of_finite_differences(model: MultiplierModel) -> None:
     features = np.random.RandomState(1).standard_normal((4, 3))
     theta = random_parameters(model, features)
@@ -101,7 +103,7 @@ def test_multipliers_at_zero_stay_there_unless_their_constraint_is_violated(
     assert risen[0] > 0.0
 
 
-@pytest.mark.parametrize("model", MODELS, ids=repr)
+@pytest.mark.parametrize("model", [*MODELS, DEEP], ids=repr)
 def test_models_hold_hyperparameters_only(model: MultiplierModel) -> None:
     solver = clone(LagrangianDescentAscent(multipliers=model))
     before = repr(solver.get_params())

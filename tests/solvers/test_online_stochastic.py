@@ -12,19 +12,9 @@ from fairconstrained.solvers import OnlineStochastic, Status
 BATCHES = OnlineStochastic(batch_size=64, max_iter=1000)
 
 
-def test_paper_preset_is_the_recursion_of_the_paper() -> None:
-    problem = PROBLEMS["demographic parity"]()
-    solver = OnlineStochastic.paper(max_iter=4, check_every=4, tol=1.0)
-    V, alpha = 2.0, 4.0
-    assert (solver.V, solver.alpha) == (V, alpha)
-    w, queue, points = problem.start(), np.zeros(2), []
-    for _ in range(4):
-        at = problem.at(w)
-        w = w - (V * at.gradient() + at.gradient(queue, objective=0.0)) / (2.0 * alpha)
-        queue = np.maximum(queue + problem.at(w).constraints, 0.0)
-        points.append(w)
-    found = solver.minimize(problem)
-    assert found.w == pytest.approx(points[3])  # the average starts anew at powers of two
+def test_average_must_be_one_of_two() -> None:
+    with pytest.raises(ValueError, match='average must be "suffix" or "all"'):
+        OnlineStochastic(average="last").minimize(PROBLEMS["demographic parity"]())
 
 
 @pytest.mark.parametrize("name", ["demographic parity", "equalized odds, 3 groups", "box"])

@@ -83,13 +83,19 @@ class SuffixAverage:
     The average starts anew at every power of two, so that it needs neither memory nor the number
     of points to come.
 
+    Parameters
+    ----------
+    restarts : bool, default=True
+        Whether the average starts anew at powers of two; if not, it is that of all points.
+
     References
     ----------
     A. Rakhlin, O. Shamir, K. Sridharan, "Making gradient descent optimal for strongly convex
     stochastic optimization", ICML 2012.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, restarts: bool = True) -> None:
+        self.restarts = restarts
         self.mean: Array = np.zeros(0)
         self.count = 0
         self.total = 0.0
@@ -97,7 +103,8 @@ class SuffixAverage:
     def add(self, x: Array, weight: float = 1.0) -> None:
         """Add a point."""
         self.count += 1
-        if self.count & (self.count - 1) == 0:  # a power of two
+        power_of_two = self.count & (self.count - 1) == 0
+        if self.count == 1 or (self.restarts and power_of_two):
             self.total, self.mean = 0.0, np.zeros_like(x)
         self.total += weight
         self.mean = self.mean + (weight / self.total) * (x - self.mean)

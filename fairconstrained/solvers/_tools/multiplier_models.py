@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from fairconstrained.problem.composite import CompositeFunction
@@ -181,6 +183,102 @@ class Network(MultiplierModel):
         return np.concatenate(
             [(features.T @ back).ravel(), back.sum(axis=0), units.T @ v, [v.sum()]]
         )
+
+
+class DeepNetwork(MultiplierModel):
+    r"""A network with several hidden layers, :math:`\mathrm{softplus}(\nu(z_j)) / m`, and Adagrad.
+
+    The layers have rectified linear units. Parameters are followed by Adagrad's sums of squared
+    gradients, one for each, so that the ascent needs no state beside them.
+
+    Parameters
+    ----------
+    hidden : tuple of int, default=(100, 100, 100)
+        The units of the hidden layers.
+    rate : float, default=0.1
+        Adagrad's learning rate, in place of the step size that `ascend` is given.
+
+    References
+    ----------
+    Narasimhan et al. 2020, sections 5 and 6; J. Duchi, E. Hazan, Y. Singer, "Adaptive subgradient
+    methods for online learning and stochastic optimization", JMLR 12 (2011).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.solvers._tools.multiplier_models import DeepNetwork
+    >>> model, features = DeepNetwork((8, 8, 8)), np.eye(3)
+    >>> theta = model.start(features, np.zeros(3), np.random.RandomState(0))
+    >>> first = model.multipliers(theta, features)
+    >>> values = np.array([1.0, 0.0, -1.0])
+    >>> theta = model.ascend(theta, features, values, step=1.0)
+    >>> bool(values @ (model.multipliers(theta, features) - first) > 0.0)
+    True
+    """
+
+    def __init__(self, hidden: tuple[int, ...] = (100, 100, 100), rate: float = 0.1):
+        self.hidden = hidden
+        self.rate = rate
+
+    def _layers(self, theta: Array, features: Array) -> list[tuple[Array, Array]]:
+        """Return the matrix and the shift of each layer."""
+        sizes, layers, at = [features.shape[1], *self.hidden, 1], [], 0
+        for n, h in pairwise(sizes):
+            matrix = theta[at : at + n * h].reshape(n, h)
+            layers.append((matrix, theta[at + n * h : at + n * h + h]))
+            at += n * h + h
+        return layers
+
+    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
+        """Return uniform parameters within one over the root of a layer's inputs.
+
+        Given multipliers are not taken over: fitting a deep network to them is a problem of its
+        own.
+        """
+        drawn = [
+            random_state.uniform(-1.0, 1.0, n * h + h) / np.sqrt(n)
+            for n, h in pairwise([features.shape[1], *self.hidden, 1])
+        ]
+        theta = np.concatenate(drawn)
+        return np.concatenate([theta, np.zeros_like(theta)])
+
+    def _forward(self, theta: Array, features: Array) -> list[Array]:
+        """Return the inputs of every layer and the last layer's output, (n_constraints, 1)."""
+        values = [features]
+        for k, (matrix, shift) in enumerate(self._layers(theta, features)):
+            out = values[-1] @ matrix + shift
+            values.append(out if k == len(self.hidden) else np.maximum(out, 0.0))
+        return values
+
+    def multipliers(self, theta: Array, features: Array) -> Array:
+        """Return softplus of the network's output, divided by the number of rows."""
+        return np.logaddexp(0.0, self._forward(theta, features)[-1][:, 0]) / len(features)
+
+    def multipliers_at(self, theta: Array, features: Array, at: slice | Array) -> Array:
+        """Return the multipliers of some constraints among all."""
+        some = features[at]
+        return self.multipliers(theta, some) * len(some) / len(features)
+
+    def gradient(self, theta: Array, features: Array, v: Array) -> Array:
+        """Return the gradient by backpropagation; zeros for Adagrad's sums."""
+        values = self._forward(theta, features)
+        back = (v * expit(values[-1][:, 0]) / len(features))[:, None]
+        found: list[Array] = []
+        for inputs, (matrix, _) in zip(
+            values[-2::-1], self._layers(theta, features)[::-1], strict=True
+        ):
+            found = [(inputs.T @ back).ravel(), back.sum(axis=0), *found]
+            back = (back @ matrix.T) * (inputs > 0.0)
+        parameters = np.concatenate(found)
+        return np.concatenate([parameters, np.zeros_like(parameters)])
+
+    def ascend(self, theta: Array, features: Array, v: Array, step: float) -> Array:
+        """Return the parameters after a step of Adagrad."""
+        parameters, sums = np.split(theta, 2)
+        gradient = self.gradient(theta, features, v)[: len(parameters)]
+        sums = sums + gradient**2
+        move = self.rate * gradient / (np.sqrt(sums) + 1e-10)
+        return np.concatenate([parameters + move, sums])
 
 
 def constraint_features(problem: Problem) -> Array:

@@ -15,7 +15,7 @@ _NUMBERS = {
     "growth", "margin", "margin_rate", "mu", "nu", "radius", "reach", "rho", "shrink", "sigma",
     "strength", "tau", "tol", "u_max", "width",
 }  # fmt: skip
-_SWITCHES = {"accelerate", "polish", "repair"}
+_SWITCHES = {"accelerate", "adapt", "exact", "linearized", "polish", "repair", "safeguard"}
 
 
 def check_parameters(kind: str, parameters: Mapping[str, object]) -> None:

@@ -1,0 +1,48 @@
+"""Outer methods as they are printed: every answer of the subproblem solver is the next point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers.base import Iterate, Solver, Start
+
+
+def every_answer(
+    oracle: Solver,
+    problem: Problem,
+    start: Start,
+    max_iter: int,
+    subproblem: Callable[[Evaluation], Problem],
+    note: str = "",
+) -> Iterator[Iterate]:
+    """Yield the last points of an oracle's runs, each of which starts from the one before.
+
+    Nothing but the point passes from one subproblem to the next, and no answer is rejected.
+
+    Parameters
+    ----------
+    oracle : Solver
+        Solves the subproblems.
+    problem : Problem
+        The problem.
+    start : Start
+        What the run starts from.
+    max_iter : int
+        The number of subproblems.
+    subproblem : callable
+        Returns the subproblem at an evaluation of the problem.
+    note : str, default=""
+        What the message of the result says in addition.
+    """
+    at = found = start.at(problem)
+    for t in range(1, max_iter + 1):
+        begin = replace(start, w=at.w, multipliers=None, state=None, like=at)
+        for iterate in oracle.iterate(subproblem(at), begin):
+            found = iterate.at
+        at = problem.at(found.w, like=found)
+        yield Iterate(at, None, t, note=note)
+        if start.passes_used_up(problem):
+            return
