@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
@@ -17,6 +17,7 @@ from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array
 
 
@@ -54,7 +55,7 @@ class UnconstrainedOnRows:
         return self.unconstrained.weighted_scores(data, chosen)
 
 
-class Constraint(BaseEstimator, ABC):
+class Constraint(Parametrized, ABC):
     """A notion of fairness with its tolerance.
 
     Instances hold hyperparameters only; `bind` makes a new term of them and the data.

@@ -13,6 +13,7 @@ from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
+from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between
@@ -154,7 +155,7 @@ class MinorityRate(Constraint):
         share = float(weight[members].sum() / weight.sum())
         c = share if self.c is None else self.c
         c = check_between("c", c, 0.0, 1.0, "the least share of the positive decisions")
-        present, codes = np.unique(members, return_inverse=True)
+        present, codes = unique_codes(members)
         cells = cell_matrix(codes, weight, len(present))
         if len(present) < 2:
             warn_vacuous(

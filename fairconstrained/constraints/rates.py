@@ -17,6 +17,7 @@ from fairconstrained.constraints.parity import RateParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.cell_means import cell_matrix
+from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between, check_kappa
 
@@ -67,7 +68,7 @@ class ErrorRateParity(RateParity):
         """Return the groups' error rates, from the rates of their positives and negatives."""
         known = means(groups.codes, weight, groups, "error", ALL_ROWS, type(self).__name__)
         cells = np.ravel(known.cells.indices)  # every row is in the cell of its group
-        present, codes = np.unique(2 * cells + (y > 0), return_inverse=True)
+        present, codes = unique_codes(2 * cells + (y > 0))
         group, positive = np.divmod(present, 2)
         inside = np.bincount(codes, weight) / np.bincount(cells, weight)[group]
         signed = np.where(positive == 1, -inside, inside)

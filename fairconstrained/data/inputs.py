@@ -68,7 +68,8 @@ def check_labels(
         If the number of labels differs, labels are missing, or they are of several types.
     """
     check_held(name, y)
-    if np.ndim(np.asarray(y, dtype=object)) == 0:
+    values = y if isinstance(y, np.ndarray | pd.Series) else np.asarray(y, dtype=object)
+    if values.ndim == 0:
         raise ValueError(f"{name} must hold one label per row of {rows}; got {y!r}.")
     try:
         labels = np.asarray(column_or_1d(y, input_name=name, warn=warn_column))

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_array
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fairconstrained.data.alignment import check_same_rows
@@ -25,6 +25,7 @@ from fairconstrained.data.inputs import (
     explain_text,
 )
 from fairconstrained.data.queries import Queries
+from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 from fairconstrained.utils.validation import is_number
 
@@ -327,7 +328,7 @@ class TrainingData:
             features, labels, weight = features[counted], labels[counted], weight[counted]
             groups = None if groups is None else groups.take(counted)
             queries = None if queries is None else queries.take(counted)
-        if len(np.unique(labels)) < 2:
+        if labels.min(initial=1.0) == labels.max(initial=-1.0):
             raise ValueError(
                 "y must have two classes; in the rows with positive weight there is one class: "
                 f"{classes.tolist()[int(labels.max(initial=0) > 0)]!r}."
@@ -370,13 +371,14 @@ class TrainingData:
 
 def binary_labels(y: Array) -> tuple[Array, Array]:
     """Return the classes and the labels -1 and +1."""
-    check_classification_targets(y)
-    if type_of_target(y) == "multiclass":
+    if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
+        check_classification_targets(y)
+    classes, positions = unique_codes(y)
+    if len(classes) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: "
-            f"y has {len(np.unique(y))} classes."
+            f"y has {len(classes)} classes."
         )
-    classes, positions = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"y must have two classes; there is one class: {classes.tolist()[0]!r}.")
     return classes, 2.0 * positions - 1.0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from fairconstrained.data.alignment import check_same_rows
@@ -20,13 +20,14 @@ from fairconstrained.estimators.solving import Attributes, solver_of, warm_start
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
+from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 Minimize = Callable[..., tuple[Result, Evaluation]]
 
 
-class ConstrainedEstimator(CallbackSupportMixin, BaseEstimator):
+class ConstrainedEstimator(CallbackSupportMixin, Parametrized):
     """Estimators trained by minimising a constrained problem.
 
     Subclasses have the parameters `solver`, `max_iter`, `tol`, `warm_start`, `random_state` and

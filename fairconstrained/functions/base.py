@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array
 
 
-class ScalarFunction(BaseEstimator, ABC):
+class ScalarFunction(Parametrized, ABC):
     r"""A function :math:`\phi: \mathbb{R} \to \mathbb{R}` applied to every score.
 
     Surrogates and losses are such functions; a term averages them over cells of rows. Instances

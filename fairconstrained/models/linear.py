@@ -154,7 +154,8 @@ class LinearModel:
         coef = w[: self.n_coefficients].reshape(self.n_outputs, -1)
         if self.scale is not None:
             coef = coef / self.scale
-        intercept = w[self.n_coefficients :] if self.fit_intercept else np.zeros(self.n_outputs)
+        n = self.n_coefficients
+        intercept = w[n:] if self.fit_intercept else np.zeros(self.n_outputs)
         if self.shift is not None:
             intercept = intercept - coef @ self.shift
         return coef, intercept
@@ -190,6 +191,10 @@ class LinearModel:
     def scores(self, w: Array) -> Scores:
         """Return the scores, (n_rows,) or (n_rows, n_outputs)."""
         coef, intercept = self._split(w)
+        if self.n_outputs == 1 and (self.X.dtype == float or not isinstance(self.X, np.ndarray)):
+            scores: Array = self.X @ coef[0]
+            scores += intercept[0]
+            return scores
         if isinstance(self.X, np.ndarray) and self.X.dtype == np.float32:
             out = np.empty((self.n_rows, self.n_outputs))
             for rows in _row_blocks(self.X):
@@ -218,9 +223,9 @@ class LinearModel:
         else:
             back = self.X.T @ v
         back = back.reshape(-1, self.n_outputs).T
-        total = np.atleast_1d(v.sum(axis=0))
+        total = v.sum(axis=0).reshape(self.n_outputs)
         if self.shift is not None:
-            back = back - np.outer(total, self.shift)
+            back = back - total[:, None] * self.shift
         if self.scale is not None:
             back = back / self.scale
         return np.concatenate([back.ravel(), total] if self.fit_intercept else [back.ravel()])

@@ -175,7 +175,11 @@ class Sum(Penalty):
 
     def gradient(self, w: Array) -> Array:
         """Return the sum of the gradients."""
-        return np.sum([term.gradient(w) for term in self.terms], axis=0)
+        first, *others = self.terms
+        total = first.gradient(w)
+        for term in others:
+            total = total + term.gradient(w)
+        return total
 
     def convex_parts(self) -> tuple[Penalty, Penalty]:
         """Return the sums of the plus and of the minus parts."""

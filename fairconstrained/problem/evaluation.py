@@ -79,9 +79,10 @@ class Evaluation:
         """Return the pass of a part's term if it was made."""
         assert part.term is not None and part.model is not None
         model_pass, auxiliary = self._model_pass(part.model), self.w[part.auxiliary]
-        return next(
-            (one for one in self._terms if one.is_of(model_pass, part.term, auxiliary)), None
-        )
+        for one in self._terms:
+            if one.is_of(model_pass, part.term, auxiliary):
+                return one
+        return None
 
     def _forward(self, part: CompositeFunction) -> TermPass:
         """Return the pass of a part's term, which is made when first needed."""
@@ -197,7 +198,8 @@ class Evaluation:
         objective : float, default=1.0
             The weight of f; 0 for the constraints alone.
         """
-        weights = np.append(objective, np.zeros(0) if multipliers is None else multipliers)
+        weights = np.zeros(1 if multipliers is None else 1 + len(multipliers))
+        weights[0], weights[1:] = objective, 0.0 if multipliers is None else multipliers
         if self._gradient is None or not np.array_equal(self._gradient[0], weights):
             self._gradient = weights, self._backward(weights)
         return self._gradient[1].copy()
@@ -259,14 +261,14 @@ class Evaluation:
         total = np.zeros(self.problem.n_variables)
         weighted: list[list[tuple[TermPass, Array]]] = [[] for _ in self.problem.models]
         owners: list[list[slice]] = [[] for _ in self.problem.models]
-        ends = np.cumsum([part.n_outputs for part in self.problem.parts])
-        for part, weight in zip(self.problem.parts, np.split(weights, ends[:-1]), strict=True):
-            if not np.any(weight):
+        for part, index, outputs in self.problem.places:
+            weight = weights[outputs]
+            if not weight.any():
                 continue
-            if not isinstance(part.penalty, Zero):
+            if type(part.penalty) is not Zero:
                 total += weight.sum() * part.penalty.gradient(self.w)
             if part.term is not None:
-                known, index = self._forward(part), self.problem.model_index(part)
+                known = self._forward(part)
                 weighted[index].append((known, part.term.head_vjp(known.statistics, weight)))
                 owners[index].append(part.auxiliary)
         for model, terms, slices in zip(self.problem.models, weighted, owners, strict=True):

@@ -33,7 +33,7 @@ class TermPass:
     def is_of(self, model_pass: ModelPass, term: Term, auxiliary: Array) -> bool:
         """Return whether it is this term's, with the same variables."""
         same = self.model_pass is model_pass and self.term is term
-        return same and np.array_equal(self.auxiliary, auxiliary)
+        return same and (not auxiliary.size or np.array_equal(self.auxiliary, auxiliary))
 
 
 class ModelPass(ABC):

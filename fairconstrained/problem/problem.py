@@ -79,7 +79,7 @@ class Problem:
             owned = max(m.n_parameters for m in self.models)
             object.__setattr__(self, "n_variables", max(end, owned))
 
-    @property
+    @cached_property
     def parts(self) -> tuple[CompositeFunction, ...]:
         """The objective, then the constraints."""
         return (self.objective, *self.constraints)
@@ -92,6 +92,16 @@ class Problem:
             if part.model is not None and not any(part.model is one for one in found):
                 found.append(part.model)
         return tuple(found)
+
+    @cached_property
+    def places(self) -> list[tuple[CompositeFunction, int, slice]]:
+        """Every part with the position of its model, -1 without one, and where its outputs are."""
+        found, end = [], 0
+        for part in self.parts:
+            start, end = end, end + part.n_outputs
+            index = -1 if part.model is None else self.model_index(part)
+            found.append((part, index, slice(start, end)))
+        return found
 
     def model_index(self, part: CompositeFunction) -> int:
         """Return the position of a part's model in `models`.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from fairconstrained.exceptions import IncompatibleSolverError
@@ -21,6 +21,7 @@ from fairconstrained.solvers._tools.polish import last_pass_before_polish, polis
 from fairconstrained.solvers.result import Result, Status, Trace, describe
 from fairconstrained.solvers.start import Start as Start
 from fairconstrained.solvers.state import SolverState
+from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array, RandomState
 
 _STATIONARY = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
@@ -115,7 +116,7 @@ def is_stuck(at: Evaluation, tol: float) -> bool:
     return at.violation > tol and violation_stationarity(at) <= _STATIONARY
 
 
-class Solver(BaseEstimator, ABC):
+class Solver(Parametrized, ABC):
     """A method for problems. Instances hold hyperparameters only; solving never changes them.
 
     Attributes

@@ -15,6 +15,8 @@ from fairconstrained.terms.base import NO_AUXILIARY, Shiftable, Smoothable
 from fairconstrained.terms.convex_parts import DifferenceOfConvex, SumTerm
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
+_DENSE = 1 << 12  # entries of R up to which it is used as a dense array
+
 
 class AffineHead(Shiftable):
     r"""Outputs that are affine in the statistics: :math:`c = R\, r + d - b`.
@@ -49,8 +51,16 @@ class AffineHead(Shiftable):
         return int(self.combination.shape[0])
 
     @cached_property
+    def _small(self) -> Matrix:
+        """R, dense if it is small: products with sparse arrays cost microseconds each."""
+        combination = self.combination
+        if isinstance(combination, np.ndarray) or np.prod(combination.shape) > _DENSE:
+            return combination
+        return as_csr(combination).toarray()
+
+    @cached_property
     def _combination_transposed(self) -> Matrix:
-        return self.combination.T
+        return self._small.T
 
     @cached_property
     def _level(self) -> Array:
@@ -68,7 +78,7 @@ class AffineHead(Shiftable):
 
     def head(self, statistics: Array) -> Array:
         """Return R r + d - b."""
-        return self.combination @ statistics + self._level
+        return self._small @ statistics + self._level
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return R' v."""

@@ -77,6 +77,8 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
         """Return A value."""
         if not self._disjoint:
             return self.cells @ value
+        if self.n_statistics == 1:
+            return np.array([self.cells.data @ value])
         weighted = self.cells.data * value
         return np.bincount(self.cells.indices, weighted, minlength=self.n_statistics)
 
@@ -84,7 +86,9 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
         """Return A' u."""
         if not self._disjoint:
             return self._cells_transposed @ u
-        out = np.take(u, self.cells.indices)
+        if self.n_statistics == 1:
+            return self.cells.data * u
+        out = u.take(self.cells.indices)
         out *= self.cells.data
         return out
 
@@ -246,10 +250,16 @@ def average(function: ScalarFunction, signs: Array, sample_weight: Array) -> Cel
         The weights of the rows.
     """
     weights = np.asarray(sample_weight, dtype=float)
-    cells = sp.csc_array((weights / weights.sum())[None, :])
+    entries = (weights / weights.sum(), np.zeros(len(weights), np.int32))
+    cells = sp.csc_array((*entries, _ends(len(weights))), shape=(1, len(weights)))
     return CellMeans(
         cells, function, np.ones((1, 1)), np.zeros(1), np.asarray(signs, dtype=float), ("loss",)
     )
+
+
+def _ends(n_rows: int) -> Array:
+    """Return the column pointers of cells with one entry per row."""
+    return np.arange(n_rows + 1, dtype=np.int32 if n_rows < np.iinfo(np.int32).max else np.int64)
 
 
 def cell_matrix(codes: Array, sample_weight: Array, n_cells: int) -> sp.csc_array:
@@ -264,6 +274,11 @@ def cell_matrix(codes: Array, sample_weight: Array, n_cells: int) -> sp.csc_arra
     n_cells : int
         The number of cells, none of them empty.
     """
+    if codes.size and codes.min() >= 0:
+        weights = np.asarray(sample_weight, dtype=float)
+        totals = np.bincount(codes, weights, minlength=n_cells)
+        entries = (weights / totals[codes], codes.astype(np.int32))
+        return sp.csc_array((*entries, _ends(len(codes))), shape=(n_cells, len(codes)))
     inside = codes >= 0
     rows = np.flatnonzero(inside)
     cells, weights = codes[rows], np.asarray(sample_weight, dtype=float)[rows]

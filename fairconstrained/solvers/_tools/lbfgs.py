@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 from fairconstrained.utils.typing import Array
 
@@ -98,7 +99,7 @@ class InverseHessian:
 
     def add(self, step: Array, change: Array) -> bool:
         """Store a pair unless its curvature is not positive; return whether it was stored."""
-        if not step @ change > _MIN_COSINE * np.linalg.norm(step) * np.linalg.norm(change):
+        if not step @ change > _MIN_COSINE * _norm(step) * _norm(change):
             return False
         if self._steps.shape[1] != step.size:
             self._steps, self._changes = np.empty((2, self.size, step.size))
@@ -123,23 +124,33 @@ class InverseHessian:
         """
         if not self._rows:
             return (diagonal * vectors.T).T
-        rows = np.array(self._rows)
-        steps, changes = self._steps[: len(rows)], self._changes[: len(rows)]
-        products = self._products[np.ix_(rows, rows)]
-        alpha = solve_triangular(products, (steps @ vectors)[rows], check_finite=False)
-        latest = changes[rows[-1]]
+        n_stored, latest = len(self._rows), self._changes[self._rows[-1]]
+        steps, changes = self._steps[:n_stored], self._changes[:n_stored]
+        products = self._products[:n_stored, :n_stored]
+        rows: Array | slice = slice(n_stored)
+        if self._rows[0]:  # the oldest pair is not in the first row
+            rows = np.array(self._rows)
+            products = products[np.ix_(rows, rows)]
+        alpha = dtrtrs(products, (steps @ vectors)[rows])[0]
         image = (diagonal * (vectors - _combination(changes, rows, alpha)).T).T
         image *= products[-1, -1] / (latest @ (diagonal * latest))
-        lacking = (np.diag(products) * alpha.T).T - (changes @ image)[rows]
-        delta = solve_triangular(products, lacking, trans="T", check_finite=False)
+        lacking = (products.diagonal() * alpha.T).T - (changes @ image)[rows]
+        delta = dtrtrs(products, lacking, trans=1)[0]
         return image + _combination(steps, rows, delta)
 
 
-def _combination(vectors: Array, rows: Array, weights: Array) -> Array:
+def _combination(vectors: Array, rows: Array | slice, weights: Array) -> Array:
     """Return the sum of the vectors in these rows, each times its weight, for every column."""
-    in_place = np.empty_like(weights)
-    in_place[rows] = weights
-    return vectors.T @ in_place
+    if not isinstance(rows, slice):
+        in_place = np.empty_like(weights)
+        in_place[rows] = weights
+        weights = in_place
+    return vectors.T @ weights
+
+
+def _norm(v: Array) -> float:
+    """Return the Euclidean norm, in a fraction of the time of NumPy's function."""
+    return math.sqrt(v @ v)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +193,7 @@ def minimize_lbfgs(
     at = _Point(w, *function(w))
     diagonal, idle_steps = preconditioner**2, 0
     for _ in range(max_iter):
-        if np.linalg.norm(at.gradient) <= tol or not np.isfinite(at.value):
+        if _norm(at.gradient) <= tol or not np.isfinite(at.value):
             return at.w
         if stop() or idle_steps > _MAX_IDLE_STEPS:
             return at.w
@@ -231,7 +242,7 @@ def _line_search(
             high = length
         else:
             lower = here
-            if new_slope >= _WOLFE * slope or np.linalg.norm(here.gradient) <= tol:
+            if new_slope >= _WOLFE * slope or _norm(here.gradient) <= tol:
                 return here
             low = length
         secant = length * slope / (slope - new_slope) if new_slope > slope else 0.0

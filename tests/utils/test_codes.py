@@ -1,0 +1,35 @@
+"""Tests of distinct values and their positions."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from fairconstrained.utils.codes import unique_codes
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([3, 1, 3, 2]),
+        np.array([True, False, True]),
+        np.array([0.5, -1.0, 0.5], dtype=np.float32),
+        np.array([2.0, -1.0, 2.0], dtype=np.float16),
+        np.array([2, 250], dtype=np.uint8),
+        np.array(["yes", "no", "yes"]),
+        np.array(["yes", "no", "yes"], dtype=object),
+        np.array(["2020-01-02", "2020-01-01"], dtype="datetime64[D]"),
+        np.array([], dtype=int),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+def test_codes_are_those_of_numpy(values):
+    distinct, codes = unique_codes(values)
+    expected = np.unique(values, return_inverse=True)
+    assert distinct.dtype == values.dtype
+    assert_array_equal(distinct, expected[0])
+    assert_array_equal(codes, expected[1])
+
+
+def test_values_that_do_not_compare_raise():
+    with pytest.raises(TypeError):
+        unique_codes(np.array(["a", 1], dtype=object))
