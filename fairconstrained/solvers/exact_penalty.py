@@ -24,7 +24,8 @@ from fairconstrained.utils.typing import Array
 _N_MERITS = 5  # latest merits, of which a step must fall below the largest (non-monotone)
 _MIN_RATIO = 0.1  # of actual to predicted decrease, for a step to be accepted
 _FIRST_WIDTH = 0.1  # below the largest constraint value, within which others are linearised
-_MIN_SHARE = 0.3  # of the decrease of the violation that a larger penalty makes possible
+_MIN_SHARE = 0.3  # of the decrease of the violation that the constraints allow
+_LARGE = 1e3  # times rho: a penalty at which a step goes for feasibility alone
 _MAX_GROWTH = 1e6  # of the penalty parameter
 _MIN_RADIUS = 1e-10  # of the trust region; below it the run has stalled
 _MIN_COSINE = 1e-10  # between step and change of the gradient, for a usable step length
@@ -53,8 +54,10 @@ class ExactPenalty(Solver):
 
     Parameters
     ----------
-    rho : float, default=1.0
-        The first penalty parameter, > 0.
+    rho : float, default=0.3
+        The first penalty parameter, > 0. With a small one the first steps follow the objective, and
+        the constraints are approached from there; with a large one they stay near the constraints,
+        which may end in worse local solutions.
     growth : float, default=4.0
         The factor by which rho grows, > 1.
     radius : float, default=1.0
@@ -89,7 +92,7 @@ class ExactPenalty(Solver):
 
     def __init__(
         self,
-        rho: float = 1.0,
+        rho: float = 0.3,
         *,
         growth: float = 4.0,
         radius: float = 1.0,
@@ -116,7 +119,7 @@ class ExactPenalty(Solver):
         **options
             Further hyperparameters.
         """
-        return cls(**{"memory": 0, "max_iter": 5000, **options})
+        return cls(**{"rho": 1.0, "memory": 0, "max_iter": 5000, **options})
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the points that are moved to."""
@@ -145,13 +148,14 @@ class ExactPenalty(Solver):
     def _steered(self, model: Model, merit: _Merit, radius: float) -> Step:
         """Return the model's step for the least penalty that leads well towards feasibility."""
         step = model.solve(merit.rho, radius)
+        if not step.pushes(merit.rho):
+            return step
+        possible = model.violation - model.solve(_LARGE * merit.rho, radius).violation
         while step.pushes(merit.rho) and merit.rho < _MAX_GROWTH * self.rho:
-            further = model.solve(self.growth * merit.rho, radius)
-            possible = model.violation - further.violation
             if possible <= 1e-12 or model.violation - step.violation >= _MIN_SHARE * possible:
                 break
             merit.rho *= self.growth
-            step = further
+            step = model.solve(merit.rho, radius)
         return step
 
     def _failure(
