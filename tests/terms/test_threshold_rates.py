@@ -12,7 +12,7 @@ from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import DemographicParity, ROCParity
 from fairconstrained.functions.base import Parabola, SumFunction
 from fairconstrained.functions.elementary import Identity, Indicator, PositivePart
-from fairconstrained.functions.surrogates import Ramp, Sigmoid
+from fairconstrained.functions.surrogates import Ramp, Sigmoid, SigmoidMinus, SigmoidPlus
 from fairconstrained.metrics import roc_parity_difference
 from fairconstrained.solvers import IDCA, IPC, AugmentedLagrangian, SwitchingSubgradient
 from fairconstrained.solvers.interior_point import InteriorPoint
@@ -26,6 +26,7 @@ from fairconstrained.terms._kernel_sums.piecewise import (
     StepSums,
 )
 from fairconstrained.terms._kernel_sums.sigmoid import SigmoidSums
+from fairconstrained.terms._kernel_sums.split_sigmoid import SigmoidMinusSums
 from fairconstrained.terms.cell_means import cell_matrix
 
 N_ROWS, N_CELLS, N_THRESHOLDS = 1200, 3, 40
@@ -34,6 +35,11 @@ FUNCTIONS = {
     Sigmoid(0.3): SigmoidSums,
     Sigmoid(6.0): SigmoidSums,
     Sigmoid(0.01): DirectSums,  # bins would outnumber the rows
+    SigmoidMinus(): SigmoidMinusSums,
+    SigmoidMinus(0.3): SigmoidMinusSums,
+    SigmoidMinus(0.01): DirectSums,
+    SigmoidPlus(): FAST[SigmoidPlus],
+    SigmoidPlus(6.0): FAST[SigmoidPlus],
     Ramp(): LinearSums,
     Ramp(2.5): LinearSums,
     PositivePart(-0.5, 2.0): LinearSums,

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 from fairconstrained.functions.base import Parabola, Rounded, ScalarFunction, SumFunction
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.functions.surrogates import Sigmoid
+from fairconstrained.functions.surrogates import Sigmoid, SigmoidMinus, SigmoidPlus
 from fairconstrained.terms._kernel_sums.base import Cells, DirectSums, KernelSums, Memory
 from fairconstrained.terms._kernel_sums.piecewise import (
     LinearSums,
@@ -25,6 +25,7 @@ from fairconstrained.terms._kernel_sums.piecewise import (
     StepSums,
 )
 from fairconstrained.terms._kernel_sums.sigmoid import SigmoidSums
+from fairconstrained.terms._kernel_sums.split_sigmoid import SigmoidMinusSums
 from fairconstrained.utils.typing import Array
 
 __all__ = ["FAST", "Cells", "KernelSums", "kernel_sums"]
@@ -44,8 +45,13 @@ class AddedSums(KernelSums):
         memory: Memory = None,
     ):
         super().__init__(function, cells, scores, thresholds)
-        both = function.first, function.second
-        self.parts = [kernel_sums(one, cells, scores, thresholds, memory) for one in both]
+        self.parts = [
+            kernel_sums(one, cells, scores, thresholds, memory) for one in self._summands(function)
+        ]
+
+    @staticmethod
+    def _summands(function: ScalarFunction) -> tuple[ScalarFunction, ScalarFunction]:
+        return function.first, function.second
 
     def values(self) -> Array:
         """Return the sum of the averages."""
@@ -64,12 +70,22 @@ class AddedSums(KernelSums):
         return self.parts[0].subgradient_error() + self.parts[1].subgradient_error()
 
 
+class SigmoidPlusSums(AddedSums):
+    """For the convex part of the sigmoid: the sigmoid and what the part exceeds it by."""
+
+    @staticmethod
+    def _summands(function: ScalarFunction) -> tuple[ScalarFunction, ScalarFunction]:
+        return Sigmoid(function.scale), SigmoidMinus(function.scale)
+
+
 # By type itself: a subclass may be another function. `kernel_sums` looks for kinks after these.
 FAST: dict[type[ScalarFunction], Callable[..., KernelSums]] = {
     Indicator: StepSums,
     Parabola: ParabolaSums,
     Rounded: RoundedSums,
     Sigmoid: SigmoidSums.or_direct,
+    SigmoidMinus: SigmoidMinusSums.or_direct,
+    SigmoidPlus: SigmoidPlusSums,
     SumFunction: AddedSums,
 }
 

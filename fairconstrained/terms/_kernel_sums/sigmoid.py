@@ -3,19 +3,21 @@ r"""Sums of sigmoids: interpolated by polynomials on bins of the scores, with a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.terms._kernel_sums.base import Cells, DirectSums, KernelSums, Memory
 from fairconstrained.utils.typing import Array
 
 _REACH = 37.0  # scales from a threshold where the sigmoid is 0 or 1 to double precision
 _BINS = 8  # per scale
-_DEGREE = 7
-_POWERS = np.arange(_DEGREE + 1)
-_NODES = np.cos(np.pi * _POWERS / _DEGREE)  # both ends are nodes: the interpolant is continuous
-_TO_COEFFICIENTS = np.linalg.inv(_NODES[:, None] ** _POWERS)
+DEGREE = 7
+_POWERS = np.arange(DEGREE + 1)
+NODES = np.cos(np.pi * _POWERS / DEGREE)  # both ends are nodes: the interpolant is continuous
+TO_COEFFICIENTS = np.linalg.inv(NODES[:, None] ** _POWERS)
 
 
 class SigmoidSums(KernelSums):
@@ -48,9 +50,10 @@ class SigmoidSums(KernelSums):
         super().__init__(function, cells, scores, thresholds)
         self.width = function.scale / _BINS
         memory = {} if memory is None else memory
-        key = (SigmoidSums, function.scale)
+        key = (type(self), function.scale)
         if key not in memory:
-            memory[key] = Tables(function, thresholds, self.width)
+            sigmoid = Sigmoid(function.scale)
+            memory[key] = self._make_tables(sigmoid, thresholds)
         self.tables = memory[key]
         margin = _REACH * function.scale
         place = np.clip(scores, thresholds.min() - margin, thresholds.max() + margin)
@@ -60,8 +63,17 @@ class SigmoidSums(KernelSums):
         self.n_bins = int(bins.max()) - self.first + 1
         place -= bins
         self.x = cells.of_rows(2.0 * place - 1.0)
-        self.codes = cells.codes((bins - self.first).astype(np.intp), self.n_bins)
-        self.plain = self._moments(cells.weight, _DEGREE)
+        self.bins = (bins - self.first).astype(np.intp)
+        self.codes = cells.codes(self.bins, self.n_bins)
+
+    def _make_tables(self, sigmoid: ScalarFunction, thresholds: Array) -> Tables:
+        """Return the polynomials for these thresholds."""
+        return Tables(sigmoid, thresholds, self.width)
+
+    @cached_property
+    def plain(self) -> Array:
+        """The moments of the scores in every cell and bin, (n_cells, n_bins, degree + 1)."""
+        return self._moments(self.cells.weight, DEGREE)
 
     @classmethod
     def or_direct(
@@ -78,15 +90,24 @@ class SigmoidSums(KernelSums):
         way = DirectSums if n_bins * cells.n_cells > 2 * max(len(scores), 2000) else cls
         return way(function, cells, scores, thresholds, memory)
 
+    @property
+    def _of_slopes(self) -> Array:
+        """What the coefficients of x, x^2, ... are multiplied by in the derivative by s."""
+        return 2.0 / self.width * _POWERS[1:]
+
     def _moments(self, weights: Array, degree: int) -> Array:
         """Return sums of weights x^m in every cell and bin, (n_cells, n_bins, degree + 1)."""
-        shape = (self.cells.n_cells, self.n_bins)
+        return self._sums(self.codes, self.n_bins, weights, degree)
+
+    def _sums(self, codes: Array, n_bins: int, weights: Array, degree: int) -> Array:
+        """Return the same in bins of any kind, of which `codes` has one for every entry."""
+        shape = (self.cells.n_cells, n_bins)
         out = np.empty((*shape, degree + 1))
         power = np.array(weights)
         for m in range(degree + 1):
             if m:
                 power *= self.x
-            sums = np.bincount(self.codes, power, minlength=shape[0] * shape[1])
+            sums = np.bincount(codes, power, minlength=shape[0] * shape[1])
             out[:, :, m] = sums.reshape(shape)
         return out
 
@@ -103,7 +124,7 @@ class SigmoidSums(KernelSums):
     def _times_slopes(self, moments: Array) -> Array:
         """Return the products of moments with the derivatives of the polynomials."""
         out = np.zeros((self.cells.n_cells, len(self.thresholds)))
-        scaled = moments * (2.0 / self.width * _POWERS[1:])
+        scaled = moments * self._of_slopes
         for part in self.tables.between(self.first, self.first + self.n_bins):
             inside, _ = part.inside(self.first)
             table = part.table[:, 1:].reshape(-1, len(part.columns))
@@ -113,7 +134,7 @@ class SigmoidSums(KernelSums):
     def push(self, change: Array) -> Array:
         """Return the moments of the change times the slopes."""
         weights = self.cells.weight * self.cells.of_rows(change)
-        return self._times_slopes(self._moments(weights, _DEGREE - 1))
+        return self._times_slopes(self._moments(weights, DEGREE - 1))
 
     def slopes(self) -> Array:
         """Return the moments times the slopes."""
@@ -121,24 +142,32 @@ class SigmoidSums(KernelSums):
 
     def pull(self, u: Array) -> Array:
         """Return the polynomial of each bin that the thresholds' slopes add up to, at each row."""
-        slopes = np.zeros((_DEGREE, self.cells.n_cells, self.n_bins))
+        return self._at_rows(self.codes, self._summed_slopes(u))
+
+    def _summed_slopes(self, u: Array) -> Array:
+        """Return the coefficients of the sums of slopes times u, (degree, n_cells, n_bins)."""
+        slopes = np.zeros((DEGREE, self.cells.n_cells, self.n_bins))
         for part in self.tables.between(self.first, self.first + self.n_bins):
             inside, _ = part.inside(self.first)
             table = part.table[:, 1:].reshape(-1, len(part.columns))
-            weights = (u[:, part.columns] @ table.T).reshape(len(u), -1, _DEGREE)
+            weights = (u[:, part.columns] @ table.T).reshape(len(u), -1, DEGREE)
             slopes[:, :, inside] += np.moveaxis(weights, 2, 0)
-        slopes *= (2.0 / self.width * _POWERS[1:])[:, None, None]
-        by_power = slopes.reshape(_DEGREE, -1)
-        out = by_power[-1].take(self.codes)
-        for coefficients in by_power[-2::-1]:  # Horner's rule
+        slopes *= self._of_slopes[:, None, None]
+        return slopes
+
+    def _at_rows(self, codes: Array, coefficients: Array) -> Array:
+        """Return the polynomials with coefficients by cell and bin at each row, weighted."""
+        by_power = coefficients.reshape(DEGREE, -1)
+        out = by_power[-1].take(codes)
+        for power in by_power[-2::-1]:  # Horner's rule
             out *= self.x
-            out += coefficients.take(self.codes)
+            out += power.take(codes)
         out *= self.cells.weight
         return self.cells.to_rows(out)
 
 
 @dataclass
-class _Chunk:
+class Chunk:
     """Neighbouring thresholds, with the bins in their reach and the polynomials on these."""
 
     columns: Array
@@ -175,9 +204,9 @@ class Tables:
         chunk = (thresholds[order] - thresholds[order[0]]) // (_REACH * function.scale)
         self.columns = np.split(order, np.flatnonzero(np.diff(chunk)) + 1)
         self.bounds = (0, 0)
-        self.chunks: list[_Chunk] = []
+        self.chunks: list[Chunk] = []
 
-    def between(self, start: int, stop: int) -> list[_Chunk]:
+    def between(self, start: int, stop: int) -> list[Chunk]:
         """Return the chunks with tables cut to the bins start, ..., stop - 1."""
         low, high = self.bounds
         if not (low <= start and stop <= high):
@@ -190,23 +219,23 @@ class Tables:
             self.chunks = [self._chunk(columns, low, high) for columns in self.columns]
         return [self._cut(chunk, start, stop) for chunk in self.chunks]
 
-    def _chunk(self, columns: Array, low: int, high: int) -> _Chunk:
+    def _chunk(self, columns: Array, low: int, high: int) -> Chunk:
         margin = _REACH * self.function.scale
         some = self.thresholds[columns]
         first = int(np.floor((some[0] - margin) / self.width))
         last = int(np.ceil((some[-1] + margin) / self.width))
         first = min(max(first, low), high)
         bins = np.arange(first, max(min(last, high), first))
-        points = (bins[:, None] + 0.5 + 0.5 * _NODES) * self.width
+        points = (bins[:, None] + 0.5 + 0.5 * NODES) * self.width
         values = self.function.value(points[:, :, None] - some)
-        return _Chunk(columns, first, np.matmul(_TO_COEFFICIENTS, values))
+        return Chunk(columns, first, np.matmul(TO_COEFFICIENTS, values))
 
     @staticmethod
-    def _cut(chunk: _Chunk, start: int, stop: int) -> _Chunk:
+    def _cut(chunk: Chunk, start: int, stop: int) -> Chunk:
         """Return the part of a chunk for some bins; an empty one sits at the nearer end."""
         first = min(max(chunk.first, start), stop)
         last = max(min(chunk.first + len(chunk.table), stop), first)
         rows = slice(first - chunk.first, last - chunk.first)
         if first == last:
             rows = slice(0, 0)
-        return _Chunk(chunk.columns, first, chunk.table[rows])
+        return Chunk(chunk.columns, first, chunk.table[rows])
