@@ -105,7 +105,9 @@ class ThresholdRates(FunctionAverages, Shardable):
 
     def take(self, rows: Array, weights: Array) -> ThresholdRates:
         """Return the term on some rows; cell sizes stay those of the full data."""
-        return replace(self, rates=self.rates.take(rows, weights))
+        taken = replace(self, rates=self.rates.take(rows, weights))
+        object.__setattr__(taken, "_memory", self._memory)  # same function, same thresholds
+        return taken
 
     def zero_one(self) -> Term:
         """Return the term with the indicator, at the same thresholds."""

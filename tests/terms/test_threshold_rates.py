@@ -129,6 +129,19 @@ def test_tables_are_kept_and_grow(rng):
     assert len(memory) == 1
 
 
+def test_batches_share_the_tables_of_all_rows(rng):
+    problem = classification(ROCParity(0.05, thresholds=np.linspace(-3.0, 3.0, 200)))
+    term = problem.constraints[0].term
+    rows = rng.choice(term.n_rows, 150)
+    batch = term.take(rows, np.full(150, term.n_rows / 150))
+    scores = 2.0 * rng.normal(size=term.n_rows)
+    term.forward(scores)
+    tables = dict(term._memory)
+    batch.forward(scores[rows])
+    assert tables
+    assert batch._memory == tables
+
+
 class Steep(Sigmoid):
     """A user's own function that happens to derive from one that has a fast way."""
 

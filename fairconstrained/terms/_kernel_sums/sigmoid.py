@@ -203,21 +203,20 @@ class Tables:
         order = np.argsort(thresholds)
         chunk = (thresholds[order] - thresholds[order[0]]) // (_REACH * function.scale)
         self.columns = np.split(order, np.flatnonzero(np.diff(chunk)) + 1)
-        self.bounds = (0, 0)
-        self.chunks: list[Chunk] = []
+        self.kept: tuple[int, int, list[Chunk]] = (0, 0, [])  # of one range of bins
 
     def between(self, start: int, stop: int) -> list[Chunk]:
         """Return the chunks with tables cut to the bins start, ..., stop - 1."""
-        low, high = self.bounds
+        low, high, chunks = self.kept
         if not (low <= start and stop <= high):
             if high > low:  # leave some room: scores spread while a problem is solved
                 room = (stop - start) // 4
                 low, high = min(low, start - room), max(high, stop + room)
             else:
                 low, high = start, stop
-            self.bounds = low, high
-            self.chunks = [self._chunk(columns, low, high) for columns in self.columns]
-        return [self._cut(chunk, start, stop) for chunk in self.chunks]
+            chunks = [self._chunk(columns, low, high) for columns in self.columns]
+            self.kept = low, high, chunks  # in one assignment: threads may share the tables
+        return [self._cut(chunk, start, stop) for chunk in chunks]
 
     def _chunk(self, columns: Array, low: int, high: int) -> Chunk:
         margin = _REACH * self.function.scale

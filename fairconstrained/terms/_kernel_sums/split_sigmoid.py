@@ -44,9 +44,10 @@ class SigmoidMinusSums(SigmoidSums):
         own = self.tables.bins[self.order] - self.first
         self.inside = (own >= 0) & (own < self.n_bins)  # thresholds between the scores
         own = np.clip(own, 0, self.n_bins - 1)
-        # Bin and number of thresholds below both grow with the score: their sum is a code of both.
+        below = positions(thresholds[self.order], scores)
+        # The bin and the thresholds below both grow with the score: their sum determines both.
         self.n_parts = self.n_bins + n_thresholds
-        self.parts = cells.codes(self.bins + positions(thresholds[self.order], scores), self.n_parts)
+        self.parts = cells.codes(self.bins + below, self.n_parts)
         bins = np.arange(self.n_bins + 1)
         self.starts = bins + np.searchsorted(own, bins)  # the first part of each bin
         self.cuts = own + np.arange(n_thresholds) + 1  # the first part above each threshold
