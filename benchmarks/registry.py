@@ -102,6 +102,7 @@ _TABLE = (
         "benchmarks.many_groups",
         "What 547 overlapping groups cost: an evaluation and a fit",
     ),
+    Benchmark("reports", "benchmarks.reports", "CPU seconds of a report of 2, 20 and 200 groups"),
     Benchmark(
         "networks",
         "benchmarks.networks",

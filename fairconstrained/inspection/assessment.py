@@ -16,6 +16,12 @@ from fairconstrained.terms.base import Term
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
+ALL_EQUAL = "all equal"
+"""What tables show in place of the groups with the largest gap, where the gap is 0."""
+
+NOT_MEASURED = "not measured"
+"""The verdict on a constraint that cannot be measured on the given rows."""
+
 _UNKNOWN = Interval(np.array(np.nan), np.array(np.nan), np.array(np.nan))
 
 
@@ -63,7 +69,7 @@ class Assessment:
     low, high : float
         The confidence interval of the gap of the predictions; nan if there is none.
     worst : str
-        The groups with the largest gap.
+        The groups with the largest gap; "all equal" if there is no gap.
     note : str
         The reason why values are missing, if any.
     """
@@ -80,7 +86,7 @@ class Assessment:
     def verdict(self, confidence: float) -> str:
         """Return in words whether the predictions satisfy the constraint."""
         if np.isnan(self.on_predictions):
-            return "not measured"
+            return NOT_MEASURED
         level = f"{100.0 * confidence:g}% confidence"
         if at_most(self.high, self.tolerance):
             return f"holds ({level})"
@@ -99,7 +105,7 @@ def constraints_of(model: object) -> list[tuple[str, Constraint]]:
     if minimizes_gap(model):
         defaults["kappa"] = 0.0
     found = resolve_constraints(getattr(model, "constraint", None), **defaults)
-    return [(_name_of(constraint), constraint) for constraint in found]
+    return [(name_of(constraint), constraint) for constraint in found]
 
 
 def minimizes_gap(model: object) -> bool:
@@ -107,12 +113,21 @@ def minimizes_gap(model: object) -> bool:
     return getattr(model, "goal", "accuracy") == "fairness"
 
 
-def _name_of(constraint: Constraint) -> str:
+def name_of(constraint: Constraint) -> str:
+    """Return the name of a constraint in tables: its registered name, else that of its class."""
     names = [name for name, kind in CONSTRAINTS.items() if kind is type(constraint)]
     return names[0] if names else type(constraint).__name__
 
 
-def assess(name: str, constraint: Constraint, rows: Rows, confidence: float) -> Assessment:
+def assess(
+    name: str,
+    constraint: Constraint,
+    rows: Rows,
+    confidence: float,
+    *,
+    scores_known: bool = True,
+    interval: bool = True,
+) -> Assessment:
     """Return the gaps of a constraint on given rows.
 
     Parameters
@@ -125,6 +140,11 @@ def assess(name: str, constraint: Constraint, rows: Rows, confidence: float) -> 
         The rows.
     confidence : float
         The confidence level of the interval.
+    scores_known : bool, default=True
+        Whether the surrogate of the constraint can be applied to the scores. Else the gap on
+        scores is nan.
+    interval : bool, default=True
+        Whether to compute the interval.
 
     Returns
     -------
@@ -138,24 +158,32 @@ def assess(name: str, constraint: Constraint, rows: Rows, confidence: float) -> 
         terms, note = [], str(error)
     if not terms:
         return Assessment(name, np.nan, np.nan, np.nan, np.nan, np.nan, "", note)
-    on_scores, on_predictions, tolerance, worst = np.nan, np.nan, np.nan, ""
+    tolerance, on_scores, on_predictions, worst = _gaps(terms, rows, scores_known)
+    if constraint.rates_compared and at_most(on_predictions, 0.0):
+        worst = ALL_EQUAL
+    limits = _interval(constraint, rows, confidence) if interval else _UNKNOWN
+    low, high = float(limits.low), float(limits.high)
+    return Assessment(name, tolerance, on_scores, on_predictions, low, high, worst)
+
+
+def _gaps(terms: list[Term], rows: Rows, scores_known: bool) -> tuple[float, float, float, str]:
+    """Return the tolerance, the gaps on scores and of predictions, and the output with the latter.
+
+    With several terms these are the values of the term with the largest gap of the predictions.
+    """
+    tolerance, on_scores, on_predictions, worst = np.nan, np.nan, np.nan, ""
     for term in terms:
         zero_one = term.zero_one()
         if not zero_one.n_outputs:
             continue
         gaps, bounds = zero_one.gap(rows.scores), zero_one.gap_bounds
         j = int(np.argmax(gaps - bounds))
-        if (
-            not gaps[j] <= on_predictions
-        ):  # also true for the first term, when on_predictions is nan
+        if np.isnan(on_predictions) or gaps[j] > on_predictions:
             on_predictions, worst = float(gaps[j]), str(zero_one.names[j]).split(" <= ")[0]
             tolerance = float(bounds[j])
-        if not term.n_auxiliary:
+        if scores_known and not term.n_auxiliary:
             on_scores = float(np.fmax(on_scores, term.gap(rows.scores).max()))
-    interval = _interval(constraint, rows, confidence)
-    return Assessment(
-        name, tolerance, on_scores, on_predictions, float(interval.low), float(interval.high), worst
-    )
+    return tolerance, on_scores, on_predictions, worst
 
 
 def _terms(constraint: Constraint, rows: Rows) -> list[Term]:

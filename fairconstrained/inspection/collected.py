@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.groups import Groups
+from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_held, check_labels, check_weight
 from fairconstrained.inspection.scores import check_two_classes, groups_of
 from fairconstrained.metrics.rates import Predictions
-from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
+from fairconstrained.utils.meta_estimators import (
+    best_estimator,
+    final_estimator,
+    prediction_groups,
+)
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 
 
@@ -33,20 +37,23 @@ class ModelOutput:
         the positive class; None if the model has neither.
     probability : ndarray of shape (n_rows,) or None
         The probability of the positive class, if the model has `predict_proba`.
+    usual_threshold : float, default=0.0
+        The threshold of the scores that the model names.
     """
 
     estimator: Classifier
     decided: Array
     scores: Array | None
     probability: Array | None
+    usual_threshold: float = 0.0
 
     @cached_property
     def threshold(self) -> float:
         """The threshold: a prediction is positive if its score is above; nan if there is none."""
         if self.scores is None:
             return float("nan")
-        if np.array_equal(self.scores > 0.0, self.decided):
-            return 0.0
+        if np.array_equal(self.scores > self.usual_threshold, self.decided):
+            return self.usual_threshold
         highest = self.scores[~self.decided].max(initial=-np.inf)
         lowest = self.scores[self.decided].min(initial=np.inf)
         if np.isneginf(highest):
@@ -64,7 +71,7 @@ class ModelOutput:
         """Return the outputs for some rows."""
         scores = None if self.scores is None else self.scores[rows]
         probability = None if self.probability is None else self.probability[rows]
-        return ModelOutput(self.estimator, self.decided[rows], scores, probability)
+        return replace(self, decided=self.decided[rows], scores=scores, probability=probability)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +90,8 @@ class Collected:
         Whether weights were given.
     positive, negative : label
         The two classes.
+    rows : ndarray of int of shape (n_rows,)
+        The positions of these rows among those that were given.
     outputs : dict of str to ModelOutput
         The outputs of each model, by name. A single model without a name is called "".
     """
@@ -93,6 +102,7 @@ class Collected:
     weighted: bool
     positive: Any
     negative: Any
+    rows: Array
     outputs: dict[str, ModelOutput]
 
     def predictions(self, name: str) -> list[Predictions]:
@@ -162,9 +172,13 @@ def collect(
         marginal=True,
         missing=groups_missing,
     )
-    labels = check_labels("y", y, len(groups.codes), rows="X")
-    weight = check_weight("sample_weight", sample_weight, len(labels), rows="X")
-    outputs = {name: output_of(model, X, positive) for name, model in fitted.items()}
+    outputs = {
+        name: output_of(model, X, positive, sensitive_features) for name, model in fitted.items()
+    }
+    n_rows = len(next(iter(outputs.values())).decided)
+    groups = check_groups(groups, n_rows, combine="marginal")
+    labels = check_labels("y", y, n_rows, rows="X")
+    weight = check_weight("sample_weight", sample_weight, n_rows, rows="X")
     rows = np.flatnonzero(weight)
     return Collected(
         labels=labels[rows] == positive,
@@ -173,23 +187,32 @@ def collect(
         weighted=sample_weight is not None,
         positive=positive,
         negative=next(one for one in classes if one != positive),
+        rows=rows,
         outputs={name: one.take(rows) for name, one in outputs.items()},
     )
 
 
-def output_of(model: Any, X: MatrixLike, positive: object) -> ModelOutput:
-    """Return the outputs of a fitted binary classifier, for a positive class."""
+def output_of(
+    model: Any, X: MatrixLike, positive: object, sensitive_features: MatrixLike | Groups | None
+) -> ModelOutput:
+    """Return the outputs of a fitted binary classifier, for a positive class.
+
+    Models that need the groups to predict receive `sensitive_features`.
+    """
     column = model.classes_.tolist().index(positive)
     side = 1.0 if column == 1 else -1.0
+    groups = prediction_groups(model, sensitive_features)
     probability, scores = None, None
     if hasattr(model, "predict_proba"):
         probability = np.asarray(model.predict_proba(X), dtype=float)[:, column]
     if hasattr(model, "decision_function"):
-        scores = side * np.asarray(model.decision_function(X), dtype=float)
+        scores = side * np.asarray(model.decision_function(X, **groups), dtype=float)
     elif probability is not None:
         inside = np.clip(probability, 1e-15, 1.0 - 1e-15)
         scores = np.log(inside / (1.0 - inside))
-    return ModelOutput(model, np.asarray(model.predict(X)) == positive, scores, probability)
+    decided = np.asarray(model.predict(X, **groups)) == positive
+    threshold = float(getattr(final_estimator(model), "score_threshold_", 0.0))
+    return ModelOutput(model, decided, scores, probability, threshold)
 
 
 def _classes(models: Mapping[str, Any], y: ArrayLike) -> list[Any]:
@@ -262,7 +285,7 @@ def stacked(groups: Groups) -> tuple[Array, Groups]:
 
     Examples
     --------
-    >>> from fairconstrained.data.groups import Groups
+    >>> from fairconstrained.data.groups import Groups, check_groups
     >>> from fairconstrained.inspection.collected import stacked
     >>> groups = Groups.encode([["f", "x"], ["m", "x"]], combine="marginal")
     >>> rows, listed = stacked(groups)

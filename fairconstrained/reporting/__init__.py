@@ -1,1 +1,1 @@
-"""Fairness reports of fitted classifiers, as text, tables and HTML pages."""
+"""Fairness reports of fitted classifiers, as text, tables, Markdown, JSON and HTML pages."""

@@ -1,37 +1,31 @@
-"""The fairness report of a fitted classifier."""
+"""The fairness report of one or several fitted classifiers."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.groups import Groups
-from fairconstrained.data.inputs import check_held, check_labels
-from fairconstrained.inspection.assessment import Rows, assess, constraints_of, minimizes_gap
-from fairconstrained.inspection.scores import (
-    GroupScores,
-    check_two_classes,
-    groups_of,
-    has_scores,
-    ranks_of,
-)
-from fairconstrained.metrics.rates import DEFAULT_RATES, Predictions
-from fairconstrained.reporting.render import FigureData, as_html, as_text
-from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
+from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.inspection.assessment import name_of
+from fairconstrained.inspection.collected import Collected, collect
+from fairconstrained.model_selection.path import FairnessPath
+from fairconstrained.reporting import _tables as tables
+from fairconstrained.reporting._evidence import Evidence, evidence_of
+from fairconstrained.reporting._page import as_html
+from fairconstrained.reporting._text import as_dict, as_markdown, as_text
+from fairconstrained.reporting._verdict import Verdict, verdict_of
+from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
-_TABLES = ("groups", "gaps", "constraints", "model")
-_ALWAYS_SHOWN = ("enforce",)
-_SHOWN_WITH_CONSTRAINTS = ("constraint", "kappa", "surrogate")
+_TABLES = ("groups", "gaps", "constraints", "model", "summary", "cost", "frontier")
 _HELD_OUT_ROWS = (
     "The intervals are valid for rows that were not used in training. On training rows they are "
     "too optimistic: use held-out rows."
@@ -42,13 +36,17 @@ _HELD_OUT_ROWS = (
 class FairnessReport:
     """The result of :func:`fairness_report`.
 
-    ``print(report)`` shows it as text, :meth:`to_html` returns an HTML page with figures, and
-    :meth:`to_frame` returns its tables.
+    ``print(report)`` shows it as text. :meth:`to_html`, :meth:`to_markdown`, :meth:`to_json` and
+    :meth:`to_dict` return it in other forms, and :meth:`to_frame` returns its tables. With several
+    models, the first level of the index of `model`, `constraints`, `gaps` and `groups` is the name
+    of the model.
 
     Attributes
     ----------
     title : str
-        The model, the number of rows and the positive class.
+        The models, the number of rows and the positive class.
+    verdict : Verdict
+        The verdict on the last model: `state`, `sentence` and, with several constraints, `details`.
     model : DataFrame
         The parameters of the model, its gaps on the training rows, and the status of the solver;
         empty for classifiers of other libraries.
@@ -61,6 +59,13 @@ class FairnessReport:
         :func:`~fairconstrained.metrics.rate_gaps`.
     groups : DataFrame
         Counts and rates by group; see :func:`~fairconstrained.metrics.group_rates`.
+    summary : DataFrame
+        Accuracy, AUC, Brier score, selection rate and gaps on all rows, a column for each model.
+    cost : DataFrame
+        For every model but the first: the change of the accuracy with its interval, and the
+        numbers of rows whose prediction changes.
+    frontier : DataFrame
+        The models of the path, measured on these rows.
     confidence : float
         The confidence level of the intervals.
     notes : tuple of str
@@ -68,21 +73,25 @@ class FairnessReport:
     """
 
     title: str
+    verdict: Verdict
     model: pd.DataFrame
     constraints: pd.DataFrame
     gaps: pd.DataFrame
     groups: pd.DataFrame
+    summary: pd.DataFrame
+    cost: pd.DataFrame
+    frontier: pd.DataFrame
     confidence: float
     notes: tuple[str, ...]
-    _figure_data: FigureData = field(repr=False)
+    _evidence: Evidence = field(repr=False)
 
     def to_frame(self, table: str = "groups") -> pd.DataFrame:
         """Return a table of the report as a DataFrame with numbers.
 
         Parameters
         ----------
-        table : {"groups", "gaps", "constraints", "model"}, default="groups"
-            The table.
+        table : str, default="groups"
+            "groups", "gaps", "constraints", "model", "summary", "cost" or "frontier".
 
         Returns
         -------
@@ -93,10 +102,32 @@ class FairnessReport:
         frame: pd.DataFrame = getattr(self, table)
         return frame.copy()
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return the report as a self-contained HTML page with embedded figures.
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as dictionaries, lists, strings and numbers; nan becomes None."""
+        return as_dict(self, self._evidence, _TABLES)
 
-        Without matplotlib the page has no figures.
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return :meth:`to_dict` as JSON text.
+
+        Parameters
+        ----------
+        path : str, PathLike or None, default=None
+            A file to which the text is also written.
+        """
+        return _written(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", path)
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report as a section of a model card, in Markdown.
+
+        Parameters
+        ----------
+        path : str, PathLike or None, default=None
+            A file to which the text is also written.
+        """
+        return _written(as_markdown(self, self._evidence), path)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report as a self-contained HTML page with its pictures.
 
         Parameters
         ----------
@@ -108,44 +139,56 @@ class FairnessReport:
         page : str
             The HTML source. All names from the data are escaped.
         """
-        page = as_html(self, self._figure_data)
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
+        return _written(as_html(self, self._evidence), path)
 
     def __str__(self) -> str:
         """Return the report as text."""
-        return as_text(self)
+        return as_text(self, self._evidence)
 
     def _repr_html_(self) -> str:
         """Return the report as HTML for notebooks."""
-        return as_html(self, self._figure_data, whole=False)
+        return as_html(self, self._evidence, whole=False)
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    """Return a text, and write it to a file if there is one."""
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text
 
 
 def fairness_report(
-    estimator: Classifier,
+    estimator: Classifier | Mapping[str, Classifier],
     X: MatrixLike,
     y: ArrayLike,
     sensitive_features: MatrixLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
+    constraint: str | Constraint | Sequence[str | Constraint] | None = None,
+    path: FairnessPath | None = None,
+    groups_missing: str | None = None,
+    pos_label: object = None,
 ) -> FairnessReport:
-    """Report the fairness of a fitted classifier on given rows.
+    """Report the fairness of one or several fitted classifiers on given rows.
 
     The intervals of the rates are exact (Clopper-Pearson); each has the given confidence. The
     largest gap of a rate has Newcombe's interval with a Bonferroni correction for all pairs of
     groups. The largest shortfall of a ratio has an interval from exact intervals with the same
-    correction. All intervals refer to the population that the rows are drawn from. A constraint
+    correction. The difference of two accuracies on the same rows has the interval of Agresti and
+    Min. All intervals refer to the population that the rows are drawn from. A constraint
     "holds" if its whole interval is within the tolerance, and "does not hold" if its whole interval
     is above. Otherwise the verdict says whether it is met on these rows, and that this is
     inconclusive.
 
     Parameters
     ----------
-    estimator : classifier
+    estimator : classifier or mapping of str to classifier
         A fitted binary classifier: one of this library, a pipeline that ends in one, a search, or
-        any classifier with scikit-learn's API. For the latter, the report has only rates and gaps.
+        any classifier with scikit-learn's API. Several by name, for example
+        ``{"before": ..., "after": ...}``, are shown side by side; the verdict refers to the last
+        one, and the cost to the first one. Models without constraints are measured by those of the
+        last model that has some.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         The features of the rows, preferably held-out rows.
     y : array-like of shape (n_samples,)
@@ -156,22 +199,32 @@ def fairness_report(
         The sample weights. With weights the intervals are approximate.
     confidence : float, default=0.95
         The confidence level of the intervals.
+    constraint : str, Constraint, sequence of these or None, default=None
+        The constraints to measure; None means those that the models were trained with. Objects have
+        their own tolerance, for instance ``DemographicParity(0.02)``; names have the default one.
+    path : FairnessPath or None, default=None
+        A path of models, drawn as the frontier of accuracy and gap on these rows.
+    groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
+        How missing values of the groups are treated; None uses the parameter of the classifier, if
+        it has one, else "raise".
+    pos_label : label or None, default=None
+        The positive class; None means that of the classifiers.
 
     Returns
     -------
     report : FairnessReport
-        The report. See its methods ``to_frame`` and ``to_html``.
+        The report. See its methods ``to_html``, ``to_markdown``, ``to_json`` and ``to_frame``.
 
     Raises
     ------
     ValueError
-        If the estimator is not a binary classifier, or no groups are known.
+        If an estimator is not a binary classifier, or no groups are known.
     NotFittedError
-        If the estimator is not fitted.
+        If an estimator is not fitted.
 
     References
     ----------
-    Clopper, Pearson (1934); Newcombe (1998), method 10.
+    Clopper, Pearson (1934); Newcombe (1998), method 10; Agresti, Min (2005).
 
     Examples
     --------
@@ -181,6 +234,7 @@ def fairness_report(
     ...     make_biased_classification,
     ... )
     >>> X, y, groups = make_biased_classification(n_samples=4000, random_state=0)
+    >>> before = FairLogisticClassifier(None).fit(X[:2000], y[:2000])
     >>> clf = FairLogisticClassifier(kappa=0.05)
     >>> clf = clf.fit(X[:2000], y[:2000], sensitive_features=groups[:2000])
     >>> report = fairness_report(clf, X[2000:], y[2000:], groups[2000:])
@@ -188,153 +242,76 @@ def fairness_report(
                         tolerance  decisions   low  high
     constraint
     demographic_parity       0.05       0.16  0.11   0.2
+    >>> both = {"before": before, "after": clf}
+    >>> report = fairness_report(both, X[2000:], y[2000:], groups[2000:])
+    >>> report.to_frame("summary").loc[["accuracy", "gap: demographic_parity"]].round(2)
+                             before  after
+    measure
+    accuracy                   0.80   0.79
+    gap: demographic_parity    0.25   0.16
     """
     confidence = check_confidence(confidence)
-    estimator = best_estimator(estimator)
-    check_two_classes(estimator)
-    check_same_rows(
-        test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
+    collected = collect(
+        estimator,
+        X,
+        y,
+        sensitive_features,
+        sample_weight,
+        pos_label=pos_label,
+        groups_missing=groups_missing,
     )
-    _check_known_labels(estimator, y)
-    last = final_estimator(estimator)
-    groups = groups_of(estimator, X, sensitive_features, marginal=True)
-    predictions = estimator.predict(X)
-    intersections = replace(groups, marginal=False)
-    positive = estimator.classes_[1]
-    whole = Predictions.check(y, predictions, intersections, sample_weight, positive)
-    parts = [
-        Predictions.check(y, predictions, one, sample_weight, positive) for one in groups.separate
-    ]
-    constraints, notes = _constraints(estimator, X, y, groups, sample_weight, confidence)
-    kind = type(last).__name__
-    return FairnessReport(
-        title=f"{kind} on {len(whole.labels)} rows; the positive class is {positive}",
-        model=_model(last),
-        constraints=constraints,
-        gaps=pd.concat([_gaps(one, groups.marginal, confidence) for one in parts]),
-        groups=_groups(parts, confidence),
-        confidence=confidence,
-        notes=(*notes, *_notes(groups, sample_weight), _HELD_OUT_ROWS),
-        _figure_data=FigureData(
-            predictions=whole,
-            scores=GroupScores.from_estimator(estimator, X, y, intersections, sample_weight)
-            if has_scores(estimator)
-            else None,
-            ranks=ranks_of(last),
-            result=getattr(last, "result_", None),
-        ),
-    )
-
-
-def _check_known_labels(estimator: Classifier, y: ArrayLike) -> None:
-    """Raise if a label is not among the classes of the estimator."""
-    check_held("y", y)
-    labels = check_labels("y", y, len(np.ravel(np.asarray(y))), rows="y")
-    unknown = [one for one in np.unique(labels).tolist() if one not in estimator.classes_.tolist()]
-    if unknown:
+    if path is not None and not isinstance(path, FairnessPath):
         raise ValueError(
-            f"y has the label {unknown[0]!r}, which is not among the classes "
-            f"{estimator.classes_.tolist()} of the estimator."
+            f"path must be what fairness_path returns, or None; got {type(path).__name__}."
         )
-
-
-def _groups(parts: list[Predictions], confidence: float) -> pd.DataFrame:
-    """Return the rates of all groups, with the row for all rows at the end."""
-    tables = [one.table(DEFAULT_RATES, confidence) for one in parts]
-    return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])
-
-
-def _gaps(predictions: Predictions, marginal: bool, confidence: float) -> pd.DataFrame:
-    """Return the largest gaps. With marginal groups, their names start with the attribute."""
-    gaps = predictions.gaps(DEFAULT_RATES, confidence)
-    if marginal:
-        gaps.index = [f"{predictions.groups.title}: {name}" for name in gaps.index]
-        gaps.index.name = "rate"
-    return gaps
-
-
-def _constraints(
-    estimator: Any,
-    X: MatrixLike,
-    y: ArrayLike,
-    groups: Groups,
-    sample_weight: ArrayLike | None,
-    confidence: float,
-) -> tuple[pd.DataFrame, list[str]]:
-    """Return the table of the model's constraints on these rows, and notes."""
-    columns = ["tolerance", "scores", "decisions", "low", "high", "worst", "verdict"]
-    constraints = constraints_of(final_estimator(estimator))
-    scores = np.asarray(estimator.decision_function(X), dtype=float) if constraints else np.empty(0)
-    if not constraints:
-        return pd.DataFrame(columns=columns, index=pd.Index([], name="constraint")), []
-    weight = np.ones(len(scores)) if sample_weight is None else np.asarray(sample_weight, float)
-    counted = np.flatnonzero(weight)
-    labels = np.where(np.asarray(y) == estimator.classes_[1], 1.0, -1.0)
-    rows = Rows(labels[counted], scores[counted], groups.take(counted), weight[counted])
-    found = [assess(name, one, rows, confidence) for name, one in constraints]
-    verdicts = [v.verdict(confidence) for v in found]
-    if minimizes_gap(final_estimator(estimator)):
-        verdicts = ["gap minimized, no bound"] * len(found)
-    table = pd.DataFrame(
-        [
-            [v.tolerance, v.on_scores, v.on_predictions, v.low, v.high, v.worst, verdict]
-            for v, verdict in zip(found, verdicts, strict=True)
-        ],
-        columns=columns,
-        index=pd.Index([v.name for v in found], name="constraint"),
+    given = None
+    if constraint is not None:
+        defaults = {"kappa": 0.05, "surrogate": "sigmoid", "loss": "logistic"}
+        given = [(name_of(one), one) for one in resolve_constraints(constraint, **defaults)]
+    evidence = evidence_of(collected, X, sensitive_features, given, path, confidence)
+    return FairnessReport(
+        title=_title(collected),
+        verdict=verdict_of(evidence),
+        model=tables.for_every_model(evidence, tables.model_table),
+        constraints=tables.for_every_model(evidence, tables.constraints_table),
+        gaps=tables.for_every_model(evidence, tables.gaps_table),
+        groups=tables.for_every_model(evidence, tables.groups_table),
+        summary=tables.summary_table(evidence),
+        cost=tables.cost_table(evidence),
+        frontier=tables.frontier_table(evidence),
+        confidence=confidence,
+        notes=tuple(_notes(evidence)),
+        _evidence=evidence,
     )
-    return table, [f"{v.name}: {v.note}." for v in found if v.note]
 
 
-def _model(last: Any) -> pd.DataFrame:
-    """Return the parameters and the results of the fit of a classifier of this library."""
-    rows: dict[str, str] = {}
-    result = getattr(last, "result_", None)
-    if result is not None:
-        constraints = [one for _, one in constraints_of(last)]
-        rows["constraint"] = "; ".join(" ".join(repr(one).split()) for one in constraints) or "none"
-        defaults = type(last)().get_params(deep=False)
-        for name, value in last.get_params(deep=False).items():
-            if name not in _SHOWN_WITH_CONSTRAINTS and (
-                name in _ALWAYS_SHOWN or repr(value) != repr(defaults[name])
-            ):
-                rows[name] = str(value)
-        if constraints:
-            rows["gap on scores, training rows"] = f"{last.gap_:.4f}"
-            rows["gap of predictions, training rows"] = f"{last.decision_gap_:.4f}"
-            rows["violation on scores"] = f"{last.violation_:.2e}"
-            rows |= dict(_search_results(last))
-        rows["solver"] = " ".join(repr(result.solver).split())
-        rows["status"] = result.message
-    return pd.DataFrame({"value": rows}, dtype=object).rename_axis("what")
+def _title(collected: Collected) -> str:
+    """Return the models, the number of rows and the positive class."""
+    kinds = {
+        name: type(final_estimator(one.estimator)).__name__
+        for name, one in collected.outputs.items()
+    }
+    models = " and ".join(f"{name} ({kind})" if name else kind for name, kind in kinds.items())
+    n_groups = len(collected.groups.listed)
+    return (
+        f"{models} on {len(collected.labels)} rows with {n_groups} groups; the positive class is "
+        f"{collected.positive}"
+    )
 
 
-def _search_results(last: Any) -> Iterator[tuple[str, str]]:
-    """Yield the results of the search for predictions within the bound, if there was one."""
-    search = getattr(last, "decision_search_", None)
-    if search is not None:
-        met = "met" if search.met else "not met"
-        yield "bound on predictions, training rows", met + " (constant)" * search.constant
-        others = {
-            "bound on scores only": search.accuracy_on_scores,
-            "unconstrained": search.accuracy_unconstrained,
-        }
-        fitted = [f"{name}: {value:.4f}" for name, value in others.items() if np.isfinite(value)]
-        beside = f" ({', '.join(fitted)})" if fitted else ""
-        yield "accuracy, training rows", f"{search.accuracy:.4f}{beside}"
-    certificate = getattr(last, "certificate_", None)
-    if certificate is not None:
-        verdict = "" if certificate.certified else "not "
-        yield (
-            "population",
-            f"{verdict}shown to be within the bound with {100.0 * certificate.confidence:g}% "
-            f"confidence, on {certificate.n_held_out} rows held out in fit",
-        )
-
-
-def _notes(groups: Groups, sample_weight: ArrayLike | None) -> Iterator[str]:
-    unknown = int((~groups.known).sum())
+def _notes(evidence: Evidence) -> Iterator[str]:
+    """Yield remarks on how to read the values."""
+    collected = evidence.collected
+    notes = [
+        f"{one.assessment.name}: {one.assessment.note}."
+        for found in evidence.findings.values()
+        for one in found
+        if one.assessment.note
+    ]
+    yield from dict.fromkeys(notes)
+    unknown = int((~collected.groups.known).sum())
     if unknown:
         yield f"The group of {unknown} rows is unknown. They count only in the rates of all rows."
-    if sample_weight is not None:
+    if collected.weighted:
         yield "Rates are weighted, counts are not. With weights the intervals are approximate."
+    yield _HELD_OUT_ROWS

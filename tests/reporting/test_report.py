@@ -1,7 +1,7 @@
 """Tests of the fairness report: its values, its verdicts and its HTML page."""
 
-import base64
 import re
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -14,7 +14,6 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import fairconstrained.reporting.render as report_page
 from fairconstrained import (
     BoundedGroupLoss,
     DisparateImpact,
@@ -28,7 +27,7 @@ from fairconstrained.metrics import group_rates
 from fairconstrained.reporting.report import fairness_report
 
 HOSTILE = '<script>alert("x")</script> & co'
-VOID = {"meta", "img", "link", "br", "hr"}
+VOID = {"meta", "img", "link", "br", "hr", "input"}
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +185,8 @@ def test_model_without_scores(data):
             return np.full(len(X), self.classes_[1])
 
     page = fairness_report(Yes().fit(X, y), X, y, groups).to_html()
-    assert Page(page).tags.count("img") == 1
+    assert "Score distribution" not in page and "Calibration" not in page
+    assert "True positive rate" in page and Page(page).tags.count("svg") > 4
 
 
 def test_unconstrained_model_of_this_library(data):
@@ -272,38 +272,22 @@ def test_page_is_self_contained_and_escaped(data, model, tmp_path):
     text = report.to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == text
     page = Page(text)
-    assert HOSTILE not in text and "script" not in page.tags
+    assert HOSTILE not in text and page.tags.count("script") == 1
     assert HOSTILE in "".join(page.words)
-    assert page.tags.count("img") == 4
-    assert all(link.startswith("data:image/png;base64,") for link in page.links)
-    for link in page.links:
-        assert base64.b64decode(link.split(",")[1])[:4] == b"\x89PNG"
-    assert not re.findall(r"https?://", text)
-    assert page.tags.count("table") == 4
-    assert text.count("alt=") == 4
+    assert not page.links and not re.findall(r"https?://", text)
 
 
 def test_notebooks_show_a_fragment(data, model):
     X, y, groups = data
     text = fairness_report(model, X, y, groups)._repr_html_()
     assert text.startswith("<div") and "<html" not in text
-    assert Page(text).tags.count("img") == 4
+    assert Page(text).tags.count("svg") > 10
 
 
-def test_figures_do_not_change_the_state_of_pyplot(data, model):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+def test_page_needs_no_matplotlib(data, model, monkeypatch):
     X, y, groups = data
-    before = pyplot.get_fignums()
-    fairness_report(model, X, y, groups).to_html()
-    assert pyplot.get_fignums() == before
-
-
-def test_page_without_matplotlib_has_no_figures(data, model, monkeypatch):
-    X, y, groups = data
-    monkeypatch.setattr(report_page, "find_spec", lambda name: None)
-    page = Page(fairness_report(model, X, y, groups).to_html())
-    assert "img" not in page.tags
-    assert "figures need matplotlib" in "".join(page.words)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "svg" in Page(fairness_report(model, X, y, groups).to_html()).tags
 
 
 def test_invalid_input_raises(data, model):
@@ -316,5 +300,5 @@ def test_invalid_input_raises(data, model):
         fairness_report(model, X, y, groups).to_frame("rates")
     with pytest.raises(ValueError, match="classifier with two classes is needed"):
         fairness_report(LogisticRegression().fit(X, np.arange(len(y)) % 3), X, y, groups)
-    with pytest.raises(ValueError, match=r"sensitive_features has \d+ rows, y_true has"):
+    with pytest.raises(ValueError, match=r"sensitive_features has \d+ rows, X has"):
         fairness_report(model, X, y, groups[:-1])

@@ -1,0 +1,113 @@
+"""Which groups tables and pictures show where there are many: the extremes and the largest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairconstrained.data.groups import Groups
+from fairconstrained.utils.typing import Array
+
+MOST_GROUPS = 8
+"""The number of groups up to which all of them are shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The groups that are shown, and those that are summarized as "others".
+
+    Parameters
+    ----------
+    shown : ndarray of int of shape (n_shown,)
+        The groups that are shown, from the highest to the lowest value.
+    others : ndarray of int of shape (n_others,)
+        The other groups; empty if all are shown.
+    """
+
+    shown: Array
+    others: Array
+
+    @property
+    def label(self) -> str:
+        """The name of the other groups together."""
+        return f"{len(self.others)} others"
+
+
+def choose_groups(
+    values: Array,
+    sizes: Array,
+    limit: int = MOST_GROUPS,
+    *,
+    low: Array | None = None,
+    high: Array | None = None,
+) -> Choice:
+    """Choose the groups to show: all, or the extremes and the largest of the other groups.
+
+    Beyond `limit` groups these are the groups with the highest and with the lowest value; with
+    confidence limits, further groups that are most certainly high (by their lower limits) or low
+    (by their upper limits), else those with the next values; and the largest of the others. The
+    extremes on each side are three eighths of `limit`.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_groups,)
+        The value of each group by which they are sorted; nan sorts last and is never an extreme.
+    sizes : ndarray of shape (n_groups,)
+        Their numbers of rows.
+    limit : int, default=8
+        The largest number of groups to show.
+    low, high : ndarray of shape (n_groups,) or None, default=None
+        Confidence limits of the values.
+
+    Returns
+    -------
+    choice : Choice
+        The groups that are shown, sorted, and the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.inspection.chosen_groups import choose_groups
+    >>> choice = choose_groups(np.arange(10.0), np.array([1, 1, 1, 1, 9, 1, 1, 1, 1, 1]), limit=3)
+    >>> choice.shown.tolist(), choice.label
+    ([9, 4, 0], '7 others')
+    """
+    order = np.argsort(-np.asarray(values, dtype=float), kind="stable")  # nan last
+    if len(order) <= limit:
+        return Choice(order, np.empty(0, dtype=int))
+    known = order[~np.isnan(np.asarray(values, dtype=float)[order])]
+    side = max(1, 3 * limit // 8) - 1
+    by_low, by_high = (
+        known if limits is None else known[np.argsort(-limits[known], kind="stable")]
+        for limits in (low, high)
+    )
+    by_low, by_high = by_low[by_low != known[:1]], by_high[by_high != known[-1:]]
+    extremes = np.unique(
+        np.concatenate([known[:1], by_low[:side], by_high[len(by_high) - side :], known[-1:]])
+    )
+    rest = np.setdiff1d(order, extremes)
+    largest = rest[np.argsort(-np.asarray(sizes)[rest], kind="stable")]
+    chosen = np.concatenate([extremes, largest[: limit - len(extremes)]])
+    return Choice(order[np.isin(order, chosen)], order[~np.isin(order, chosen)])
+
+
+def with_others(groups: Groups, choice: Choice) -> Groups:
+    """Return groups in the order of a choice, the others as one group at the end.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups, one grouping.
+    choice : Choice
+        The groups to show.
+    """
+    listed = groups.names.tolist()
+    position = np.full(len(groups), len(choice.shown))
+    position[choice.shown] = np.arange(len(choice.shown))
+    names = np.empty(len(choice.shown) + bool(len(choice.others)), dtype=object)
+    names[: len(choice.shown)] = np.array([*listed, None], dtype=object)[:-1][choice.shown]
+    if len(choice.others):
+        names[-1] = choice.label
+    codes = np.where(groups.known, position[groups.codes], -1)
+    return Groups(codes, names, title=groups.title)

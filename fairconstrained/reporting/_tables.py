@@ -1,0 +1,150 @@
+"""The tables of a report, as DataFrames with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairconstrained.inspection.assessment import ALL_EQUAL, constraints_of
+from fairconstrained.metrics.rates import DEFAULT_RATES, Predictions
+from fairconstrained.reporting._evidence import Evidence
+from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.rounding import at_most
+
+_ALWAYS_SHOWN = ("enforce",)
+_SHOWN_WITH_CONSTRAINTS = ("constraint", "kappa", "surrogate")
+_CONSTRAINT_COLUMNS = ["tolerance", "scores", "decisions", "low", "high", "worst", "verdict"]
+
+
+def for_every_model(
+    evidence: Evidence, table: Callable[[Evidence, str], pd.DataFrame]
+) -> pd.DataFrame:
+    """Return a table of all models; with a first level of the index where they have names."""
+    found = {name: table(evidence, name) for name in evidence.names}
+    if list(found) == [""]:
+        return found[""]
+    return pd.concat(found, names=["model"])
+
+
+def constraints_table(evidence: Evidence, name: str) -> pd.DataFrame:
+    """Return the constraints of a model on these rows."""
+    rows = []
+    for one in evidence.findings[name]:
+        a, verdict = one.assessment, one.verdict(evidence.confidence)
+        rows.append([a.tolerance, a.on_scores, a.on_predictions, a.low, a.high, a.worst, verdict])
+    index = pd.Index([one.assessment.name for one in evidence.findings[name]], name="constraint")
+    return pd.DataFrame(rows, columns=_CONSTRAINT_COLUMNS, index=index)
+
+
+def groups_table(evidence: Evidence, name: str) -> pd.DataFrame:
+    """Return the rates of all groups, with the row for all rows at the end."""
+    parts = evidence.collected.predictions(name)
+    tables = [one.table(DEFAULT_RATES, evidence.confidence) for one in parts]
+    return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])
+
+
+def gaps_table(evidence: Evidence, name: str) -> pd.DataFrame:
+    """Return the largest gap of each rate. With marginal groups, names start with the attribute."""
+    marginal = evidence.collected.groups.marginal
+    tables = [
+        _gaps(one, marginal, evidence.confidence) for one in evidence.collected.predictions(name)
+    ]
+    return pd.concat(tables)
+
+
+def _gaps(predictions: Predictions, marginal: bool, confidence: float) -> pd.DataFrame:
+    gaps = predictions.gaps(DEFAULT_RATES, confidence)
+    equal = gaps["gap"].map(lambda gap: bool(at_most(gap, 0.0)))
+    gaps.loc[equal, ["highest", "lowest"]] = ALL_EQUAL
+    if marginal:
+        gaps.index = pd.Index([f"{predictions.groups.title}: {name}" for name in gaps.index])
+        gaps.index.name = "rate"
+    return gaps
+
+
+def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
+    """Return the parameters and the results of the fit; empty for other libraries' models."""
+    last = final_estimator(evidence.collected.outputs[name].estimator)
+    rows: dict[str, str] = {}
+    result = getattr(last, "result_", None)
+    if result is not None:
+        constraints = [one for _, one in constraints_of(last)]
+        rows["constraint"] = "; ".join(" ".join(repr(one).split()) for one in constraints) or "none"
+        defaults = type(last)().get_params(deep=False)
+        for parameter, value in last.get_params(deep=False).items():
+            if parameter not in _SHOWN_WITH_CONSTRAINTS and (
+                parameter in _ALWAYS_SHOWN or repr(value) != repr(defaults[parameter])
+            ):
+                rows[parameter] = str(value)
+        if constraints:
+            rows["gap on scores, training rows"] = f"{last.gap_:.4f}"
+            rows["gap of predictions, training rows"] = f"{last.decision_gap_:.4f}"
+            rows["violation on scores"] = f"{last.violation_:.2e}"
+            rows |= dict(_search_results(last))
+        rows["solver"] = " ".join(repr(result.solver).split())
+        rows["status"] = result.message
+        rows |= dict(_certificate(result))
+    return pd.DataFrame({"value": rows}, dtype=object).rename_axis("what")
+
+
+def _certificate(result: Any) -> Iterator[tuple[str, str]]:
+    """Yield the optimality conditions at the returned point, which the library computes itself."""
+    yield "objective", f"{result.objective:.6g}"
+    yield "KKT residual", f"{result.kkt_residual:.2e}"
+    yield "data passes", f"{result.data_passes:.1f}"
+    active = int(np.sum(np.asarray(result.multipliers) > 1e-9))
+    yield "multipliers above zero", f"{active} of {len(result.multipliers)}"
+
+
+def _search_results(last: Any) -> Iterator[tuple[str, str]]:
+    """Yield the results of the search for predictions within the bound, if there was one."""
+    search = getattr(last, "decision_search_", None)
+    if search is not None:
+        met = "met" if search.met else "not met"
+        yield "bound on predictions, training rows", met + " (constant)" * search.constant
+        others = {
+            "bound on scores only": search.accuracy_on_scores,
+            "unconstrained": search.accuracy_unconstrained,
+        }
+        fitted = [f"{name}: {value:.4f}" for name, value in others.items() if np.isfinite(value)]
+        beside = f" ({', '.join(fitted)})" if fitted else ""
+        yield "accuracy, training rows", f"{search.accuracy:.4f}{beside}"
+    certificate = getattr(last, "certificate_", None)
+    if certificate is not None:
+        verdict = "" if certificate.certified else "not "
+        yield (
+            "population",
+            f"{verdict}shown to be within the bound with {100.0 * certificate.confidence:g}% "
+            f"confidence, on {certificate.n_held_out} rows held out in fit",
+        )
+
+
+def summary_table(evidence: Evidence) -> pd.DataFrame:
+    """Return the measures on all rows and the gaps, a column for each model."""
+    columns = {}
+    for name in evidence.names:
+        column = dict(evidence.overall[name])
+        for one in evidence.findings[name]:
+            column[f"gap: {one.assessment.name}"] = one.assessment.on_predictions
+        columns[name or "model"] = column
+    return pd.DataFrame(columns).rename_axis("measure")
+
+
+def cost_table(evidence: Evidence) -> pd.DataFrame:
+    """Return what the models cost against the first one, a row for each."""
+    columns = ["accuracy", "low", "high", "newly_selected", "no_longer_selected"]
+    rows = [[getattr(cost, column) for column in columns] for cost in evidence.costs.values()]
+    return pd.DataFrame(rows, columns=columns, index=pd.Index(list(evidence.costs), name="model"))
+
+
+def frontier_table(evidence: Evidence) -> pd.DataFrame:
+    """Return the models of the path on these rows; empty without a path."""
+    columns = ["kappa", "gap", "accuracy", "low", "high"]
+    rows = [
+        [point.kappa, point.gap, *(float(value) for value in point.accuracy)]
+        for point in evidence.frontier
+    ]
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,255 @@
+"""Reports as text, as Markdown and as dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from fairconstrained.inspection.chosen_groups import choose_groups
+from fairconstrained.inspection.deciding import FEW_ROWS
+from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
+from fairconstrained.reporting._evidence import Evidence
+from fairconstrained.reporting._verdict import Verdict, cost_in_words, decided_by, meaning_of
+
+COUNTS = {
+    "rows": "rows",
+    "positive_labels": "positive labels",
+    "positive_decisions": "positive predictions",
+}
+
+
+class Report(Protocol):
+    """The content of a report: see :class:`~fairconstrained.reporting.report.FairnessReport`."""
+
+    @property
+    def title(self) -> str:
+        """The models, the number of rows and the positive class."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the last model."""
+
+    @property
+    def model(self) -> pd.DataFrame:
+        """The parameters of the models and the results of their fits."""
+
+    @property
+    def constraints(self) -> pd.DataFrame:
+        """The gaps of the constraints."""
+
+    @property
+    def gaps(self) -> pd.DataFrame:
+        """The largest gap of each rate."""
+
+    @property
+    def groups(self) -> pd.DataFrame:
+        """Counts and rates by group."""
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The measures on all rows."""
+
+    @property
+    def frontier(self) -> pd.DataFrame:
+        """The models of the path."""
+
+    @property
+    def confidence(self) -> float:
+        """The confidence level of the intervals."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks on how to read the values."""
+
+
+def number(value: float) -> str:
+    """Return a number as text; "-" for nan."""
+    return "-" if pd.isna(value) else f"{value:.3f}"
+
+
+def with_intervals(table: pd.DataFrame, value: str, low: str, high: str) -> list[str]:
+    """Return values with their intervals as text, for example "0.12 [0.08, 0.17]"."""
+    rows = zip(table[value], table[low], table[high], strict=True)
+    return [
+        number(v) if pd.isna(v) or pd.isna(a) else f"{number(v)} [{a:.3f}, {b:.3f}]"
+        for v, a, b in rows
+    ]
+
+
+def shown_tables(report: Report) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the headings and the tables of a report, with text in the cells."""
+    if report.summary.shape[1] > 1:
+        yield "Models side by side", report.summary.map(number)
+    if len(report.constraints):
+        yield "Constraints on these rows", constraints_as_text(report.constraints)
+    if len(report.gaps):
+        yield "Largest gaps between groups", gaps_as_text(report.gaps)
+    yield "Groups", groups_as_text(report.groups)
+    if len(report.model):
+        yield "Model and fit", report.model
+
+
+def constraints_as_text(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of constraints with text in the cells."""
+    return pd.DataFrame(
+        {
+            "tolerance": table["tolerance"].map(number),
+            "gap on scores": table["scores"].map(number),
+            "gap of predictions": with_intervals(table, "decisions", "low", "high"),
+            "largest gap": table["worst"],
+            "verdict": table["verdict"],
+        }
+    )
+
+
+def gaps_as_text(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of gaps with text in the cells."""
+    shown = pd.DataFrame(
+        {
+            "gap": with_intervals(table, "gap", "low", "high"),
+            "highest": table["highest"],
+            "lowest": table["lowest"],
+        }
+    )
+    if isinstance(shown.index, pd.MultiIndex):
+        return shown.rename(index=lambda name: str(name).replace("_", " "), level=-1)
+    return shown.rename(index=lambda name: str(name).replace("_", " "))
+
+
+def groups_as_text(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table of groups with text in the cells."""
+    columns: dict[str, list[str]] = {
+        title: [str(count) for count in table[name]] for name, title in COUNTS.items()
+    }
+    for name in DEFAULT_RATES:
+        columns[RATES[name].title] = with_intervals(table, name, f"{name}_low", f"{name}_high")
+    return pd.DataFrame(columns, index=table.index)
+
+
+def rows_of_table(table: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
+    """Yield the names of the rows of a table and their cells as text."""
+    for name, row in zip(table.index, table.to_numpy(), strict=True):
+        title = ": ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+        yield title, [str(cell) for cell in row]
+
+
+def as_text(report: Report, evidence: Evidence) -> str:
+    """Return a report as text."""
+    parts = [f"Fairness report: {report.title}"]
+    parts.append("\n".join([report.verdict.sentence, *report.verdict.details]))
+    sentences = _sentences(evidence)
+    if sentences:
+        parts.append("\n".join(sentences))
+    for heading, table in shown_tables(report):
+        parts.append(f"{heading}\n{_aligned(table)}")
+    level = f"Intervals in brackets have {100.0 * report.confidence:g}% confidence."
+    parts.append("\n".join([level, *report.notes]))
+    return "\n\n".join(parts)
+
+
+def _sentences(evidence: Evidence) -> list[str]:
+    """Return what decides the constraints, and what the models cost."""
+    found = evidence.findings[evidence.names[-1]]
+    sentences = [text for one in found if (text := decided_by(one))]
+    return sentences + [cost_in_words(evidence, name) for name in evidence.costs]
+
+
+def _aligned(table: pd.DataFrame) -> str:
+    """Return a table as left-aligned text; a table with a single column has no header."""
+    head = ["", *map(str, table.columns)]
+    lines = [] if len(table.columns) == 1 else [head]
+    lines += [[name, *row] for name, row in rows_of_table(table)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        for line in lines
+    ]
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def as_markdown(report: Report, evidence: Evidence) -> str:
+    """Return a report as a section of a model card."""
+    parts = ["## Fairness", f"**{_cell(report.verdict.sentence)}**"]
+    parts += [f"- {_cell(text)}" for text in report.verdict.details]
+    parts.append(f"Measured for {_cell(report.title)}.")
+    parts += [_cell(text) for text in _sentences(evidence)]
+    parts += [
+        _cell(meaning_of(one)) for one in evidence.findings[evidence.names[-1]] if one.deciding
+    ]
+    parts += ["### Models", _markdown_table(report.summary.map(number))]
+    if len(report.constraints):
+        table = constraints_as_text(report.constraints)
+        parts += ["### Constraints on these rows", _markdown_table(table)]
+    parts += ["### Groups", _markdown_table(_few_groups(report, evidence))]
+    level = f"Intervals in brackets have {100.0 * report.confidence:g}% confidence."
+    few = f"Rates of fewer than {FEW_ROWS} rows have wide intervals."
+    notes = "\n".join(f"- {_cell(note)}" for note in (level, few, *report.notes))
+    return "\n\n".join([*parts, "### How to read it", notes]) + "\n"
+
+
+def _few_groups(report: Report, evidence: Evidence) -> pd.DataFrame:
+    """Return the table of groups as text; of many groups the extremes and the largest."""
+    name = evidence.names[-1]
+    table = report.groups if name == "" else report.groups.loc[name]
+    body, whole = table.iloc[:-1], table.iloc[-1:]
+    choice = choose_groups(body["selection_rate"].to_numpy(float), body["rows"].to_numpy())
+    shown = groups_as_text(pd.concat([body.iloc[choice.shown], whole]))
+    if not len(choice.others):
+        return shown
+    left_out = pd.DataFrame("", index=[f"({choice.label})"], columns=shown.columns)
+    left_out["rows"] = str(int(body["rows"].iloc[choice.others].sum()))
+    return pd.concat([shown.iloc[:-1], left_out, shown.iloc[-1:]])
+
+
+def _markdown_table(table: pd.DataFrame) -> str:
+    lines = [["", *map(str, table.columns)], ["---"] * (len(table.columns) + 1)]
+    lines += [[name, *row] for name, row in rows_of_table(table)]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Return text that neither ends a cell of a table nor is read as HTML."""
+    for character, safe in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("\n", " ")):
+        text = text.replace(character, safe)
+    return text
+
+
+def as_dict(report: Report, evidence: Evidence, tables: Sequence[str]) -> dict[str, Any]:
+    """Return a report as dictionaries, lists, strings and numbers."""
+    collected = evidence.collected
+    return {
+        "title": report.title,
+        "verdict": {**asdict(report.verdict), "details": list(report.verdict.details)},
+        "rows": len(collected.labels),
+        "weighted": collected.weighted,
+        "positive_class": _plain(collected.positive),
+        "confidence": report.confidence,
+        "models": evidence.names,
+        "sentences": _sentences(evidence),
+        "notes": list(report.notes),
+        **{name: _records(getattr(report, name)) for name in tables},
+    }
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as dictionaries, the index included."""
+    keep = isinstance(table.index, pd.MultiIndex) or table.index.name is not None
+    flat = table.reset_index() if keep else table
+    columns = [str(name) for name in flat.columns]
+    return [
+        {name: _plain(value) for name, value in zip(columns, row, strict=True)}
+        for row in flat.itertuples(index=False, name=None)
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: None for nan, numbers without NumPy's types."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,252 @@
+"""The sentences of a report: the verdict, what a tolerance means, and what decides a constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairconstrained.inspection.deciding import Cell
+from fairconstrained.metrics.rates import RATES
+from fairconstrained.reporting._evidence import Evidence, Finding
+from fairconstrained.utils.rounding import at_most
+
+# The state of a verdict, from the worst to the best, with its title.
+STATES = {
+    "not met": "Not met on these rows",
+    "not measured": "Not measured",
+    "met": "Met on these rows",
+    "holds": "Met",
+    "no bound": "No bound is set",
+}
+_ROWS_OF = {
+    "selection_rate": "rows",
+    "true_positive_rate": "rows with a positive label",
+    "false_positive_rate": "rows with a negative label",
+    "error_rate": "rows",
+    "accuracy": "rows",
+    "precision": "positive predictions",
+    "base_rate": "rows",
+}
+_COUNTED = {
+    "selection_rate": "selected",
+    "true_positive_rate": "selected",
+    "false_positive_rate": "selected",
+    "error_rate": "predicted wrongly",
+    "accuracy": "predicted correctly",
+    "precision": "with a positive label",
+    "base_rate": "with a positive label",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on the last model of a report.
+
+    Attributes
+    ----------
+    state : {"holds", "met", "not met", "not measured", "no bound"}
+        "holds": met, and the whole confidence interval is within the tolerance. "met": met on these
+        rows, while the interval exceeds the tolerance or is unknown.
+    sentence : str
+        The verdict in one sentence or two.
+    details : tuple of str
+        With several constraints, a sentence for each.
+    """
+
+    state: str
+    sentence: str
+    details: tuple[str, ...] = ()
+
+
+def percent(value: float, other: float = np.nan) -> str:
+    """Return 100 times a value with few decimals, but enough to tell it from another value."""
+    for decimals in (1, 2, 3, 4):
+        text, against = (f"{100.0 * one:.{decimals}f}" for one in (value, other))
+        if text != against or np.isnan(other) or abs(value - other) <= 1e-9:
+            break
+    if at_most(abs(value - round(value, 2)), 0.0):
+        return f"{abs(100.0 * value):.0f}" if at_most(abs(value), 0.0) else f"{100.0 * value:.0f}"
+    if not float(text):
+        text = f"{100.0 * value:.1g}"
+    return text
+
+
+def rates_in_words(names: Sequence[str]) -> str:
+    """Return the plural of rates: "true positive rates and false positive rates"."""
+    plural = [
+        {"accuracy": "accuracies", "base_rate": "rates of positive labels"}.get(
+            name, f"{RATES[name].title}s"
+        )
+        for name in names
+    ]
+    return " and ".join(plural)
+
+
+def state_of(finding: Finding) -> str:
+    """Return the state of a constraint, a key of `STATES`."""
+    one = finding.assessment
+    if np.isnan(one.on_predictions):
+        return "not measured"
+    if finding.minimized:
+        return "no bound"
+    if not at_most(one.on_predictions, one.tolerance):
+        return "not met"
+    return "holds" if at_most(one.high, one.tolerance) else "met"
+
+
+def sentence_of(finding: Finding, confidence: float, trained_here: bool) -> str:
+    """Return the verdict on a constraint as text."""
+    one, state = finding.assessment, state_of(finding)
+    if state == "not measured":
+        return f"Not measured: {one.note or 'no cell of the constraint has rows'}."
+    head = "No bound is set" if state == "no bound" else STATES[state]
+    if state == "holds":
+        head = STATES["met"]
+    here = _gap_in_words(finding, state)
+    return f"{head}: {here}. {_on_new_rows(finding, confidence, trained_here)}".strip()
+
+
+def _gap_in_words(finding: Finding, state: str) -> str:
+    one, constraint = finding.assessment, finding.constraint
+    gap, tolerance = one.on_predictions, one.tolerance
+    if not constraint.rates_compared:
+        limit = "" if state == "no bound" else f", at most {tolerance:.3g} allowed"
+        return f"{one.name.replace('_', ' ')} has a gap of {gap:.3g}{limit}"
+    rates = rates_in_words(constraint.rates_compared)
+    if at_most(gap, 0.0):
+        return f"{rates} are all equal"
+    if constraint.compares_ratios:
+        limit = "" if state == "no bound" else f", at least {1.0 - tolerance:.3g} required"
+        return f"the lowest of the {rates} is {1.0 - gap:.3g} times the highest{limit}"
+    limit = "" if state == "no bound" else f", at most {percent(tolerance)} allowed"
+    by = "by" if len(constraint.rates_compared) == 1 else "by up to"
+    return f"{rates} differ {by} {percent(gap, tolerance)} percentage points{limit}"
+
+
+def _on_new_rows(finding: Finding, confidence: float, trained_here: bool) -> str:
+    """Return what is known about rows that the model has not seen."""
+    one = finding.assessment
+    if trained_here:
+        return (
+            "These are the training rows: they do not show what holds on new rows. Use held-out "
+            "rows."
+        )
+    if np.isnan(one.low):
+        return "No confidence interval is known for this constraint."
+    level = f"with {100.0 * confidence:g}% confidence"
+    ratio = finding.constraint.compares_ratios
+    shown = (lambda value: f"{1.0 - value:.3g}") if ratio else percent
+    if state_of(finding) in ("no bound", "not met"):
+        ends = sorted([one.low, one.high], reverse=ratio)
+        return f"On new rows between {shown(ends[0])} and {shown(ends[1])} {level}."
+    if ratio:
+        return f"On new rows at least {shown(one.high)} {level}."
+    return f"On new rows at most {percent(one.high, one.tolerance)} {level}."
+
+
+def verdict_of(evidence: Evidence) -> Verdict:
+    """Return the verdict on the last model."""
+    name = evidence.names[-1]
+    found = evidence.findings[name]
+    trained_here = name in evidence.trained_here
+    if not found:
+        return Verdict("no bound", _without_bound(evidence, name))
+    states = [state_of(one) for one in found]
+    sentences = [sentence_of(one, evidence.confidence, trained_here) for one in found]
+    worst = min(states, key=list(STATES).index)
+    if len(found) == 1:
+        return Verdict(worst, sentences[0])
+    bounded = [state for state in states if state in ("met", "holds", "not met")]
+    met = sum(state != "not met" for state in bounded)
+    counted = f"{met} of {len(bounded)} constraints are met on these rows"
+    if met == len(bounded):
+        counted = f"All {met} measured constraints are met on these rows"
+    details = tuple(
+        f"{one.assessment.name.replace('_', ' ')}: {text}"
+        for one, text in zip(found, sentences, strict=True)
+    )
+    return Verdict(worst, f"{counted}.", details)
+
+
+def _without_bound(evidence: Evidence, name: str) -> str:
+    parts = evidence.collected.predictions(name)
+    gaps = [part.gaps(["selection_rate"], evidence.confidence).iloc[0] for part in parts]
+    widest = max(gaps, key=lambda gap: np.nan_to_num(gap["gap"], nan=-1.0))
+    if np.isnan(widest["gap"]):
+        return "No bound is set. Fewer than two groups have rows: there is no gap to measure."
+    if at_most(widest["gap"], 0.0):
+        here = "No bound is set: selection rates are all equal"
+    else:
+        here = (
+            f"No bound is set: selection rates differ by {percent(widest['gap'])} percentage points"
+        )
+    return (
+        f"{here}. On new rows between {percent(widest['low'])} and {percent(widest['high'])} with "
+        f"{100.0 * evidence.confidence:g}% confidence."
+    )
+
+
+def meaning_of(finding: Finding) -> str:
+    """Return what the tolerance of a constraint means for these rows."""
+    one, deciding = finding.assessment, finding.deciding
+    first = (type(finding.constraint).__doc__ or "").strip().split("\n")[0]
+    if deciding is None or np.isnan(one.tolerance):
+        return first
+    name, smallest = deciding.smallest_rate, deciding.smallest
+    if finding.constraint.compares_ratios:
+        bound = f"The lowest rate may not be below {1.0 - one.tolerance:.3g} times the highest."
+        return f"{first} {bound}"
+    allowed = one.tolerance * smallest.n_rows
+    return (
+        f"{first} A tolerance of {one.tolerance:.3g} allows the rates of two groups to differ by "
+        f"{percent(one.tolerance)} in 100. The smallest cell, {smallest.group} with "
+        f"{smallest.n_rows} {_ROWS_OF[name]}, has {allowed:.1f} rows of tolerance: a single row "
+        f"there counts {percent(1.0 / max(smallest.n_rows, 1))} percentage points."
+    )
+
+
+def decided_by(finding: Finding) -> str:
+    """Return which cells have the largest gap, with their counts; empty for other constraints."""
+    deciding = finding.deciding
+    if deciding is None:
+        return ""
+    if at_most(finding.assessment.on_predictions, 0.0):
+        return f"The {rates_in_words(finding.constraint.rates_compared)} are all equal."
+    cells = " and ".join(
+        _cell_in_words(cell, deciding.rate) for cell in (deciding.highest, deciding.lowest)
+    )
+    text = f"Decided by {cells}."
+    if deciding.changes and not finding.minimized:
+        n = deciding.changes
+        text += f" At least {n} prediction{'s' * (n > 1)} in one of them would have to change."
+    return text
+
+
+def _cell_in_words(cell: Cell, rate: str) -> str:
+    return (
+        f"{cell.group} ({cell.n_counted} of {cell.n_rows} {_ROWS_OF[rate]} are {_COUNTED[rate]}, "
+        f"{percent(cell.rate)}%)"
+    )
+
+
+def cost_in_words(evidence: Evidence, name: str) -> str:
+    """Return what a model costs against the first one."""
+    cost, first = evidence.costs[name], evidence.names[0]
+    before, after = (evidence.overall[one]["accuracy"] for one in (first, name))
+    kind = "rises" if cost.accuracy > 0.0 else "falls"
+    moved = (
+        f"accuracy stays at {percent(after)}%"
+        if at_most(abs(cost.accuracy), 0.0)
+        else f"accuracy {kind} by {percent(abs(cost.accuracy))} percentage points, "
+        f"from {percent(before)}% to {percent(after)}%"
+    )
+    level = f"{100.0 * evidence.confidence:g}% confidence"
+    changed = cost.newly_selected + cost.no_longer_selected
+    return (
+        f"Against {first}, {name} has this cost: {moved} (on new rows a change between "
+        f"{percent(cost.low)} and {percent(cost.high)} with {level}). The predictions of {changed} "
+        f"of {len(evidence.collected.labels)} rows change: {cost.newly_selected} are newly "
+        f"selected, {cost.no_longer_selected} are no longer selected."
+    )

@@ -1,0 +1,216 @@
+"""The page of a report in headless Chromium: nothing is cut, nothing overlaps, axe finds nothing.
+
+These tests need Chromium, its driver and the packages of the extra "browser"; else they are
+skipped.
+"""
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    fairness_path,
+    fairness_report,
+    make_biased_classification,
+)
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+if CHROMIUM is None or DRIVER is None:
+    pytest.skip("Chromium and chromedriver are not installed", allow_module_level=True)
+
+WIDTHS, MEDIA = (400, 800, 1200), ("light", "dark", "print")
+OPTIONS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+]
+
+# Elements with text of their own whose text is wider than they are, or that lie outside the page.
+CUT = """
+const wide = document.documentElement.clientWidth, found = [];
+for (const one of document.querySelectorAll(".fairness-report *")) {
+  const box = one.getBoundingClientRect();
+  if (!box.width || one.closest(".scroll") || one.closest("style, script, title")) continue;
+  if (box.right > wide + 1 || box.left < -1) found.push([one.tagName, one.textContent, box.right]);
+  if (one.scrollWidth > one.clientWidth + 1 && one.clientWidth && !(one instanceof SVGElement))
+    found.push([one.tagName, one.textContent, one.scrollWidth, one.clientWidth]);
+}
+return found;
+"""
+
+# Pairs of texts, or of a text and a mark of a picture, that overlap.
+OVERLAPS = """
+const boxes = [], found = [];
+const walker = document.createTreeWalker(document.querySelector(".fairness-report"), 4);
+while (walker.nextNode()) {
+  const parent = walker.currentNode.parentElement;
+  if (!walker.currentNode.data.trim() || parent.closest("style, script, title, option")) continue;
+  const range = document.createRange();
+  range.selectNodeContents(walker.currentNode);
+  for (const box of range.getClientRects())
+    if (box.width && box.height) boxes.push([box, walker.currentNode.data.trim()]);
+}
+const marks = "circle, rect, path, line.interval";
+for (const mark of document.querySelectorAll("svg.row :is(" + marks + ")"))
+  if (mark.getBoundingClientRect().width) boxes.push([mark.getBoundingClientRect(), null]);
+boxes.sort((a, b) => a[0].top - b[0].top);
+for (let i = 0; i < boxes.length; i++)
+  for (let j = i + 1; j < boxes.length && boxes[j][0].top < boxes[i][0].bottom - 3; j++) {
+    const [a, first] = boxes[i], [b, second] = boxes[j];
+    if (first === null && second === null) continue;
+    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (across > 1.5 && down > 3) found.push([first, second, across, down]);
+  }
+return found;
+"""
+
+
+def reports():
+    """Return reports of 2, 3 and 40 groups, with long names, before and after, and a path."""
+    X, y, groups = make_biased_classification(3000, 4, gap=0.3, n_groups=3, random_state=0)
+    train, test = np.arange(1500), np.arange(1500, 3000)
+    names = np.array(["women", "men", "people who did not wish to answer this question"])[groups]
+    before = LogisticRegression().fit(X[train], y[train])
+    fair = FairLogisticClassifier(kappa=0.1)
+    after = fair.fit(X[train], y[train], sensitive_features=names[train])
+    path = fairness_path(
+        FairLogisticClassifier(), X[train], y[train], sensitive_features=names[train], n_kappas=4
+    )
+    models = {"before": before, "after": after}
+    many = np.array([f"region {k:02d}" for k in np.random.default_rng(0).integers(0, 40, 3000)])
+    few = np.where(groups == 0, "women", "men")
+
+    def report(models, groups, **options):
+        return fairness_report(models, X[test], y[test], groups[test], **options)
+
+    several = ["demographic_parity", "equalized_odds", "group_auc", "disparate_impact"]
+    return {
+        "one model, two groups": report(after, few),
+        "before and after, a path": report(models, names, path=path),
+        "40 groups": report(models, many, constraint=several),
+    }
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    found = {}
+    for k, (name, report) in enumerate(reports().items()):
+        found[name] = folder / f"{k}.html"
+        report.to_html(found[name])
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for option in [*OPTIONS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+        options.add_argument(option)
+    service = webdriver.chrome.service.Service(DRIVER)
+    found = webdriver.Chrome(options=options, service=service)
+    yield found
+    found.quit()
+
+
+def show(browser, page, width=800, medium="light"):
+    """Open a page with a width and a medium."""
+    scheme = {"name": "prefers-color-scheme", "value": "dark" if medium == "dark" else "light"}
+    media = {"media": "print" if medium == "print" else "screen", "features": [scheme]}
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(Path(page).as_uri())
+
+
+PAGES = ("one model, two groups", "before and after, a path", "40 groups")
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_cut_and_nothing_overlaps(name, width, browser, pages):
+    for medium in ("light", "print"):  # light and dark differ in colours only
+        show(browser, pages[name], width, medium)
+        browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = 1;")
+        assert browser.execute_script(CUT) == []
+        assert browser.execute_script(OVERLAPS) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "medium"),
+    [*((PAGES[1], medium) for medium in MEDIA), (PAGES[0], "light"), (PAGES[2], "light")],
+)
+def test_axe_finds_no_violation(name, medium, browser, pages):
+    spec = find_spec("axe_core_python")
+    if spec is None or spec.origin is None:
+        pytest.skip("axe-core-python is not installed")
+    show(browser, pages[name], 800, medium)
+    if name != "40 groups":  # a table of 80 rows more: axe takes long
+        browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = 1;")
+    browser.execute_script(Path(spec.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
+    found = browser.execute_async_script(
+        "axe.run(document).then(arguments[arguments.length - 1], arguments[arguments.length - 1])"
+    )
+    assert len(found["passes"]) > 10
+    problems = [
+        (one["id"], node["html"][:200]) for one in found["violations"] for node in one["nodes"]
+    ]
+    assert problems == []
+
+
+def test_the_search_box_finds_groups(browser, pages):
+    show(browser, pages["40 groups"])
+    shown = (
+        "return [...document.querySelectorAll('table.dots tr[data-group]')]"
+        ".filter(one => one.offsetParent).map(one => one.dataset.group)"
+    )
+    first = browser.execute_script(shown)
+    assert len(first) == 4 * 8
+    box = browser.find_element("css selector", ".search input")
+    box.send_keys("REGION 1")
+    assert set(browser.execute_script(shown)) == {f"region 1{k}" for k in range(10)}
+    assert browser.find_element("css selector", ".search .count").text == "10 found"
+    assert not browser.find_element("css selector", "tr.others").is_displayed()
+    browser.execute_script(CUT)
+    box.clear()
+    box.send_keys("x\b")
+    assert browser.execute_script(shown) == first
+    assert browser.find_element("css selector", "tr.others").is_displayed()
+
+
+def test_the_solver_is_collapsed_and_opens(browser, pages):
+    show(browser, pages["one model, two groups"])
+    details = browser.find_elements("css selector", "details")[-1]
+    table = details.find_element("css selector", "table")
+    assert not table.is_displayed()
+    details.find_element("css selector", "summary").click()
+    assert table.is_displayed() and "KKT residual" in table.text
+
+
+def test_colours_follow_the_medium(browser, pages):
+    colours = {}
+    for medium in MEDIA:
+        show(browser, pages["one model, two groups"], 800, medium)
+        colours[medium] = browser.execute_script(
+            "return getComputedStyle(document.querySelector('.fairness-report')).backgroundColor"
+        )
+    assert colours["print"] == colours["light"] == "rgb(255, 255, 255)"
+    assert colours["dark"] == "rgb(22, 24, 27)"
+
+
+def test_the_console_has_no_errors(browser, pages):
+    for page in pages.values():
+        show(browser, page)
+        assert browser.get_log("browser") == []
