@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.terms.affine import as_csr
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, reweighted
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
@@ -47,6 +48,22 @@ class LossMeans(CellMeans):
             names=self.names,
             constant=self.constant + combination @ (self.cells @ positive),
         )
+
+
+def measured_from(term: Term | None, threshold: float) -> Term | None:
+    """Return a term for scores that are measured from a threshold.
+
+    Terms of decisions compare such scores with 0 and are unchanged. Mean losses are functions of
+    the scores themselves.
+
+    Parameters
+    ----------
+    term : Term or None
+        The term of a constraint.
+    threshold : float
+        What was subtracted from the scores.
+    """
+    return replace(term, shift=threshold) if isinstance(term, LossMeans) else term
 
 
 class BoundedGroupLoss(Constraint):

@@ -12,7 +12,8 @@ import pandas as pd
 from fairconstrained.dask._rows import LABEL, Summary
 from fairconstrained.data.groups import Groups, missing_values_error
 from fairconstrained.data.inputs import check_labels
-from fairconstrained.data.validation import TrainingData, binary_labels
+from fairconstrained.data.labels import ScoreConvention, binary_labels, class_weights
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.linear.parametrization import (
     BinaryLinearParametrization,
@@ -20,6 +21,7 @@ from fairconstrained.estimators.linear.parametrization import (
     feature_map_of,
 )
 from fairconstrained.estimators.options import domain_of, penalty_of
+from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.linear import FeatureScale, LinearModel
 from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.shards.model import AtomRows, ShardedLinearModel, Shards
@@ -123,7 +125,10 @@ def sharded_data(
         If there are not two classes, or groups are not valid.
     """
     labels = check_labels("y", table.table[LABEL].to_numpy(), len(table.table))
-    classes, y = binary_labels(labels)
+    classes, y = binary_labels(labels, estimator.pos_label)
+    convention = ScoreConvention(
+        1.0 if np.array_equal(classes, np.unique(classes)) else -1.0, score_threshold(estimator)
+    )
     return ShardedData(
         AtomRows(np.arange(len(y))),
         y,
@@ -131,6 +136,8 @@ def sharded_data(
         table.groups(estimator, titles),
         table.totals,
         counts=table.counts,
+        class_weight=class_weights(estimator.class_weight, classes, y, table.totals),
+        convention=convention,
         shards=shards,
         feature_scale=moments.scale,
     )
@@ -162,4 +169,5 @@ class ShardedParametrization(BinaryLinearParametrization):
             LeadingPenalty(penalty, n),
             LeadingDomain(domain, n),
             feature_map_of(estimator, data),
+            convention=data.convention,
         )

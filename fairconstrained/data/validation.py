@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_array
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from fairconstrained.data.alignment import check_same_rows
@@ -24,8 +23,13 @@ from fairconstrained.data.inputs import (
     check_weight,
     explain_text,
 )
+from fairconstrained.data.labels import (
+    ClassWeight,
+    ScoreConvention,
+    binary_labels,
+    class_weights,
+)
 from fairconstrained.data.queries import Queries
-from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 from fairconstrained.utils.validation import is_number
 
@@ -251,7 +255,7 @@ class TrainingData:
     y : ndarray of shape (n_rows,)
         The labels, -1 or +1.
     classes : ndarray of shape (2,)
-        What the labels were called.
+        What the labels -1 and +1 were called; the second one is the favourable class.
     groups : Groups or None
         The groups, if any were given.
     sample_weight : ndarray of shape (n_rows,)
@@ -262,6 +266,10 @@ class TrainingData:
         The queries, for rankers.
     counts : ndarray of int of shape (n_rows,) or None
         How many rows each of these stands for; None stands for ones.
+    class_weight : ndarray of shape (2,) or None
+        What the weights of the labels -1 and +1 are multiplied by in the loss; None for ones.
+    convention : ScoreConvention
+        How the scores of the fit are related to those that users see.
     """
 
     X: Any
@@ -272,6 +280,15 @@ class TrainingData:
     reader: Reader | None = None
     query: Queries | None = None
     counts: Array | None = None
+    class_weight: Array | None = None
+    convention: ScoreConvention = field(default_factory=ScoreConvention)
+
+    @property
+    def loss_weight(self) -> Array:
+        """The weights of the rows in the loss; averages over groups have `sample_weight`."""
+        if self.class_weight is None:
+            return self.sample_weight
+        return self.sample_weight * self.class_weight[(self.y > 0).astype(int)]
 
     @classmethod
     def check(
@@ -285,6 +302,8 @@ class TrainingData:
         combine: str = "intersection",
         missing: str = "raise",
         query: ArrayLike | None = None,
+        pos_label: object = None,
+        class_weight: ClassWeight = None,
     ) -> TrainingData:
         """Check what was passed to `fit`; sets n_features_in_ and feature_names_in_.
 
@@ -316,7 +335,7 @@ class TrainingData:
         groups = None
         if values is not None:
             groups = check_groups(values, n_rows, name=source, combine=combine, missing=missing)
-        classes, labels = binary_labels(labels)
+        classes, labels = binary_labels(labels, pos_label)
         queries = None if query is None else Queries.encode(query, n_rows)
         weight = check_weight("sample_weight", sample_weight, n_rows)
         names = getattr(estimator, "feature_names_in_", None)
@@ -334,7 +353,19 @@ class TrainingData:
                 f"{classes.tolist()[int(labels.max(initial=0) > 0)]!r}."
             )
         reader = Reader(estimator, columns, combine, missing=missing)
-        return cls(features, labels, classes, groups, weight, reader, queries)
+        by_class = class_weights(class_weight, classes, labels, weight)
+        convention = ScoreConvention(1.0 if np.array_equal(classes, np.unique(classes)) else -1.0)
+        return cls(
+            features,
+            labels,
+            classes,
+            groups,
+            weight,
+            reader,
+            queries,
+            class_weight=by_class,
+            convention=convention,
+        )
 
     def with_features(
         self, X: Matrix, expand: Callable[[Any, Any], Any] | None = None
@@ -367,18 +398,3 @@ class TrainingData:
         if self.reader is None:
             raise ValueError("these training data were not made by an estimator's fit.")
         return self.reader.read(X, groups, name, rows)
-
-
-def binary_labels(y: Array) -> tuple[Array, Array]:
-    """Return the classes and the labels -1 and +1."""
-    if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
-        check_classification_targets(y)
-    classes, positions = unique_codes(y)
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: "
-            f"y has {len(classes)} classes."
-        )
-    if len(classes) < 2:
-        raise ValueError(f"y must have two classes; there is one class: {classes.tolist()[0]!r}.")
-    return classes, 2.0 * positions - 1.0

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.estimators.callbacks import Progress
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
 from fairconstrained.estimators.fairest import fairest_problem
@@ -172,7 +173,7 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         y : array-like of shape (n_samples,)
             The labels, of two classes.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the rows, in the loss and in the groups' averages.
+            Weights of the rows, in the loss (times `class_weight`) and in the groups' averages.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
             The groups; `combine` says how several columns make groups. Not needed with
             `sensitive_columns` or without a constraint.
@@ -212,7 +213,10 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         return Fit.of(self, X, y, sample_weight, sensitive_features, path=path)
 
     def predict(self, X: MatrixLike) -> Array:
-        """Return the class of each row: the second one where the score is positive.
+        """Return the class of each row: the favourable one where its score is above the threshold.
+
+        The score of the favourable class is that of `decision_function` if it is the second of
+        `classes_`, else minus that.
 
         Parameters
         ----------
@@ -224,4 +228,6 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         labels : ndarray of shape (n_samples,)
         """
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int)]
+        convention = ScoreConvention.of(self)
+        favourable = convention.fitted(scores) > 0.0
+        return self.classes_[(favourable == (convention.sign > 0.0)).astype(int)]

@@ -12,6 +12,7 @@ import numpy as np
 
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.constraints.base import HasScores
+from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.parametrization import FairOptions, Parametrization
 from fairconstrained.estimators.safeguard import data_pass_limit
@@ -217,7 +218,11 @@ def bound_parts(
     unconstrained: HasScores,
 ) -> list[CompositeFunction]:
     """Return the constraints on rows; variables of their terms follow the model's in order."""
-    parts = [part for one in constraints for part in one.parts(model, data, unconstrained)]
+    parts = [
+        replace(part, term=measured_from(part.term, data.convention.threshold))
+        for one in constraints
+        for part in one.parts(model, data, unconstrained)
+    ]
     placed, start = [], model.n_parameters
     for part in parts:
         end = start + (0 if part.term is None else part.term.n_auxiliary)

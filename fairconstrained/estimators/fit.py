@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
@@ -33,6 +34,8 @@ from fairconstrained.estimators.parametrization import (
 )
 from fairconstrained.estimators.rows import Rows
 from fairconstrained.estimators.solution import Solution, measures
+from fairconstrained.estimators.thresholds import decision_attributes, score_threshold
+from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
@@ -145,7 +148,11 @@ class Fit:
             estimator.combine,
             estimator.groups_missing,
             query,
+            estimator.pos_label,
+            estimator.class_weight,
         )
+        threshold = score_threshold(estimator)
+        data = replace(data, convention=replace(data.convention, threshold=threshold))
         constraints = constraints_of(estimator, data)
         warn_of_small_groups(constraints, data)
         data = estimator.parametrization.features(estimator, data)
@@ -314,7 +321,7 @@ class Fit:
             result,
             self.solver,
             self.data.y,
-            self.data.sample_weight,
+            self.data.loss_weight,
             self.unconstrained.result.w,
             self.estimator.random_state,
             SearchBudget() if budget is None else budget,
@@ -338,7 +345,9 @@ class Fit:
     def fitted_attributes(self, w: Array) -> dict[str, Any]:
         """Return what `predict` uses, for the solver's variables."""
         groups = np.array([]) if self.data.groups is None else self.data.groups.listed
-        names = {"classes_": self.data.classes, "groups_": groups}
+        names = {"classes_": np.unique(self.data.classes), "groups_": groups}
+        if is_classifier(self.estimator):
+            names |= decision_attributes(self.estimator, self.data)
         return {**names, **self.parametrization.attributes(w[: self.model.n_parameters])}
 
     def store(

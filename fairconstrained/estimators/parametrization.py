@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.validation import Columns, TrainingData
 from fairconstrained.decisions.population import Certificate, HeldOut, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.solving import SolverOptions
+from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models import Model
@@ -147,6 +149,9 @@ class FairOptions(SolverOptions, Protocol):
     use_sensitive: bool
     combine: str
     groups_missing: str
+    pos_label: object
+    class_weight: ClassWeight
+    threshold: Threshold
     enforce: str
     confidence: float | None
     holdout: float

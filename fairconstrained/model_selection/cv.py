@@ -17,10 +17,12 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.validation import Columns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.options import penalty_of
+from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
@@ -152,6 +154,9 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         sensitive_columns: Columns = None,
         use_sensitive: bool = False,
         combine: str = "intersection",
+        pos_label: object = None,
+        class_weight: ClassWeight = None,
+        threshold: Threshold = None,
         group_interactions: bool = False,
         max_iter: int | None = None,
         tol: float = 1e-4,
@@ -175,6 +180,9 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         self.sensitive_columns = sensitive_columns
         self.use_sensitive = use_sensitive
         self.combine = combine
+        self.pos_label = pos_label
+        self.class_weight = class_weight
+        self.threshold = threshold
         self.group_interactions = group_interactions
         self.max_iter = max_iter
         self.tol = tol

@@ -201,6 +201,26 @@ def standalone(module: Module, w: Array, shift: Array, scale: Array) -> Module:
     return cast("Module", torch.nn.Sequential(OrderedDict(parts)).eval())
 
 
+def with_affine_output(module: Module, factor: float, constant: float) -> Module:
+    """Return a sequence of layers whose outputs are multiplied and shifted, by layers of PyTorch.
+
+    Parameters
+    ----------
+    module : torch.nn.Sequential
+        Returns scores of shape (n_rows,).
+    factor, constant : float
+        The scores are multiplied by the one, and the other is added.
+    """
+    torch = torch_module()
+    affine = torch.nn.Linear(1, 1, dtype=torch.float64)
+    with torch.no_grad():
+        affine.weight.fill_(factor)
+        affine.bias.fill_(constant)
+    parts = {**dict(module.named_children()), "column": torch.nn.Unflatten(0, (-1, 1))}
+    parts |= {"convention": affine, "shown": torch.nn.Flatten(0)}
+    return cast("Module", torch.nn.Sequential(OrderedDict(parts)).eval())
+
+
 @contextmanager
 def limited_torch_threads(work: int) -> Iterator[None]:
     """Let PyTorch use one thread on the host unless a layer needs many multiplications.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 
 from sklearn.base import BaseEstimator
 
@@ -44,9 +45,9 @@ class Objective(ABC):
         Parameters
         ----------
         data : TrainingData
-            The rows: `y`, `sample_weight` and perhaps `query`.
+            The rows: `y`, `loss_weight` and perhaps `query`.
         """
-        return self.bind(data.y, data.sample_weight)
+        return self.bind(data.y, data.loss_weight)
 
 
 class MeanLoss(BaseEstimator, Objective):
@@ -81,3 +82,8 @@ class MeanLoss(BaseEstimator, Objective):
     def bind(self, y: Array, sample_weight: Array) -> Term:
         """Return the term with the mean of the loss."""
         return average(self.loss, y, sample_weight)
+
+    def build(self, data: TrainingData) -> Term:
+        """Return the term for training rows, whose scores are measured from the threshold."""
+        term = average(self.loss, data.y, data.loss_weight)
+        return replace(term, shift=data.convention.threshold)

@@ -106,4 +106,4 @@ class QueryPairLoss(BaseEstimator, Objective):
                 f"loss={self!r} compares rows of the same query, and this estimator's fit takes no "
                 "queries: use FairRanker."
             )
-        return self.bind(data.y, data.sample_weight, data.query)
+        return self.bind(data.y, data.loss_weight, data.query)

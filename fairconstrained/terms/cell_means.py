@@ -20,7 +20,7 @@ from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 @dataclass(frozen=True, eq=False)
 class CellMeans(FunctionAverages, Shardable, SharesExponentials):
-    r"""The affine function :math:`c(s) = R\, A\, \phi(y \circ s) + d - b` of cell averages.
+    r"""The affine function :math:`c(s) = R\, A\, \phi(y \circ (s + t)) + d - b` of cell averages.
 
     Parameters
     ----------
@@ -39,6 +39,9 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
         A description of each output.
     constant : ndarray of shape (n_outputs,) or float, default=0.0
         d, the constant part of the gap, for instance the 1 of "1 - rate".
+    shift : float, default=0.0
+        t, what is added to all scores, for instance the threshold that they are measured from. The
+        zero-one version is without it.
     """
 
     cells: SparseMatrix
@@ -48,6 +51,7 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
     signs: Array | None = None
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
+    shift: float = 0.0
 
     @property
     def n_rows(self) -> int:
@@ -93,12 +97,13 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
         return out
 
     def _margins(self, scores: Array) -> Array:
-        """Return y s."""
+        """Return y (s + t)."""
+        scores = scores + self.shift if self.shift else scores
         return scores if self.signs is None else self.signs * scores
 
     @cached_property
     def _zero_one(self) -> CellMeans:
-        return replace(self, function=self.function.zero_one())
+        return replace(self, function=self.function.zero_one(), shift=0.0)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the cell averages of phi and their pullback."""
@@ -109,7 +114,8 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
     ) -> tuple[Array, Pullback]:
         """Return the cell averages of phi and their pullback."""
         function = self.function
-        if isinstance(function, ExponentialFunction) and function.shares_exponential:
+        shared = isinstance(function, ExponentialFunction) and function.shares_exponential
+        if shared and not self.shift:  # it is the exponential of the scores themselves
             return self._forward_from(function, scores, exponentials)
         margins = self._margins(scores)
         value = self.function.value(margins)
@@ -146,6 +152,7 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
 
     def value_at_constant(self, score: float, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the outputs if all rows have the same score: phi is evaluated twice."""
+        score += self.shift
         return self.head(self.function.value(np.array([score, -score])) @ self._signed_weights)
 
     def take(self, rows: Array, weights: Array) -> CellMeans:

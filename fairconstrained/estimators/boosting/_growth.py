@@ -20,9 +20,9 @@ from fairconstrained.estimators.boosting._lagrangian import MultiplierRule, Scor
 from fairconstrained.estimators.boosting._trees import Trees, as_lightgbm_data, import_lightgbm
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
+from fairconstrained.objectives import MeanLoss
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.terms.cell_means import average
 from fairconstrained.utils.typing import Array
 
 ON_SCORES = MultiplierRule(penalty=0.7, step=0.4)
@@ -172,14 +172,15 @@ class _Growth:
     def __post_init__(self) -> None:
         """Bind the constraints to the scores, and make the data set."""
         data = self.data
-        total = float(data.sample_weight.sum())
-        share = float(data.sample_weight[data.y > 0].sum()) / total
-        self.first_score = float(logit(np.clip(share, 1e-6, 1.0 - 1e-6)))
+        loss_weight, threshold = data.loss_weight, data.convention.threshold
+        total = float(loss_weight.sum())
+        share = float(loss_weight[data.y > 0].sum()) / total
+        self.first_score = float(logit(np.clip(share, 1e-6, 1.0 - 1e-6))) - threshold
         space = ScoreSpace([data.X])
         problem = self._problem(space)
         n_others = space.n_rows - len(data.y)
         self.total, self.targets = total, (data.y > 0).astype(float)
-        self.weight = np.append(data.sample_weight, np.full(n_others, total / len(data.y)))
+        self.weight = np.append(loss_weight, np.full(n_others, total / len(data.y)))
         rule = ON_DECISIONS if self.how.zero_one else ON_SCORES
         self.lagrangian = ScoreLagrangian(
             problem,
@@ -199,7 +200,7 @@ class _Growth:
         parts = bound_parts(self.constraints, model, rows, free)
         if self.how.zero_one:
             parts = [steeper_part(part, _STEEPER) for part in parts]
-        loss = average(Logistic(), data.y, data.sample_weight)
+        loss = MeanLoss(Logistic()).build(data)
         return Problem(CompositeFunction(model, loss), tuple(parts))
 
     def _booster(self, space: ScoreSpace) -> Any:
@@ -234,15 +235,14 @@ class _Growth:
     def _gradients(self, scores: Array, _: object) -> tuple[Array, Array]:
         """Return LightGBM's gradient and Hessian, and record the violation."""
         scores = np.array(scores, dtype=float)  # LightGBM writes the next scores into its own array
-        p = expit(scores)
+        p = expit(scores + self.data.convention.threshold)
         curvature = p * (1.0 - p)
         hessian = self.weight * np.maximum(curvature, _LEAST_HESSIAN)
         metric = self.weight / self.total * np.maximum(curvature, 1e-3)
         gradient, factor = self.lagrangian.step(scores, metric)
         gradient = self.total * gradient
-        gradient[: len(self.targets)] += self.data.sample_weight * (
-            p[: len(self.targets)] - self.targets
-        )
+        n_rows = len(self.targets)
+        gradient[:n_rows] += self.weight[:n_rows] * (p[:n_rows] - self.targets)
         needed = self.how.zero_one or self.held is not None
         self.violations.append(self.lagrangian.violation(scores) if needed else np.nan)
         return gradient, factor * hessian
@@ -275,8 +275,9 @@ class _Growth:
 
     def _measure_held(self, scores: Array, _: object) -> tuple[str, float, bool]:
         assert self.held is not None
-        losses = np.logaddexp(0.0, -self.held.y * scores)
-        self.losses.append(float(np.average(losses, weights=self.held.sample_weight)))
+        shown = scores + self.held.convention.threshold
+        losses = np.logaddexp(0.0, -self.held.y * shown)
+        self.losses.append(float(np.average(losses, weights=self.held.loss_weight)))
         return "loss", self.losses[-1], False
 
     def _measure_last(self, scores: Array, _: object) -> tuple[str, float, bool]:

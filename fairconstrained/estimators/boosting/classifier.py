@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.validation import Columns, FeatureKind, SensitiveColumns
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.boosting._features import TreeFeatures
@@ -17,6 +18,7 @@ from fairconstrained.estimators.boosting._options import thread_count
 from fairconstrained.estimators.boosting._trees import as_lightgbm_data, import_lightgbm
 from fairconstrained.estimators.boosting.parametrization import LeafParametrization
 from fairconstrained.estimators.probabilities import ProbabilitiesMixin
+from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.typing import Array, MatrixLike, RandomState
@@ -208,6 +210,9 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         use_sensitive: bool = False,
         combine: str = "intersection",
         groups_missing: str = "raise",
+        pos_label: object = None,
+        class_weight: ClassWeight = None,
+        threshold: Threshold = None,
         enforce: str = "score",
         confidence: float | None = None,
         holdout: float = 0.25,
@@ -247,6 +252,9 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         self.use_sensitive = use_sensitive
         self.combine = combine
         self.groups_missing = groups_missing
+        self.pos_label = pos_label
+        self.class_weight = class_weight
+        self.threshold = threshold
         self.enforce = enforce
         self.confidence = confidence
         self.holdout = holdout

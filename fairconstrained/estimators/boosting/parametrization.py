@@ -124,7 +124,7 @@ class LeafParametrization(LinearParametrization):
         n = model.n_coefficients
         penalty = Leading(Proximity(values[:n], float(estimator.alpha)), n)
         first = Start(np.append(values, grown.own), grown.multipliers)
-        return cls(model, penalty, WholeSpace(), grown, first)
+        return cls(model, penalty, WholeSpace(), grown, first, convention=data.convention)
 
     def minimize(
         self,
@@ -180,14 +180,16 @@ class LeafParametrization(LinearParametrization):
             return super().search_space(fit, result)
         data, n = fit.data, self.model.n_parameters
         task = DecisionTask(
-            fit.problem, result, result.solver, data.y, data.sample_weight, result.w[:n]
+            fit.problem, result, result.solver, data.y, data.loss_weight, result.w[:n]
         )
         return SearchSpace(task, None, lambda w: w, without_search)
 
     def attributes(self, w: Array) -> dict[str, Any]:
         """Return a booster with these leaf values and the number of trees."""
-        trees = self.grown.trees
-        return {"booster_": trees.with_values(w), "n_estimators_": len(trees.sizes)}
+        trees, offset = self.grown.trees, self.model.offset()
+        assert offset is not None
+        shown = self.convention.sign * (w + self.convention.threshold * offset)
+        return {"booster_": trees.with_values(shown), "n_estimators_": len(trees.sizes)}
 
     def variables(self, estimator: object) -> None:
         """Return None: every fit grows trees of its own."""

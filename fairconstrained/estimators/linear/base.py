@@ -9,11 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.group_interactions import codes_of
+from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.validation import Columns, SensitiveColumns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.linear.export import exported
 from fairconstrained.estimators.linear.parametrization import BinaryLinearParametrization
+from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models.linear import LinearModel, finite_scores
@@ -46,6 +48,9 @@ class FairLinearClassifier(FairClassifier):
         use_sensitive: bool = False,
         combine: str = "intersection",
         groups_missing: str = "raise",
+        pos_label: object = None,
+        class_weight: ClassWeight = None,
+        threshold: Threshold = None,
         group_interactions: bool = False,
         enforce: str = "score",
         confidence: float | None = None,
@@ -71,6 +76,9 @@ class FairLinearClassifier(FairClassifier):
         self.use_sensitive = use_sensitive
         self.combine = combine
         self.groups_missing = groups_missing
+        self.pos_label = pos_label
+        self.class_weight = class_weight
+        self.threshold = threshold
         self.group_interactions = group_interactions
         self.enforce = enforce
         self.confidence = confidence

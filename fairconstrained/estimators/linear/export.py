@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
@@ -80,7 +81,22 @@ def exported(model: FairLinearClassifier, sensitive: str) -> ClassifierMixin:
         plain.feature_names_in_ = model.feature_names_in_[kept]
     several = isinstance(plain, LogisticRegression)  # it counts the iterations of each class
     plain.n_iter_ = np.array([model.n_iter_], dtype=np.int32) if several else model.n_iter_
-    return plain
+    return plain if model.score_threshold_ == 0.0 else _cut_elsewhere(plain, model)
+
+
+def _cut_elsewhere(plain: ClassifierMixin, model: FairLinearClassifier) -> ClassifierMixin:
+    """Return a classifier that predicts by the threshold of a fitted model."""
+    cut = FixedThresholdClassifier(
+        plain,
+        threshold=model.score_threshold_,
+        pos_label=model.pos_label_,
+        response_method="decision_function",
+    )
+    cut.estimator_ = plain
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(plain, name):
+            setattr(cut, name, getattr(plain, name))
+    return cut
 
 
 def _counterpart(model: FairLinearClassifier) -> ClassifierMixin:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.group_interactions import FeatureMap, codes_of
 from fairconstrained.data.groups import Groups
+from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.domains import Domain
 from fairconstrained.domains import Leading as LeadingDomain
@@ -57,22 +58,37 @@ class LinearParametrization(SolvedDirectly):
         The penalty on the variables; intercepts are free.
     domain : Domain
         The set of the variables; intercepts are free.
+    convention : ScoreConvention
+        How the scores are related to those of the coefficients that users see.
     """
 
     model: LinearModel | ShardedLinearModel
     penalty: Penalty
     domain: Domain
+    convention: ScoreConvention = field(default_factory=ScoreConvention, kw_only=True)
+
+    def _shown(self, coef: Array, intercept: Array) -> dict[str, Array]:
+        """Return the coefficients and intercepts that users see."""
+        if self.convention == ScoreConvention():
+            return {"coef_": coef, "intercept_": intercept}
+        return {
+            "coef_": self.convention.sign * coef,
+            "intercept_": self.convention.shown(intercept) + 0.0,  # no negative zeros
+        }
+
+    def _fitted(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
+        """Return coefficients and intercepts of the fit, for those that users see."""
+        return self.convention.sign * coef, self.convention.fitted(intercept)
 
     def attributes(self, w: Array) -> dict[str, Array]:
         """Return coefficients and intercepts in the units of X."""
-        coef, intercept = self.model.coefficients(w)
-        return {"coef_": coef, "intercept_": intercept}
+        return self._shown(*self.model.coefficients(w))
 
     def variables(self, estimator: LinearScores) -> Array | None:
         """Return the variables of a fitted estimator, None if it was fitted to other features."""
         if not hasattr(estimator, "coef_") or estimator.coef_.size != self.model.n_coefficients:
             return None
-        return self.model.variables(estimator.coef_, estimator.intercept_)
+        return self.model.variables(*self._fitted(estimator.coef_, estimator.intercept_))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +142,14 @@ class BinaryLinearParametrization(LinearParametrization):
         )
         feature_map = feature_map_of(estimator, data)
         groups = data.groups.names if feature_map.n_groups and data.groups is not None else None
-        return cls(linear.model, linear.penalty, linear.domain, feature_map, groups)
+        return cls(
+            linear.model,
+            linear.penalty,
+            linear.domain,
+            feature_map,
+            groups,
+            convention=data.convention,
+        )
 
     def attributes(self, w: Array) -> dict[str, Array]:
         """Return coefficients, intercepts and feature scales in the units of X."""
@@ -135,7 +158,7 @@ class BinaryLinearParametrization(LinearParametrization):
         scale = np.ones(self.feature_map.n_features)
         if self.model.scale is not None:
             scale[kept] = self.model.scale[: len(kept)]
-        found = {"coef_": coef, "intercept_": intercept, "feature_scale_": scale}
+        found = {**self._shown(coef, intercept), "feature_scale_": scale}
         return found if self.groups is None else {**found, "groups_": self.groups}
 
     def variables(self, estimator: LinearScores) -> Array | None:
@@ -143,7 +166,8 @@ class BinaryLinearParametrization(LinearParametrization):
         shape = (max(1, self.feature_map.n_groups), self.feature_map.n_features)
         if getattr(estimator, "coef_", np.empty(0)).shape != shape:
             return None
-        coef, intercept = self.feature_map.unfold(estimator.coef_, estimator.intercept_)
+        shown = self._fitted(estimator.coef_, estimator.intercept_)
+        coef, intercept = self.feature_map.unfold(*shown)
         if coef.size != self.model.n_coefficients:
             return None
         return self.model.variables(coef, intercept)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.validation import Columns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.base import FairLinearClassifier
+from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.objectives import Objective
@@ -96,6 +98,9 @@ class FairHingeClassifier(FairLinearClassifier):
         use_sensitive: bool = False,
         combine: str = "intersection",
         groups_missing: str = "raise",
+        pos_label: object = None,
+        class_weight: ClassWeight = None,
+        threshold: Threshold = None,
         group_interactions: bool = False,
         enforce: str = "score",
         confidence: float | None = None,
@@ -122,6 +127,9 @@ class FairHingeClassifier(FairLinearClassifier):
             use_sensitive=use_sensitive,
             combine=combine,
             groups_missing=groups_missing,
+            pos_label=pos_label,
+            class_weight=class_weight,
+            threshold=threshold,
             group_interactions=group_interactions,
             enforce=enforce,
             confidence=confidence,

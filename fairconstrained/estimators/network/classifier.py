@@ -10,6 +10,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.labels import ClassWeight, ScoreConvention
 from fairconstrained.data.validation import Columns, SensitiveColumns
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.network.parametrization import (
@@ -17,9 +18,10 @@ from fairconstrained.estimators.network.parametrization import (
     fitted_model,
 )
 from fairconstrained.estimators.probabilities import ProbabilitiesMixin
+from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
-from fairconstrained.models._modules import MakeModule
+from fairconstrained.models._modules import MakeModule, with_affine_output
 from fairconstrained.models.linear import checked_scores
 from fairconstrained.objectives import Objective
 from fairconstrained.penalties.base import Penalty
@@ -189,6 +191,9 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         use_sensitive: bool = False,
         combine: str = "intersection",
         groups_missing: str = "raise",
+        pos_label: object = None,
+        class_weight: ClassWeight = None,
+        threshold: Threshold = None,
         enforce: str = "score",
         confidence: float | None = None,
         holdout: float = 0.25,
@@ -221,6 +226,9 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         self.use_sensitive = use_sensitive
         self.combine = combine
         self.groups_missing = groups_missing
+        self.pos_label = pos_label
+        self.class_weight = class_weight
+        self.threshold = threshold
         self.enforce = enforce
         self.confidence = confidence
         self.holdout = holdout
@@ -260,7 +268,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         features = columns.features(self, X, reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = fitted_model(self, features).scores(self.weights_)
-        return checked_scores(scores)
+            return checked_scores(ScoreConvention.of(self).shown(scores))
 
     def to_torch(self) -> Module:
         """Return the network as a module of PyTorch.
@@ -294,4 +302,10 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         """
         check_is_fitted(self)
         empty = np.zeros((0, len(self.feature_mean_)))
-        return fitted_model(self, empty).module(self.weights_)
+        network, convention = (
+            fitted_model(self, empty).module(self.weights_),
+            ScoreConvention.of(self),
+        )
+        if convention == ScoreConvention():
+            return network
+        return with_affine_output(network, convention.sign, float(convention.shown(np.zeros(1))[0]))

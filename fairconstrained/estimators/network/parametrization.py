@@ -238,7 +238,7 @@ class NetworkParametrization:
             first,
             solver,
             fit.data.y,
-            fit.data.sample_weight,
+            fit.data.loss_weight,
             unconstrained.w[: model.n_parameters],
             fit.estimator.random_state,
             SearchBudget(),

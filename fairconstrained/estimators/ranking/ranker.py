@@ -138,6 +138,9 @@ class FairRanker(FairEstimator):
     enforce: ClassVar[str] = "score"
     confidence: ClassVar[float | None] = None
     holdout: ClassVar[float] = 0.25
+    pos_label: ClassVar[None] = None
+    class_weight: ClassVar[None] = None
+    threshold: ClassVar[None] = None
     surrogate: ClassVar[str] = "sigmoid"
     group_interactions: ClassVar[bool] = False
     fit_intercept: ClassVar[bool] = False

@@ -1,0 +1,148 @@
+"""Labels as signs, the weights of the classes, and which side of the scores is favourable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from fairconstrained.utils.codes import unique_codes
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import is_number
+
+ClassWeight = str | Mapping[Any, float] | None
+_CLASS_WEIGHT = "class_weight must be None, 'balanced' or a mapping from labels to numbers > 0"
+
+
+@dataclass(frozen=True)
+class ScoreConvention:
+    r"""How the scores that users see follow from those of a fit.
+
+    A fit has scores u and decides for the favourable class where u > 0. Users see scores s of the
+    second of the sorted classes, as scikit-learn has them:
+
+    .. math:: s = \mathrm{sign} \cdot (u + \text{threshold}).
+
+    Attributes
+    ----------
+    sign : float, default=1.0
+        1 if the favourable class is the second of the sorted classes, else -1.
+    threshold : float, default=0.0
+        The favourable class is decided where its score, sign times s, is above the threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.data.labels import ScoreConvention
+    >>> convention = ScoreConvention(sign=-1.0, threshold=0.5)
+    >>> s = convention.shown(np.array([-1.0, 2.0]))
+    >>> s, convention.fitted(s)
+    (array([ 0.5, -2.5]), array([-1.,  2.]))
+    """
+
+    sign: float = 1.0
+    threshold: float = 0.0
+
+    @classmethod
+    def of(cls, estimator: Any) -> Self:
+        """Return the convention of a fitted estimator."""
+        is_last = estimator.classes_.tolist()[-1] == estimator.pos_label_
+        return cls(1.0 if is_last else -1.0, estimator.score_threshold_)
+
+    def shown(self, scores: Array) -> Array:
+        """Return s for u."""
+        return self.sign * (scores + self.threshold)
+
+    def fitted(self, scores: Array) -> Array:
+        """Return u for s."""
+        return self.sign * scores - self.threshold
+
+
+def binary_labels(y: Array, pos_label: object = None) -> tuple[Array, Array]:
+    """Return the classes, the favourable one last, and the labels -1 and +1.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_rows,)
+        The labels.
+    pos_label : label or None, default=None
+        The favourable class; None takes the second of the sorted classes.
+
+    Raises
+    ------
+    ValueError
+        If there are not two classes, or `pos_label` is not one of them.
+    """
+    if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
+        check_classification_targets(y)
+    classes, positions = unique_codes(y)
+    if len(classes) > 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"y has {len(classes)} classes."
+        )
+    if len(classes) < 2:
+        raise ValueError(f"y must have two classes; there is one class: {classes.tolist()[0]!r}.")
+    if pos_label is None:
+        return classes, 2.0 * positions - 1.0
+    names = classes.tolist()
+    if np.ndim(np.asarray(pos_label, dtype=object)) or pos_label not in names:
+        raise ValueError(
+            f"pos_label={pos_label!r} is not among the labels {names} of y: pos_label must be the "
+            "label of the favourable decision, or None for the second of the sorted labels."
+        )
+    favourable = names.index(pos_label)
+    return classes[[1 - favourable, favourable]], np.where(positions == favourable, 1.0, -1.0)
+
+
+def class_weights(
+    class_weight: ClassWeight, classes: Array, y: Array, sample_weight: Array
+) -> Array | None:
+    """Return the weights of the labels -1 and +1 in the loss, None if they are equal.
+
+    Parameters
+    ----------
+    class_weight : "balanced", mapping from label to number, or None
+        As in scikit-learn: "balanced" makes the total weights of both classes equal and leaves that
+        of all rows as it is. Labels that a mapping leaves out have the weight 1.
+    classes : ndarray of shape (2,)
+        What the labels -1 and +1 are called.
+    y : ndarray of shape (n_rows,)
+        The labels, -1 or +1.
+    sample_weight : ndarray of shape (n_rows,)
+        The weights of the rows, > 0.
+
+    Raises
+    ------
+    ValueError
+        If `class_weight` is something else, or names a label that y does not have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.data.labels import class_weights
+    >>> class_weights("balanced", np.array([0, 1]), np.array([-1, -1, -1, 1]), np.ones(4))
+    array([0.66666667, 2.        ])
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.array([sample_weight[y < 0].sum(), sample_weight[y > 0].sum()])
+        return totals.sum() / (2.0 * np.maximum(totals, np.finfo(float).tiny))
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(f"{_CLASS_WEIGHT}; got {class_weight!r}.")
+    names, weights = classes.tolist(), np.ones(2)
+    for label, weight in class_weight.items():
+        if label not in names:
+            raise ValueError(
+                f"class_weight names the label {label!r}, which y does not have; y has "
+                f"{sorted(names)}."
+            )
+        if not (is_number(weight, Real) and 0.0 < weight < np.inf):
+            raise ValueError(f"{_CLASS_WEIGHT}; the label {label!r} has {weight!r}.")
+        weights[names.index(label)] = weight
+    return weights
