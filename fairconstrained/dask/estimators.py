@@ -283,6 +283,8 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
         quadratic surrogate).
     fit_intercept, sensitive_columns, use_sensitive, combine, groups_missing, max_iter, tol
         See :class:`fairconstrained.FairLogisticClassifier`.
+    pos_label, class_weight, threshold
+        See :class:`fairconstrained.FairLogisticClassifier`.
     group_interactions, enforce, confidence, holdout, warm_start, random_state, verbose
         See :class:`fairconstrained.FairLogisticClassifier`. Not available are enforce="decision",
         `confidence` and group_interactions=True.
@@ -367,6 +369,8 @@ class FairHingeClassifier(DaskLinearClassifier, LocalFairHingeClassifier):
     constraint, kappa, goal, max_loss_increase, solver, beta, surrogate, loss, alpha, domain
         See :class:`fairconstrained.FairHingeClassifier`.
     fit_intercept, sensitive_columns, use_sensitive, combine, groups_missing, max_iter, tol
+        See :class:`fairconstrained.FairHingeClassifier`.
+    pos_label, class_weight, threshold
         See :class:`fairconstrained.FairHingeClassifier`.
     group_interactions, enforce, confidence, holdout, warm_start, random_state, verbose
         See :class:`fairconstrained.FairHingeClassifier`.

@@ -212,6 +212,14 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         """
         return Fit.of(self, X, y, sample_weight, sensitive_features, path=path)
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """Return the parameters, and which label is favourable if that was not chosen."""
+        text = super().__repr__(N_CHAR_MAX)
+        favourable = getattr(self, "pos_label_", None)
+        if self.pos_label is not None or not isinstance(favourable, str):
+            return text
+        return f"{text} (fitted: the favourable label is {favourable!r}, see pos_label)"
+
     def predict(self, X: MatrixLike) -> Array:
         """Return the class of each row: the favourable one where its score is above the threshold.
 

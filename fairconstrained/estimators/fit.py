@@ -35,7 +35,6 @@ from fairconstrained.estimators.parametrization import (
 from fairconstrained.estimators.rows import Rows
 from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.estimators.thresholds import decision_attributes, score_threshold
-from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation

@@ -1,4 +1,4 @@
-"""Where decisions are cut: a probability, a score, or a share of the rows."""
+"""Where decisions are cut: at a probability or at a score."""
 
 from __future__ import annotations
 
@@ -7,81 +7,12 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.objectives import resolve_objective
-from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
-
-class SelectionRate(BaseEstimator):
-    """A threshold at which a given share of the training rows is selected.
-
-    Pass it as `threshold` of a classifier, where the number of favourable decisions is limited: the
-    threshold is then the quantile of the training rows' scores above which the share `rate` of
-    their weight lies. `threshold_` is its value. New rows are compared with the same value, so that
-    their share is about `rate` if they come from the same population.
-
-    Parameters
-    ----------
-    rate : float
-        The share of the rows that is selected, in (0, 1).
-
-    Examples
-    --------
-    >>> from fairconstrained import (
-    ...     FairLogisticClassifier,
-    ...     SelectionRate,
-    ...     make_biased_classification,
-    ... )
-    >>> X, y, groups = make_biased_classification(2000, gap=0.3, random_state=0)
-    >>> clf = FairLogisticClassifier(kappa=0.05, threshold=SelectionRate(0.2))
-    >>> clf = clf.fit(X, y, sensitive_features=groups)
-    >>> float(clf.predict(X).mean())
-    0.2
-    """
-
-    def __init__(self, rate: float):
-        self.rate = rate
-
-    def check(self) -> float:
-        """Return the rate as a float.
-
-        Raises
-        ------
-        ValueError
-            If it is not a number between 0 and 1.
-        """
-        if not (is_number(self.rate, Real) and 0.0 < self.rate < 1.0):
-            raise ValueError(
-                "SelectionRate: rate must be a number between 0 and 1, the share of the rows that "
-                f"is selected; got {self.rate!r}."
-            )
-        return float(self.rate)
-
-    def cut(self, scores: Array, weight: Array) -> float:
-        """Return the threshold: as near to the share as weights and equal scores allow.
-
-        It is half-way between two scores.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,)
-            The scores.
-        weight : ndarray of shape (n_rows,)
-            The weights of the rows, > 0.
-        """
-        values, codes = np.unique(scores, return_inverse=True)
-        if len(values) == 1:
-            return float(values[0])
-        totals = np.bincount(codes, weight)
-        above = np.cumsum(totals[::-1])[::-1][1:] / totals.sum()  # the share above each gap
-        k = int(np.argmin(np.abs(above - self.check())))
-        return float(0.5 * (values[k] + values[k + 1]))
-
-
-Threshold = float | SelectionRate | None
+Threshold = float | None
 
 
 def is_probability(estimator: Any) -> bool:
@@ -92,8 +23,6 @@ def is_probability(estimator: Any) -> bool:
 def score_threshold(estimator: Any) -> float:
     """Return the score above which an estimator decides for the favourable class.
 
-    It is 0 where the threshold depends on the scores.
-
     Raises
     ------
     ValueError
@@ -103,21 +32,17 @@ def score_threshold(estimator: Any) -> float:
     if threshold is None:
         return 0.0
     probability = is_probability(estimator)
-    found = 0.0
-    if isinstance(threshold, SelectionRate):
-        threshold.check()
-    elif not is_number(threshold, Real) or not np.isfinite(threshold):
+    if not is_number(threshold, Real) or not np.isfinite(threshold):
         raise ValueError(
-            f"threshold must be None, a {'probability' if probability else 'score'} or a share of "
-            f"the rows such as SelectionRate(0.2); got {threshold!r}."
+            f"threshold must be None or a {'probability' if probability else 'score'}; got "
+            f"{threshold!r}."
         )
-    elif probability and not 0.0 < threshold < 1.0:
+    if probability and not 0.0 < threshold < 1.0:
         raise ValueError(
             "threshold must be a probability between 0 and 1, above which the favourable class is "
             f"predicted; got {threshold!r}."
         )
-    else:
-        found = float(logit(threshold)) if probability else float(threshold)
+    found = float(logit(threshold)) if probability else float(threshold)
     if found != 0.0 and not getattr(estimator, "fit_intercept", True):
         raise ValueError(
             f"threshold={threshold!r} needs an intercept, which moves with it: use "

@@ -15,14 +15,25 @@ from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.validation import SensitiveColumns
 from fairconstrained.metrics.inputs import check_scores
-from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
+from fairconstrained.utils.meta_estimators import best_estimator, favourable_label, final_estimator
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 
-# For each method: how to read the scores from its output, the usual threshold, and the axis label.
-_METHODS: dict[str, tuple[Callable[[Array], Array], float, str]] = {
-    "predict_proba": (lambda output: output[:, 1], 0.5, "probability of the positive class"),
-    "decision_function": (lambda output: output, 0.0, "score"),
+# For each method: how to read the scores of the first or second class from its output, the usual
+# threshold, the attribute that has another one, and the axis label.
+_METHODS: dict[str, tuple[Callable[[Array, int], Array], float, str, str]] = {
+    "predict_proba": (
+        lambda output, k: output[:, k],
+        0.5,
+        "threshold_",
+        "probability of the positive class",
+    ),
+    "decision_function": (
+        lambda output, k: output if k else -output,
+        0.0,
+        "score_threshold_",
+        "score",
+    ),
 }
 _CHOICES = {"auto": "the first available method", **dict.fromkeys(_METHODS, "")}
 
@@ -124,8 +135,10 @@ class GroupScores:
         estimator = best_estimator(estimator)
         check_two_classes(estimator)
         method = _method(estimator, response_method)
-        read, usual, unit = _METHODS[method]
-        scores = read(np.asarray(getattr(estimator, method)(X)))
+        read, usual, attribute, unit = _METHODS[method]
+        favourable = np.asarray(estimator.classes_).tolist().index(favourable_label(estimator))
+        scores = read(np.asarray(getattr(estimator, method)(X)), favourable)
+        usual = getattr(final_estimator(estimator), attribute, usual)
         groups = groups_of(estimator, X, sensitive_features)
         threshold = usual if threshold is None else threshold
         return cls.from_arrays(y, scores, groups, sample_weight, threshold, unit)

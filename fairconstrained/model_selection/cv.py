@@ -95,7 +95,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         does not shuffle.
     solver, beta, surrogate, loss, domain, fit_intercept, sensitive_columns, use_sensitive
         See :class:`FairLogisticClassifier`.
-    combine, group_interactions, max_iter, tol, verbose
+    combine, pos_label, class_weight, threshold, group_interactions, max_iter, tol, verbose
         See :class:`FairLogisticClassifier`.
 
     Attributes

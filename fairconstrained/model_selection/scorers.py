@@ -15,6 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_obje
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.utils.meta_estimators import favourable_label
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 
 # How names of metrics end, and whether a large value of such a metric is good.
@@ -78,7 +79,8 @@ class FairnessScorer:
         """Return the score of an estimator, its sign such that more is better.
 
         The metric sees labels 0 and 1 where the estimator has two classes, whatever they are
-        called: 1 stands for the second of `classes_`.
+        called: 1 stands for the favourable one, the second of `classes_` unless `pos_label` says
+        otherwise. Scores are those of that class.
 
         Parameters
         ----------
@@ -111,6 +113,8 @@ class FairnessScorer:
         options = dict(self.options or {})
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
+        if labels.reversed:
+            options.setdefault("pos_label", labels.classes[1])
         scorer = make_scorer(
             labels.metric(self.metric),
             response_method=self.response_method,
@@ -170,25 +174,35 @@ class FairnessScorer:
 
 @dataclass(frozen=True)
 class _Binary:
-    """From an estimator's two classes to 0 and 1; what has other classes is left as it is."""
+    """From an estimator's two classes to 0 and 1; what has other classes is left as it is.
+
+    The favourable class is the second one; `reversed` is whether it is the first of `classes_`.
+    """
 
     classes: tuple[Any, ...]
+    reversed: bool = False
 
     @classmethod
     def of(cls, estimator: Any) -> _Binary:
         classes = getattr(estimator, "classes_", ())
-        return cls(tuple(np.asarray(classes).tolist()) if np.ndim(classes) == 1 else ())
+        found = tuple(np.asarray(classes).tolist()) if np.ndim(classes) == 1 else ()
+        if len(found) == 2 and favourable_label(estimator) == found[0]:
+            return cls(found[::-1], reversed=True)
+        return cls(found)
 
     def metric(self, metric: Callable[..., float]) -> Callable[..., float]:
         """Return the metric of the names of the classes."""
         if len(self.classes) != 2:
             return metric
+        accepted = inspect.signature(metric).parameters
 
         @wraps(metric)
         def mapped(y_true: ArrayLike, y_pred: ArrayLike, **options: Any) -> float:
             predicted = np.asarray(y_pred)
             if predicted.ndim == 1 and np.isin(predicted, self.classes).all():
                 predicted = self.codes("y_pred", predicted)
+            if self.reversed and "pos_label" not in accepted:  # it was for the scores
+                options.pop("pos_label", None)
             return metric(self.codes("y_true", y_true), predicted, **self.options(options))
 
         return mapped
@@ -269,8 +283,9 @@ def make_fairness_scorer(
     metric : callable
         ``metric(y_true, y_pred, *, sensitive_features=...)``: fairlearn's, the ones of
         `fairconstrained.metrics`, or your own. Where the estimator has two classes it is called
-        with labels 0 and 1, whatever the classes are called: 1 stands for the second of
-        `classes_`. An option `pos_label` or `priority` that names a class is converted as well.
+        with labels 0 and 1, whatever the classes are called: 1 stands for the favourable one (see
+        `pos_label` of the classifiers). An option `pos_label` or `priority` that names a class is
+        converted as well.
     response_method : {"predict", "decision_function", "predict_proba"} or tuple, default="predict"
         What `y_pred` is: predictions, or scores, or the first of several that the estimator has.
     greater_is_better : bool or None, default=None

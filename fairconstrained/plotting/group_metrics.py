@@ -21,7 +21,7 @@ from fairconstrained.plotting.style import (
     legend_above,
     style_axes,
 )
-from fairconstrained.utils.meta_estimators import best_estimator
+from fairconstrained.utils.meta_estimators import best_estimator, favourable_label
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
@@ -146,7 +146,7 @@ class GroupMetricsDisplay:
             sample_weight=sample_weight,
             metrics=metrics,
             confidence=confidence,
-            pos_label=best_estimator(last).classes_[1],
+            pos_label=favourable_label(last),
             ax=ax,
         )
 

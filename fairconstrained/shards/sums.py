@@ -154,7 +154,8 @@ class ShardedTerm:
         """
         term = cast("CellMeans", self.term)
         signs = None if term.signs is None else term.signs[block.atoms]
-        margins = scores if signs is None else signs * scores
+        moved = scores + term.shift if term.shift else scores
+        margins = moved if signs is None else signs * moved
         value = term.function.value(margins)
         slope = term.function.derivative(margins, value)
         if signs is not None:

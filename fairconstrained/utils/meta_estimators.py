@@ -39,3 +39,12 @@ def prediction_groups(model: Any, sensitive_features: Any) -> dict[str, Any]:
     if getattr(final_estimator(model), "groups_at_prediction", False):
         return {"sensitive_features": sensitive_features}
     return {}
+
+
+def favourable_label(model: Any) -> Any:
+    """Return the label of the favourable decision of a fitted classifier of two classes.
+
+    It is `pos_label_` of a classifier of this library, the second of `classes_` for any other.
+    """
+    best = best_estimator(model)
+    return getattr(final_estimator(best), "pos_label_", best.classes_[1])

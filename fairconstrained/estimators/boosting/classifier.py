@@ -105,7 +105,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         constraints.
     solver, surrogate, max_iter, tol
         See :class:`FairLogisticClassifier`; the solver fits the leaf values.
-    sensitive_columns, use_sensitive, combine, groups_missing
+    sensitive_columns, use_sensitive, combine, groups_missing, pos_label, class_weight, threshold
         See :class:`FairLogisticClassifier`.
     enforce : {"score", "decision"}, default="score"
         Which gap `kappa` bounds on the training rows: that of the surrogate, or that of the
@@ -135,6 +135,8 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
     categories_ : dict of str to pandas.Index
         The categories of the columns of pandas' category dtype.
     classes_, n_features_in_, feature_names_in_, n_iter_, groups_
+        See :class:`FairLogisticClassifier`.
+    pos_label_, threshold_, score_threshold_
         See :class:`FairLogisticClassifier`.
     multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
         See :class:`FairLogisticClassifier`. They are those of the leaf values, given the trees.

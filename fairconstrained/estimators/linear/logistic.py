@@ -75,6 +75,22 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         The meaning of missing values (None, NaN, pd.NA) in sensitive columns: an error, a group
         named "missing", or rows that count in the loss but in no cell of a constraint (with several
         columns: rows with any value missing; with ``combine="marginal"``: for that column only).
+    pos_label : label or None, default=None
+        The label of the favourable decision: constraints, gaps and reports call it positive. None
+        takes the second of the sorted labels; where labels are strings the text of a fitted
+        classifier then says which one that is. `classes_`, the columns of `predict_proba` and the
+        sign of `decision_function` do not depend on it. `domain` and `surrogate` refer to the
+        scores of the favourable label.
+    class_weight : {"balanced"}, dict or None, default=None
+        Weights of the classes in the loss, by label, as in scikit-learn's LogisticRegression; they
+        multiply `sample_weight`. "balanced" gives both classes the same total weight. Constraints
+        do not use them: their rates are shares of the rows, weighted by `sample_weight` only.
+    threshold : float or None, default=None
+        The favourable label is predicted where its probability is above this number, in (0, 1); for
+        losses without probabilities where its score is above this number. None is 1/2 for
+        probabilities and 0 for scores. Constraints, `enforce`, `confidence` and all gaps are for
+        the decisions at this threshold, and surrogates are centred there. A bound that was
+        fitted at one threshold says nothing about decisions at another one.
     group_interactions : bool, default=False
         Whether the model has coefficients for every group: IDCA's cross terms (1, x, z, z x). The
         groups are then read from X in `predict` as well, so that `sensitive_columns` is required.
@@ -115,7 +131,14 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     intercept_ : ndarray of shape (1,) or (n_groups,)
         The intercept, or one for every group.
     classes_ : ndarray of shape (2,)
-        The class labels; the second one is the positive class.
+        The class labels, sorted.
+    pos_label_ : label
+        The favourable label.
+    threshold_ : float
+        The probability, or without probabilities the score, above which it is predicted.
+    score_threshold_ : float
+        The same as a score of the favourable label, which is that of `decision_function` if the
+        label is ``classes_[1]`` and minus that if it is ``classes_[0]``.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)

@@ -45,11 +45,15 @@ class FairHingeClassifier(FairLinearClassifier):
         See :class:`FairLogisticClassifier`.
     sensitive_columns, use_sensitive, combine, groups_missing, group_interactions, enforce
         See :class:`FairLogisticClassifier`.
+    pos_label, class_weight, threshold
+        See :class:`FairLogisticClassifier`.
     confidence, holdout, max_iter, tol, warm_start, random_state, verbose
         See :class:`FairLogisticClassifier`.
 
     Attributes
     ----------
+    pos_label_, threshold_, score_threshold_
+        See :class:`FairLogisticClassifier`.
     coef_, intercept_, classes_, n_features_in_, feature_names_in_, feature_scale_, n_iter_
         See :class:`FairLogisticClassifier`.
     groups_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_

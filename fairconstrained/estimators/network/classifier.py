@@ -102,7 +102,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the network is computed; "auto" takes a GPU if there is one. Fitted estimators hold
         NumPy arrays only and can be used elsewhere.
-    sensitive_columns, use_sensitive, combine, groups_missing
+    sensitive_columns, use_sensitive, combine, groups_missing, pos_label, class_weight, threshold
         See :class:`~fairconstrained.FairLogisticClassifier`.
     enforce : {"score", "decision"}, default="score"
         Which gap `kappa` bounds on the training rows: that of the surrogate or that of the
@@ -125,10 +125,11 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     Attributes
     ----------
     weights_ : ndarray of shape (n_weights,)
-        The weights, matrices first.
+        The weights, matrices first. The network's output is the score of the favourable label less
+        `score_threshold_`.
     feature_mean_, feature_scale_ : ndarray of shape (n_model_features,)
         The centring and the scale of the features that the model uses.
-    classes_, n_features_in_, feature_names_in_, groups_
+    classes_, n_features_in_, feature_names_in_, groups_, pos_label_, threshold_, score_threshold_
         See :class:`~fairconstrained.FairLogisticClassifier`.
     n_iter_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
         See :class:`~fairconstrained.FairLogisticClassifier`; on the training rows without those for

@@ -1,0 +1,42 @@
+"""Every kind of classifier of two classes, small and quick, for tests of what they share."""
+
+from functools import partial
+
+import pytest
+
+from fairconstrained import (
+    FairBoostingClassifier,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    FairNetworkClassifier,
+)
+
+
+def _boosting(*args, **options):
+    pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
+    small = {"n_estimators": 15, "num_leaves": 6, "n_jobs": 1, "random_state": 0}
+    return FairBoostingClassifier(*args, **small, **options)
+
+
+def _network(*args, **options):
+    pytest.importorskip("torch", reason="PyTorch, the extra 'torch', is not installed")
+    small = {
+        "hidden_layer_sizes": (6,),
+        "max_epochs": 60,
+        "early_stopping": True,
+        "random_state": 0,
+    }
+    return FairNetworkClassifier(*args, **small, **options)
+
+
+SINGLE = {
+    "logistic": FairLogisticClassifier,
+    "hinge": FairHingeClassifier,
+    "boosting": _boosting,
+    "network": _network,
+}
+"""From names to functions that make a classifier of a constraint and options."""
+
+EVERY = SINGLE | {"cv": partial(FairLogisticClassifierCV, kappas=[0.1, 0.03], cv=2, max_gap=0.2)}
+"""The same with the one that chooses kappa."""

@@ -1,0 +1,231 @@
+"""`pos_label`: the favourable label, which need not be the second of the sorted classes."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from _support.classifiers import EVERY, SINGLE
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.metrics import make_scorer, recall_score
+from sklearn.model_selection import TunedThresholdClassifierCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    fairness_path,
+    make_biased_classification,
+    make_fairness_scorer,
+)
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
+from fairconstrained.metrics import group_auc_difference, group_rates
+from fairconstrained.plotting import GroupMetricsDisplay, ScoreDensityDisplay
+
+GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.62)}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Rows with labels 0 and 1, and with names of which the favourable one comes first."""
+    X, y, groups = make_biased_classification(500, 4, gap=0.3, random_state=0)
+    return X, y, np.where(y > 0, "accept", "reject"), groups
+
+
+def both(make, rows, constraint, **options):
+    """Return the classifiers of the two codings; their favourable decisions are the same."""
+    X, y, names, groups = rows
+    by_number = make(constraint, **options).fit(X, y, sensitive_features=groups)
+    by_name = make(constraint, pos_label="accept", **options)
+    return by_number, by_name.fit(X, names, sensitive_features=groups)
+
+
+def assert_mirrored(by_number, by_name, X):
+    assert by_name.classes_.tolist() == ["accept", "reject"]
+    assert by_name.pos_label_ == "accept"
+    assert_array_equal(by_name.predict(X) == "accept", by_number.predict(X) == 1)
+    scores = by_name.decision_function(X)
+    assert_allclose(scores, -by_number.decision_function(X), atol=1e-10)
+    assert_array_equal(by_name.predict(X), by_name.classes_[(scores > 0).astype(int)])
+    for name in ("objective_", "violation_", "gap_", "decision_gap_", "multipliers_"):
+        assert_allclose(getattr(by_name, name), getattr(by_number, name), atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+def test_every_constraint_protects_the_favourable_label(rows, name):
+    constraint = GIVEN.get(name, name)
+    assert_mirrored(*both(FairLogisticClassifier, rows, constraint), rows[0])
+
+
+@pytest.mark.parametrize("enforce", ["score", "decision"])
+@pytest.mark.parametrize("name", EVERY)
+def test_every_classifier_has_the_scores_of_the_second_class(rows, name, enforce):
+    if name == "cv" and enforce == "decision":
+        pytest.skip("a path varies the tolerance on scores")
+    options = {} if name == "cv" else {"enforce": enforce, "kappa": 0.1}
+    by_number, by_name = both(EVERY[name], rows, "equal_opportunity", **options)
+    assert_mirrored(by_number, by_name, rows[0])
+    if hasattr(by_number, "predict_proba"):
+        one, other = by_number.predict_proba(rows[0]), by_name.predict_proba(rows[0])
+        assert_allclose(other, one[:, ::-1], atol=1e-12)
+
+
+def test_equal_opportunity_concerns_those_who_deserve_the_favourable_label(rows):
+    X, _, names, groups = rows
+    options = {"kappa": 0.02, "enforce": "decision"}
+
+    def gap(clf):
+        clf = clf.fit(X, names, sensitive_features=groups)
+        good = names == "accept"
+        rates = [np.mean(clf.predict(X[good & (groups == k)]) == "accept") for k in (0, 1)]
+        return abs(rates[0] - rates[1])
+
+    chosen = FairLogisticClassifier("equal_opportunity", pos_label="accept", **options)
+    assert gap(chosen) <= 0.02 + 1e-12
+    assert gap(FairLogisticClassifier("equal_opportunity", **options)) > 0.03
+
+
+def test_held_out_rows_are_tested_for_the_favourable_label():
+    X, y, groups = make_biased_classification(4000, gap=0.3, random_state=0)
+    names = np.where(y > 0, "accept", "reject")
+    options = {"kappa": 0.2, "enforce": "decision", "confidence": 0.9, "random_state": 0}
+    one, other = both(FairLogisticClassifier, (X, y, names, groups), "equal_opportunity", **options)
+    assert_mirrored(one, other, X)
+    assert_array_equal(one.certificate_.bounds, other.certificate_.bounds)
+    assert "label accept" in other.certificate_.names[0]
+
+
+def test_group_interactions_and_warm_starts(rows):
+    X, y, names, groups = rows
+    table = pd.DataFrame(X).assign(sex=groups)
+    table.columns = table.columns.map(str)
+    options = {"sensitive_columns": ["sex"], "group_interactions": True}
+    by_number = FairLogisticClassifier(**options).fit(table, y)
+    by_name = FairLogisticClassifier(pos_label="accept", warm_start=True, **options)
+    by_name.fit(table, names)
+    assert_allclose(by_name.coef_, -by_number.coef_, atol=1e-10)
+    again = by_name.fit(table, names)
+    assert again.result_.converged
+    assert again.n_iter_ <= by_number.n_iter_
+    assert_allclose(again.coef_, -by_number.coef_, atol=1e-3)
+
+
+def test_the_default_is_the_second_of_the_sorted_labels(rows):
+    X, _, names, groups = rows
+    default = FairLogisticClassifier().fit(X, names, sensitive_features=groups)
+    named = FairLogisticClassifier(pos_label="reject").fit(X, names, sensitive_features=groups)
+    assert default.pos_label_ == "reject"
+    assert_array_equal(default.coef_, named.coef_)
+
+
+def test_the_text_names_a_favourable_string_that_was_not_chosen(rows):
+    X, y, names, groups = rows
+    clf = FairLogisticClassifier()
+    assert "favourable" not in repr(clf)
+    assert "favourable" not in repr(clf.fit(X, y, sensitive_features=groups))
+    assert repr(clf.fit(X, names, sensitive_features=groups)).count("favourable") == 1
+    assert "'reject'" in repr(clf)
+    chosen = FairLogisticClassifier(pos_label="accept").fit(X, names, sensitive_features=groups)
+    assert "favourable" not in repr(chosen)
+
+
+@pytest.mark.parametrize("wrong", ["yes", 1, ["accept"]])
+@pytest.mark.parametrize("name", EVERY)
+def test_a_label_that_y_does_not_have_is_an_error(rows, name, wrong):
+    X, _, names, groups = rows
+    with pytest.raises(ValueError, match=r"pos_label=.* is not among the labels \['accept'"):
+        EVERY[name](pos_label=wrong).fit(X, names, sensitive_features=groups)
+
+
+def test_copies_and_files(rows):
+    X, _, names, groups = rows
+    clf = FairLogisticClassifier(pos_label="accept").fit(X, names, sensitive_features=groups)
+    assert clone(clf).pos_label == "accept"
+    assert_array_equal(pickle.loads(pickle.dumps(clf)).predict(X), clf.predict(X))
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_exported_models_agree(rows, name):
+    X, _, names, groups = rows
+    clf = SINGLE[name](pos_label="accept").fit(X, names, sensitive_features=groups)
+    scores = clf.decision_function(X)
+    if name == "boosting":
+        exported = clf.to_lightgbm().predict(X, raw_score=True)
+    elif name == "network":
+        import torch
+
+        with torch.no_grad():
+            exported = clf.to_torch()(torch.tensor(X)).numpy()
+    else:
+        plain = clf.to_sklearn()
+        assert_array_equal(plain.predict(X), clf.predict(X))
+        exported = plain.decision_function(X)
+    assert_allclose(exported, scores, atol=1e-10)
+
+
+def test_paths_and_their_validation(rows):
+    X, y, names, groups = rows
+    seen, later = slice(0, 300), slice(300, None)
+
+    def path(labels, **options):
+        clf = FairLogisticClassifier("equal_opportunity", **options)
+        return fairness_path(
+            clf, X[seen], labels[seen], sensitive_features=groups[seen], n_kappas=4,
+            X_val=X[later], y_val=labels[later], sensitive_features_val=groups[later],
+        )  # fmt: skip
+
+    one, other = path(y), path(names, pos_label="accept")
+    pd.testing.assert_frame_equal(one.to_frame(), other.to_frame(), atol=1e-9)
+
+
+def test_scorers_see_the_favourable_label_as_one(rows):
+    X, y, names, groups = rows
+    one, other = both(FairLogisticClassifier, rows, "equal_opportunity")
+
+    def rate(y_true, y_pred, *, sensitive_features):
+        return float(np.mean(y_pred))
+
+    scorers = {
+        "rate": make_fairness_scorer(rate, greater_is_better=True),
+        "scores": make_fairness_scorer(rate, greater_is_better=True,
+                                       response_method="decision_function"),
+        "chances": make_fairness_scorer(group_auc_difference, response_method="predict_proba"),
+    }  # fmt: skip
+    for name, scorer in scorers.items():
+        found = scorer(other, X, names, sensitive_features=groups)
+        assert found == pytest.approx(scorer(one, X, y, sensitive_features=groups)), name
+
+
+def test_displays_show_the_favourable_label(rows):
+    pytest.importorskip("matplotlib", reason="matplotlib, the extra 'plot', is not installed")
+    X, _, names, groups = rows
+    one, other = both(FairLogisticClassifier, rows, "equal_opportunity")
+    shown = ScoreDensityDisplay.from_estimator(other, X, sensitive_features=groups)
+    expected = ScoreDensityDisplay.from_estimator(one, X, sensitive_features=groups)
+    assert_allclose(shown.edges, expected.edges, atol=1e-10)
+    bars = GroupMetricsDisplay.from_estimator(other, X, names, sensitive_features=groups)
+    rates = group_rates(names, other.predict(X), sensitive_features=groups, pos_label="accept")
+    found = bars.tables[""]["selection_rate"]
+    assert_allclose(found, rates["selection_rate"].iloc[:-1])
+
+
+def test_a_tuned_threshold_around_the_classifier(rows):
+    X, _, names, groups = rows
+    clf = FairLogisticClassifier(pos_label="accept", sensitive_columns=[-1])
+    table = np.column_stack([X, groups])
+    recall = make_scorer(recall_score, pos_label="accept")
+    tuned = TunedThresholdClassifierCV(clf, scoring=recall, cv=2).fit(table, names)
+    chances = tuned.estimator_.predict_proba(table)[:, 0]
+    decided = tuned.predict(table) == "accept"
+    assert_array_equal(decided, chances >= tuned.best_threshold_)
+
+
+def test_pipelines(rows):
+    X, y, names, groups = rows
+    one = make_pipeline(StandardScaler(), FairLogisticClassifier())
+    one.fit(X, y, fairlogisticclassifier__sensitive_features=groups)
+    other = make_pipeline(StandardScaler(), FairLogisticClassifier(pos_label="accept"))
+    other.fit(X, names, fairlogisticclassifier__sensitive_features=groups)
+    assert_array_equal(other.predict(X) == "accept", one.predict(X) == 1)

@@ -1,0 +1,299 @@
+"""`threshold`: decisions that are not cut at a probability of one half."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from _support.classifiers import EVERY, SINGLE
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+from sklearn.model_selection import TunedThresholdClassifierCV
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    fairness_path,
+    make_biased_classification,
+)
+from fairconstrained.constraints import (
+    CLASSIFIER_CONSTRAINTS,
+    CONSTRAINTS,
+    BoundedGroupLoss,
+    DemographicParity,
+    IntersectionalLossParity,
+)
+from fairconstrained.constraints.losses import measured_from
+from fairconstrained.metrics import group_rates
+
+GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.62)}
+CUT = {"hinge": 0.4}  # a score; probabilities for the others
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_biased_classification(500, 4, gap=0.3, random_state=0)
+
+
+def fitted(name, rows, constraint="demographic_parity", **options):
+    X, y, groups = rows
+    made = EVERY[name](constraint, threshold=CUT.get(name, 0.3), **options)
+    return made.fit(X, y, sensitive_features=groups)
+
+
+def score_cut(name):
+    return CUT.get(name, float(logit(0.3)))
+
+
+def rate_gap(clf, X, groups):
+    decided = clf.predict(X) == clf.pos_label_
+    rates = [decided[groups == k].mean() for k in np.unique(groups)]
+    return max(rates) - min(rates)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_predictions_are_cut_at_the_threshold(rows, name):
+    X, _, groups = rows
+    clf = fitted(name, rows)
+    assert clf.threshold_ == CUT.get(name, 0.3)
+    assert clf.score_threshold_ == pytest.approx(score_cut(name))
+    assert_array_equal(clf.predict(X) == 1, clf.decision_function(X) > clf.score_threshold_)
+    if name not in CUT:
+        assert_array_equal(clf.predict(X) == 1, clf.predict_proba(X)[:, 1] > 0.3)
+    if name != "network":  # its rows for validation are not in the gap
+        assert clf.decision_gap_ == pytest.approx(rate_gap(clf, X, groups))
+
+
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+def test_every_constraint_refers_to_the_threshold(rows, name):
+    X, y, groups = rows
+    constraint = GIVEN.get(name, name)
+    clf = FairLogisticClassifier(constraint, 0.05, threshold=0.3)
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.violation_ <= 1e-4
+    bare = constraint if name in GIVEN else CONSTRAINTS[name](
+        **({} if name in ("disparate_impact", "minority_rate") else {"kappa": 0.05})
+    )  # fmt: skip
+    if bare.bound_to_training_rows or name in ("roc_parity", "minority_rate"):
+        return  # they depend on the model without constraints, or on other rows
+    signs = np.where(y > 0, 1.0, -1.0)
+    term = measured_from(bare.bind(signs, groups, np.ones(len(y))), clf.score_threshold_)
+    scores = clf.decision_function(X) - clf.score_threshold_
+    assert term.gap(scores).max() == pytest.approx(clf.gap_, abs=1e-8)
+    if not term.n_auxiliary:
+        assert term.zero_one().gap(scores).max() == pytest.approx(clf.decision_gap_, abs=1e-8)
+
+
+def test_the_solution_is_that_of_a_general_solver(rows):
+    X, y, groups = rows
+    X, signs, cut = X[:, :2], np.where(y > 0, 1.0, -1.0), logit(0.25)
+    alpha = 1e-3
+    clf = FairLogisticClassifier(kappa=0.02, threshold=0.25, alpha=alpha, tol=1e-6)
+    clf.fit(X, y, sensitive_features=groups)
+    scale = clf.feature_scale_
+
+    def loss(w):
+        scores = X @ w[:2] + w[2]
+        penalty = 0.5 * alpha * np.sum((w[:2] * scale) ** 2)
+        return np.logaddexp(0.0, -signs * scores).mean() + penalty
+
+    def gap(w):
+        rates = expit(X @ w[:2] + w[2] - cut)
+        return rates[groups == 1].mean() - rates[groups == 0].mean()
+
+    bounds = [{"type": "ineq", "fun": lambda w, k=k: 0.02 - k * gap(w)} for k in (1.0, -1.0)]
+    start = np.append(clf.coef_[0], clf.intercept_)
+    found = minimize(loss, start, constraints=bounds, method="SLSQP", options={"ftol": 1e-12})
+    assert clf.multipliers_.max() > 0.01  # the constraint is active
+    assert clf.objective_ == pytest.approx(found.fun, abs=2e-6)
+    assert_allclose(start, found.x, atol=5e-3)
+
+
+@pytest.mark.parametrize("name", ["logistic", "hinge"])
+def test_without_constraints_only_predictions_change(rows, name):
+    X, y, _ = rows
+    one = SINGLE[name](None).fit(X, y)
+    other = SINGLE[name](None, threshold=CUT.get(name, 0.3)).fit(X, y)
+    assert_allclose(one.decision_function(X), other.decision_function(X), atol=0.02)
+    assert one.objective_ == pytest.approx(other.objective_, abs=1e-4)
+    assert (one.predict(X) != other.predict(X)).any()
+
+
+@pytest.mark.parametrize(
+    "constraint", ["demographic_parity", "equalized_odds", "error_rate_parity"]
+)
+@pytest.mark.parametrize("name", SINGLE)
+def test_bounds_on_decisions_hold_at_the_threshold(rows, name, constraint):
+    clf = fitted(name, rows, constraint, kappa=0.1, enforce="decision")
+    X, y, groups = rows
+    assert clf.decision_search_.met
+    assert not clf.decision_search_.constant
+    assert clf.decision_gap_ <= 0.1
+    if name == "network":
+        return
+    table = group_rates(y, clf.predict(X), sensitive_features=groups).iloc[:-1]
+    names = {
+        "demographic_parity": ["selection_rate"],
+        "equalized_odds": ["true_positive_rate", "false_positive_rate"],
+        "error_rate_parity": ["accuracy"],
+    }[constraint]
+    gaps = [table[one].max() - table[one].min() for one in names]
+    assert max(gaps) == pytest.approx(clf.decision_gap_)
+
+
+def test_held_out_rows_are_decided_at_the_threshold():
+    X, y, groups = make_biased_classification(4000, gap=0.3, random_state=0)
+    clf = FairLogisticClassifier(
+        kappa=0.2, enforce="decision", confidence=0.9, threshold=0.7, random_state=0
+    ).fit(X, y, sensitive_features=groups)
+    assert clf.certificate_.certified
+    held = clf.holdout_indices_
+    decided = clf.predict(X[held])
+    assert 0.05 < decided.mean() < 0.5
+    gap = rate_gap(clf, X[held], groups[held])
+    assert gap <= 0.2 + clf.certificate_.bounds.max() + 1e-12  # the bounds are above the gap
+
+
+@pytest.mark.parametrize("constraint", [BoundedGroupLoss(0.6), IntersectionalLossParity(0.05)])
+def test_constraints_on_losses_keep_the_loss_of_the_scores(rows, constraint):
+    X, y, groups = rows
+    one = FairLogisticClassifier(constraint).fit(X, y, sensitive_features=groups)
+    other = FairLogisticClassifier(constraint, threshold=0.2)
+    other.fit(X, y, sensitive_features=groups)
+    assert one.objective_ == pytest.approx(other.objective_, abs=1e-4)
+    assert one.gap_ == pytest.approx(other.gap_, abs=1e-3)
+    assert one.decision_gap_ != pytest.approx(other.decision_gap_, abs=1e-3)
+
+
+def test_a_favourable_label_that_comes_first_is_cut_at_its_own_probability(rows):
+    X, y, groups = rows
+    names = np.where(y > 0, "accept", "reject")
+    clf = FairLogisticClassifier(threshold=0.3, pos_label="accept")
+    clf.fit(X, names, sensitive_features=groups)
+    assert_array_equal(clf.predict(X) == "accept", clf.predict_proba(X)[:, 0] > 0.3)
+    same = fitted("logistic", rows)
+    assert_allclose(clf.intercept_, -same.intercept_, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_exported_models_decide_at_the_threshold(rows, name):
+    X, _, _ = rows
+    clf = fitted(name, rows)
+    if name == "boosting":
+        assert_allclose(clf.to_lightgbm().predict(X), clf.predict_proba(X)[:, 1], atol=1e-12)
+        return
+    if name == "network":
+        import torch
+
+        with torch.no_grad():
+            scores = clf.to_torch()(torch.tensor(X)).numpy()
+        assert_allclose(scores, clf.decision_function(X), atol=1e-10)
+        return
+    plain = clf.to_sklearn()
+    assert type(plain).__module__.startswith("sklearn.")
+    assert_array_equal(plain.predict(X), clf.predict(X))
+
+
+def test_warm_starts_and_paths(rows):
+    X, y, groups = rows
+    clf = FairLogisticClassifier(kappa=0.03, threshold=0.3, warm_start=True)
+    first = clf.fit(X, y, sensitive_features=groups)
+    coef, passes = first.coef_.copy(), first.result_.data_passes
+    again = clf.fit(X, y, sensitive_features=groups)
+    assert again.result_.data_passes < passes
+    assert_allclose(again.coef_, coef, atol=1e-2)
+    path = fairness_path(
+        FairLogisticClassifier(threshold=0.3), X, y, sensitive_features=groups,
+        kappas=[0.1, 0.03], X_val=X, y_val=y, sensitive_features_val=groups,
+    )  # fmt: skip
+    assert_allclose(path.coefs[1], coef[0], atol=1e-2)
+    assert_allclose(path.validation["val_decision_gap"], path.decision_gaps)
+    accuracy = np.mean(path.estimators[1].predict(X) == y)
+    assert path.validation["val_accuracy"][1] == pytest.approx(accuracy)
+
+
+def test_group_interactions_have_the_threshold_in_every_group(rows):
+    X, y, groups = rows
+    table = np.column_stack([X, groups])
+    clf = FairLogisticClassifier(
+        threshold=0.3, sensitive_columns=[-1], group_interactions=True, enforce="decision"
+    ).fit(table, y)
+    assert clf.decision_gap_ == pytest.approx(rate_gap(clf, table, groups))
+    assert_array_equal(clf.predict(table) == 1, clf.predict_proba(table)[:, 1] > 0.3)
+
+
+def test_a_tuned_threshold_moves_the_decisions_but_not_the_scores(rows):
+    X, y, groups = rows
+    table = np.column_stack([X, groups])
+    clf = FairLogisticClassifier(threshold=0.3, sensitive_columns=[-1])
+    tuned = TunedThresholdClassifierCV(clf, scoring="balanced_accuracy", cv=2).fit(table, y)
+    chances = tuned.estimator_.predict_proba(table)[:, 1]
+    assert_array_equal(tuned.predict(table) == 1, chances >= tuned.best_threshold_)
+    assert tuned.best_threshold_ != pytest.approx(0.3, abs=0.02)
+
+
+def test_dask_collections_have_the_same_solution(rows):
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    from fairconstrained.dask import FairLogisticClassifier as DaskClassifier
+
+    X, y, groups = rows
+    names = np.where(y > 0, "accept", "reject")
+    options = {"threshold": 0.3, "pos_label": "accept", "class_weight": "balanced"}
+    here = FairLogisticClassifier(**options).fit(X, names, sensitive_features=groups)
+    parts = [da.from_array(one, chunks=200) for one in (X, names, groups)]
+    there = DaskClassifier(**options).fit(parts[0], parts[1], sensitive_features=parts[2])
+    assert_allclose(there.coef_, here.coef_, atol=1e-6)
+    assert_allclose(there.intercept_, here.intercept_, atol=1e-6)
+    assert_array_equal(there.predict(parts[0]).compute(), here.predict(X))
+    assert there.decision_gap_ == pytest.approx(here.decision_gap_)
+
+
+def test_the_cut_is_in_displays(rows):
+    pytest.importorskip("matplotlib", reason="matplotlib, the extra 'plot', is not installed")
+    from fairconstrained.plotting import ScoreDensityDisplay
+
+    X, _, groups = rows
+    clf = fitted("logistic", rows)
+    shown = {
+        method: ScoreDensityDisplay.from_estimator(
+            clf, X, sensitive_features=groups, response_method=method
+        ).threshold
+        for method in ("predict_proba", "decision_function")
+    }
+    assert shown == {"predict_proba": 0.3, "decision_function": clf.score_threshold_}
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "message"),
+    [
+        ("logistic", 0.0, "must be a probability between 0 and 1"),
+        ("logistic", 1.0, "must be a probability between 0 and 1"),
+        ("boosting", 1.5, "must be a probability between 0 and 1"),
+        ("network", -0.1, "must be a probability between 0 and 1"),
+        ("cv", 2, "must be a probability between 0 and 1"),
+        ("logistic", "half", "threshold must be None"),
+        ("logistic", True, "threshold must be None"),
+        ("hinge", np.nan, "threshold must be None"),
+        ("hinge", np.inf, "threshold must be None"),
+    ],
+)
+def test_wrong_values_are_named(rows, name, wrong, message):
+    X, y, groups = rows
+    with pytest.raises(ValueError, match=message):
+        EVERY[name](threshold=wrong).fit(X, y, sensitive_features=groups)
+
+
+def test_a_threshold_needs_an_intercept(rows):
+    X, y, groups = rows
+    clf = FairLogisticClassifier(threshold=0.3, fit_intercept=False)
+    with pytest.raises(ValueError, match="needs an intercept"):
+        clf.fit(X, y, sensitive_features=groups)
+    half = FairLogisticClassifier(threshold=0.5, fit_intercept=False)
+    assert half.fit(X, y, sensitive_features=groups).threshold_ == 0.5
+
+
+def test_data_frames_and_the_frame_of_a_path(rows):
+    X, y, groups = rows
+    table = pd.DataFrame(X, columns=list("abcd"))
+    clf = FairLogisticClassifier(DemographicParity(), threshold=0.3)
+    clf.fit(table, y, sensitive_features=groups)
+    assert_allclose(clf.coef_, fitted("logistic", rows).coef_, atol=1e-9)
