@@ -17,6 +17,7 @@ from fairconstrained.estimators.linear.neyman_pearson import NeymanPearsonClassi
 from fairconstrained.estimators.linear.svm import FairHingeClassifier
 from fairconstrained.estimators.network.classifier import FairNetworkClassifier
 from fairconstrained.estimators.ranking.ranker import FairRanker
+from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import (
     ConstantDecisionWarning,
     ConvergenceWarning,
@@ -57,6 +58,7 @@ __all__ = [
     "MinorityRate",
     "NeymanPearsonClassifier",
     "PredictiveEquality",
+    "SelectionRate",
     "VacuousConstraintWarning",
     "__version__",
     "best_score_within",

@@ -21,6 +21,7 @@ from fairconstrained.estimators.linear.logistic import (
 )
 from fairconstrained.estimators.linear.svm import FairHingeClassifier as LocalFairHingeClassifier
 from fairconstrained.estimators.options import check_options, warn_of_small_groups
+from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.shards.moments import Moments
 from fairconstrained.terms.base import Shardable
 from fairconstrained.utils.extras import import_extra
@@ -113,6 +114,12 @@ class DaskLinearClassifier:
             "confidence": (None, "rows are not held out of collections"),
             "group_interactions": (False, "features are not crossed with groups of collections"),
         }
+        if isinstance(self.threshold, SelectionRate):
+            raise ValueError(
+                f"threshold={self.threshold!r} is not available for dask collections: it needs the "
+                f"scores of all rows. Give a probability or a score, or use {self.local.__name__} "
+                "of fairconstrained on data in memory."
+            )
         for name, (value, why) in needs_rows.items():
             if getattr(self, name) != value:
                 raise ValueError(

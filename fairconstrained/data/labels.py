@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
 
@@ -52,6 +52,10 @@ class ScoreConvention:
         """Return the convention of a fitted estimator."""
         is_last = estimator.classes_.tolist()[-1] == estimator.pos_label_
         return cls(1.0 if is_last else -1.0, estimator.score_threshold_)
+
+    def moved(self, by: float) -> Self:
+        """Return the convention with a threshold that is higher by a number."""
+        return replace(self, threshold=self.threshold + by)
 
     def shown(self, scores: Array) -> Array:
         """Return s for u."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -17,10 +18,12 @@ from fairconstrained.estimators.fairest import fairest_problem
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.safeguard import solve
+from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
 from fairconstrained.estimators.solving import Attributes, solver_of, warm_start, warn_of
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
+from fairconstrained.solvers.base import Start
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -42,7 +45,7 @@ class ConstrainedEstimator(CallbackSupportMixin, Parametrized):
         attributes: Attributes,
         *,
         variables: Array | None,
-        first: Array | None = None,
+        first: Start | None = None,
         minimize: Minimize | None = None,
     ) -> tuple[Result, Evaluation]:
         """Return the solution and the evaluation there; callbacks receive all measured iterates.
@@ -57,7 +60,7 @@ class ConstrainedEstimator(CallbackSupportMixin, Parametrized):
             From the solver's variables to the attributes that `predict` uses.
         variables : ndarray of shape (n_parameters,) or None
             The variables of the last fit, for a warm start.
-        first : ndarray of shape (n_variables,) or None, default=None
+        first : Start or None, default=None
             The start without a warm start.
         minimize : callable or None, default=None
             Minimises the problem, with the arguments `warm` and `callback` of solvers; None for the
@@ -116,6 +119,12 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
 
     parametrization: ClassVar[type[Any]]
 
+    def _wanted(self, fit: Fit) -> tuple[Problem, Start | None]:
+        """Return the problem that the goal asks for, and a start."""
+        if self.goal == "fairness" and fit.problem.n_constraints:
+            return fairest_problem(fit, self.max_loss_increase)
+        return fit.problem, None
+
     def _solve(self, fit: Fit, passed: tuple[Any, Any, Any]) -> Self:
         """Solve the problem of a fit, set the fitted attributes and warn of what was not found.
 
@@ -127,18 +136,23 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             X, y and sample_weight as passed to `fit`.
         """
         with limited_threads(fit.data.X):
-            wanted, first = fit.problem, None
-            if self.goal == "fairness" and wanted.n_constraints:
-                wanted, first = fairest_problem(fit, self.max_loss_increase)
+            rate, first, passes = rate_of(fit), None, 0.0
+            if rate is not None:
+                fit, first, passes = settle(fit, rate, self._wanted)
+            wanted, start = self._wanted(fit)
             result, at = self._minimize(
                 wanted,
                 passed,
                 fit.fitted_attributes,
                 variables=fit.parametrization.variables(self) if self.warm_start else None,
-                first=first,
+                first=start if first is None else first,
                 minimize=fit.minimize,
             )
-            solution = fit.enforced(result)
+            if rate is not None:
+                result = replace(result, data_passes=result.data_passes + passes)
+                fit, result = cut_exactly(fit, rate, result, at)
+                at = fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
+            solution = fit.enforced(result, limits_of(fit))
         fit.store(self, solution, like=at)
         promised = solution.certificate or solution.search
         if promised is None:

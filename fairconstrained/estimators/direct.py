@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import minimize_automatically
@@ -23,6 +23,12 @@ class SolvedDirectly:
 
     A subclass has a model, a penalty and a domain, and may override `solver`.
     """
+
+    most_thresholds: ClassVar[int] = 12
+
+    def moved(self, by: float) -> Self:
+        """Return the same for scores measured from a threshold that is higher by a number."""
+        return self
 
     @classmethod
     def validation_share(cls, estimator: object, data: TrainingData) -> float | None:

@@ -6,10 +6,10 @@ import numpy as np
 
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.problem.problem import Problem
-from fairconstrained.utils.typing import Array
+from fairconstrained.solvers.base import Start
 
 
-def fairest_problem(fit: Fit, max_loss_increase: float) -> tuple[Problem, Array]:
+def fairest_problem(fit: Fit, max_loss_increase: float) -> tuple[Problem, Start]:
     r"""Return the problem of the least unfairness for a loss that is nearly the best, and a start.
 
     .. math::
@@ -32,4 +32,4 @@ def fairest_problem(fit: Fit, max_loss_increase: float) -> tuple[Problem, Array]
     least, w = fit.unconstrained.result.objective, fit.start().w
     level = fit.problem.uncounted().at(w).constraints.max()
     epigraph = fit.problem.epigraph((1.0 + max_loss_increase) * least, least=least)
-    return epigraph, np.append(w, level)
+    return epigraph, Start(np.append(w, level))

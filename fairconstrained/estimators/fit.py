@@ -34,7 +34,11 @@ from fairconstrained.estimators.parametrization import (
 )
 from fairconstrained.estimators.rows import Rows
 from fairconstrained.estimators.solution import Solution, measures
-from fairconstrained.estimators.thresholds import decision_attributes, score_threshold
+from fairconstrained.estimators.thresholds import (
+    SelectionRate,
+    decision_attributes,
+    score_threshold,
+)
 from fairconstrained.models import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
@@ -156,6 +160,8 @@ class Fit:
         warn_of_small_groups(constraints, data)
         data = estimator.parametrization.features(estimator, data)
         rows = Rows.of(estimator, data, constraints)
+        if isinstance(estimator.threshold, SelectionRate):
+            rows = rows.moved(cls._first_threshold(estimator, rows, path=path))
         fit = cls.bind(estimator, rows.training, constraints, rows.validation, path=path)
         if rows.held_out is None:
             return fit
@@ -163,6 +169,14 @@ class Fit:
         if sample_weight is not None:
             counted = np.flatnonzero(sample_weight)[counted]
         return replace(fit, held_out=HeldOut(fit.constraints_on(rows.held_out), counted))
+
+    @classmethod
+    def _first_threshold(cls, estimator: Any, rows: Rows, *, path: bool) -> float:
+        """Return the threshold at which the model without constraints selects the share."""
+        free = cls.bind(estimator, rows.training, (), rows.validation, path=path)
+        with limited_threads(free.data.X):
+            scores, data = free.unconstrained.weighted_scores(free.data)
+        return float(estimator.threshold.cut(scores, data.sample_weight))
 
     @classmethod
     def bind(
@@ -326,17 +340,24 @@ class Fit:
             SearchBudget() if budget is None else budget,
         )
 
-    def enforced(self, result: Result) -> Solution:
+    def enforced(self, result: Result, limits: Sequence[CompositeFunction] = ()) -> Solution:
         """Return the solution, with enforce="decision" a model whose decisions meet the bound.
 
         Parameters
         ----------
         result : Result
             The solution of the problem, which bounds scores.
+        limits : sequence of CompositeFunction, default=()
+            Further constraints on decisions that the search meets.
         """
         if self.estimator.enforce == "score" or not self.problem.n_constraints:
             return Solution(result)
-        space = self.parametrization.search_space(self, result)
+        problem = self.problem.with_constraints([*self.problem.constraints, *limits])
+        multipliers = np.zeros(problem.n_constraints)
+        multipliers[: self.problem.n_constraints] = result.multipliers
+        wanted = replace(self, problem=problem)
+        start = replace(result, multipliers=multipliers)
+        space = self.parametrization.search_space(wanted, start)
         search, certificate = space.found(self.estimator.confidence)
         search = replace(search, w=space.lift(search.w))
         return Solution(search.result(self.problem, result), search, certificate)

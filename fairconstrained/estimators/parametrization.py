@@ -70,11 +70,17 @@ class Parametrization(Protocol):
         The penalty on the variables.
     domain : Domain
         The set of the variables.
+    most_thresholds : int
+        How many thresholds are tried where they depend on the scores.
     """
 
     model: Model
     penalty: Penalty
     domain: Domain
+    most_thresholds: ClassVar[int]
+
+    def moved(self, by: float) -> Self:
+        """Return the same for scores measured from a threshold that is higher by a number."""
 
     @classmethod
     def features(cls, estimator: Any, data: TrainingData) -> TrainingData:

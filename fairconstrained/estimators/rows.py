@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -34,6 +34,15 @@ class Rows:
     validation: TrainingData | None
     held_out: TrainingData | None
     positions: Array
+
+    def moved(self, by: float) -> Rows:
+        """Return the rows with a threshold that is higher by a number."""
+        training, validation, held_out = (
+            None if one is None else replace(one, convention=one.convention.moved(by))
+            for one in (self.training, self.validation, self.held_out)
+        )
+        assert training is not None
+        return Rows(training, validation, held_out, self.positions)
 
     @classmethod
     def of(

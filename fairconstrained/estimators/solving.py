@@ -71,7 +71,7 @@ def solver_of(
 
 
 def warm_start(
-    fitted: Any, problem: Problem, variables: Array | None, first: Array | None
+    fitted: Any, problem: Problem, variables: Array | None, first: Start | None
 ) -> Start | None:
     """Return the start of a run, None for the problem's own.
 
@@ -84,12 +84,12 @@ def warm_start(
         The problem to minimise.
     variables : ndarray of shape (n_parameters,) or None
         The model's variables of the earlier fit, None if it cannot be used.
-    first : ndarray of shape (n_variables,) or None
+    first : Start or None
         The start without a warm start.
     """
     if not fitted.warm_start or variables is None:
-        return None if first is None else Start(first)
-    w = problem.start() if first is None else np.array(first)
+        return first
+    w = problem.start() if first is None else np.array(first.w)
     last = fitted.result_
     if last.w.size == problem.n_variables:
         w[:] = last.w

@@ -1,4 +1,4 @@
-"""Where decisions are cut: at a probability or at a score."""
+"""Where decisions are cut: a probability, a score, or a share of the rows."""
 
 from __future__ import annotations
 
@@ -7,12 +7,86 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
+from sklearn.base import BaseEstimator
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.objectives import resolve_objective
+from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
-Threshold = float | None
+
+class SelectionRate(BaseEstimator):
+    """A threshold at which a given share of the training rows is selected.
+
+    Pass it as `threshold` of a classifier, where the number of favourable decisions is limited: the
+    threshold is then the quantile of the training rows' scores above which the share `rate` of
+    their weight lies. `threshold_` is its value. New rows are compared with the same value, so that
+    their share is about `rate` if they come from the same population.
+
+    A constraint changes the scores, and so their quantile: the fit is repeated until the threshold
+    that surrogates are centred at is the quantile of its own solution. There may be no such
+    threshold, which a ConvergenceWarning reports. With enforce="decision" the search meets the
+    bound for decisions that select between 98 per cent of the share and all of it.
+
+    Parameters
+    ----------
+    rate : float
+        The share of the rows that is selected, in (0, 1).
+
+    Examples
+    --------
+    >>> from fairconstrained import (
+    ...     FairLogisticClassifier,
+    ...     SelectionRate,
+    ...     make_biased_classification,
+    ... )
+    >>> X, y, groups = make_biased_classification(2000, gap=0.3, random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05, threshold=SelectionRate(0.2))
+    >>> clf = clf.fit(X, y, sensitive_features=groups)
+    >>> float(clf.predict(X).mean())
+    0.2
+    """
+
+    def __init__(self, rate: float):
+        self.rate = rate
+
+    def check(self) -> float:
+        """Return the rate as a float.
+
+        Raises
+        ------
+        ValueError
+            If it is not a number between 0 and 1.
+        """
+        if not (is_number(self.rate, Real) and 0.0 < self.rate < 1.0):
+            raise ValueError(
+                "SelectionRate: rate must be a number between 0 and 1, the share of the rows that "
+                f"is selected; got {self.rate!r}."
+            )
+        return float(self.rate)
+
+    def cut(self, scores: Array, weight: Array) -> float:
+        """Return the threshold: as near to the share as weights and equal scores allow.
+
+        It is half-way between two scores.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,)
+            The scores.
+        weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+        """
+        values, codes = np.unique(scores, return_inverse=True)
+        if len(values) == 1:
+            return float(values[0])
+        totals = np.bincount(codes, weight)
+        above = np.cumsum(totals[::-1])[::-1][1:] / totals.sum()  # the share above each gap
+        k = int(np.argmin(np.abs(above - self.check())))
+        return float(0.5 * (values[k] + values[k + 1]))
+
+
+Threshold = float | SelectionRate | None
 
 
 def is_probability(estimator: Any) -> bool:
@@ -23,6 +97,8 @@ def is_probability(estimator: Any) -> bool:
 def score_threshold(estimator: Any) -> float:
     """Return the score above which an estimator decides for the favourable class.
 
+    It is 0 where the threshold depends on the scores.
+
     Raises
     ------
     ValueError
@@ -32,10 +108,13 @@ def score_threshold(estimator: Any) -> float:
     if threshold is None:
         return 0.0
     probability = is_probability(estimator)
+    if isinstance(threshold, SelectionRate):
+        _check_selection_rate(estimator, threshold)
+        return 0.0
     if not is_number(threshold, Real) or not np.isfinite(threshold):
         raise ValueError(
-            f"threshold must be None or a {'probability' if probability else 'score'}; got "
-            f"{threshold!r}."
+            f"threshold must be None, a {'probability' if probability else 'score'} or a share of "
+            f"the rows such as SelectionRate(0.2); got {threshold!r}."
         )
     if probability and not 0.0 < threshold < 1.0:
         raise ValueError(
@@ -49,6 +128,22 @@ def score_threshold(estimator: Any) -> float:
             "fit_intercept=True, or threshold=None."
         )
     return found
+
+
+def _check_selection_rate(estimator: Any, threshold: SelectionRate) -> None:
+    """Check that a share of the rows can be selected with an estimator's other parameters."""
+    threshold.check()
+    if estimator.confidence is not None:
+        raise ValueError(
+            f"threshold={threshold!r} depends on the rows, and confidence={estimator.confidence!r} "
+            "is for decisions at a fixed threshold: give a probability or a score as threshold, "
+            "for instance threshold_ of a fit without confidence."
+        )
+    if not getattr(estimator, "fit_intercept", True):
+        raise ValueError(
+            f"threshold={threshold!r} needs an intercept, which moves with it: use "
+            "fit_intercept=True."
+        )
 
 
 def decision_attributes(estimator: Any, data: TrainingData) -> dict[str, Any]:

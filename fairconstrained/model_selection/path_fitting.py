@@ -20,6 +20,7 @@ from fairconstrained.estimators.boosting import FairBoostingClassifier
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.estimators.solution import Solution
+from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.problem_family import ProblemFamily
@@ -204,6 +205,12 @@ def _check_followed(estimator: object) -> None:
                 f"a path varies the tolerance on scores: set {name}={wanted!r} (it is "
                 f"{getattr(estimator, name)!r})."
             )
+    if isinstance(estimator.threshold, SelectionRate):
+        raise ValueError(
+            f"the models of a path have one threshold, and threshold={estimator.threshold!r} "
+            "depends on the model: give a probability or a score, or fit the estimator once for "
+            "every kappa."
+        )
     if estimator.constraint is None:
         raise ValueError("constraint=None has no tolerance to vary: name a constraint.")
     if not any(one.takes_kappa for one in resolve_constraints(estimator.constraint)):

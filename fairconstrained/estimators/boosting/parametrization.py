@@ -126,6 +126,15 @@ class LeafParametrization(LinearParametrization):
         first = Start(np.append(values, grown.own), grown.multipliers)
         return cls(model, penalty, WholeSpace(), grown, first, convention=data.convention)
 
+    def moved(self, by: float) -> Self:
+        """Return the same trees for scores measured from a threshold that is higher by a number."""
+        w, offset = self.first.w.copy(), self.model.offset()
+        assert offset is not None
+        w[: len(offset)] -= by * offset
+        w[len(offset) :] -= by  # thresholds on scores
+        first, grown = replace(self.first, w=w), replace(self.grown, meets=False)
+        return replace(super().moved(by), first=first, grown=grown)
+
     def minimize(
         self,
         estimator: SolverOptions,

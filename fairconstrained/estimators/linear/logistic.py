@@ -85,12 +85,15 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         Weights of the classes in the loss, by label, as in scikit-learn's LogisticRegression; they
         multiply `sample_weight`. "balanced" gives both classes the same total weight. Constraints
         do not use them: their rates are shares of the rows, weighted by `sample_weight` only.
-    threshold : float or None, default=None
+    threshold : float, SelectionRate or None, default=None
         The favourable label is predicted where its probability is above this number, in (0, 1); for
         losses without probabilities where its score is above this number. None is 1/2 for
-        probabilities and 0 for scores. Constraints, `enforce`, `confidence` and all gaps are for
-        the decisions at this threshold, and surrogates are centred there. A bound that was
-        fitted at one threshold says nothing about decisions at another one.
+        probabilities and 0 for scores. ``SelectionRate(0.2)`` selects a share of the training rows
+        (see :class:`SelectionRate`); it is not available with `confidence`. Constraints, `enforce`,
+        `confidence` and all gaps are for the decisions at this threshold, and surrogates are
+        centred there. A bound that was fitted at one threshold says nothing about decisions at
+        another one: after moving it, for instance with scikit-learn's
+        ``TunedThresholdClassifierCV``, measure the gap again, or fit again with `threshold`.
     group_interactions : bool, default=False
         Whether the model has coefficients for every group: IDCA's cross terms (1, x, z, z x). The
         groups are then read from X in `predict` as well, so that `sensitive_columns` is required.

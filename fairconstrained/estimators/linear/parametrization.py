@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
 import numpy as np
@@ -66,6 +66,10 @@ class LinearParametrization(SolvedDirectly):
     penalty: Penalty
     domain: Domain
     convention: ScoreConvention = field(default_factory=ScoreConvention, kw_only=True)
+
+    def moved(self, by: float) -> Self:
+        """Return the same for scores measured from a threshold that is higher by a number."""
+        return replace(self, convention=self.convention.moved(by))
 
     def _shown(self, coef: Array, intercept: Array) -> dict[str, Array]:
         """Return the coefficients and intercepts that users see."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -88,6 +88,12 @@ class NetworkParametrization:
     penalty: Penalty
     domain: Domain
     coefficients: Penalty
+
+    most_thresholds: ClassVar[int] = 5
+
+    def moved(self, by: float) -> Self:
+        """Return the same for scores measured from a threshold that is higher by a number."""
+        return self
 
     @classmethod
     def features(cls, estimator: NetworkOptions, data: TrainingData) -> TrainingData:

@@ -1,0 +1,232 @@
+"""Fits whose threshold selects a given share of the rows: the threshold follows the scores."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.estimators.binding import Unconstrained, with_constraints, without_constraints
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.thresholds import SelectionRate
+from fairconstrained.exceptions import ConvergenceWarning, VacuousConstraintWarning
+from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.kkt import KKT
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Result
+from fairconstrained.solvers.base import Start
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.typing import Array
+
+Wanted = Callable[[Fit], tuple[Problem, Start | None]]
+
+_SETTLED = 1e-6  # the distance of the threshold from the quantile at which it is one
+_NEAR = 0.02  # the distance above which a warning is issued; rates change by a quarter of it
+_LONG = 1e-3  # longer steps of the threshold are extrapolated
+_UNUSED = 0.02  # the part of the share that decisions within a bound may leave unused
+
+
+def rate_of(fit: Fit) -> SelectionRate | None:
+    """Return the share of the rows that is to be selected, None for a fixed threshold."""
+    threshold = fit.estimator.threshold
+    return threshold if isinstance(threshold, SelectionRate) else None
+
+
+def moved(fit: Fit, by: float) -> Fit:
+    """Return the fit with a threshold that is higher; see `moved_variables` for its variables.
+
+    Parameters
+    ----------
+    fit : Fit
+        Its model is kept, and its model without constraints if that is known.
+    by : float
+        What is added to the threshold.
+    """
+    data = replace(fit.data, convention=fit.data.convention.moved(by))
+    validation = fit.validation
+    if validation is not None:
+        validation = replace(validation, convention=validation.convention.moved(by))
+    parametrization = fit.parametrization.moved(by)
+    free, unconstrained = without_constraints(fit.estimator, parametrization, data, validation)
+    if "result" in vars(fit.unconstrained):
+        known = fit.unconstrained.result
+        same = replace(known, w=moved_variables(fit.unconstrained.problem, known.w, by))
+        unconstrained = Unconstrained(free, lambda _: same)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousConstraintWarning)
+        problem = with_constraints(free, fit.constraints, data, unconstrained)
+    return replace(
+        fit,
+        data=data,
+        parametrization=parametrization,
+        unconstrained=unconstrained,
+        problem=problem,
+        validation=validation,
+    )
+
+
+def moved_variables(problem: Problem, w: Array, by: float) -> Array:
+    """Return the variables whose scores, measured from a higher threshold, are what they were.
+
+    Raises
+    ------
+    ValueError
+        If the model has no intercept.
+    """
+    model = problem.objective.model
+    offset = None if model is None else model.offset()
+    if offset is None:
+        raise ValueError(
+            "threshold=SelectionRate(...) needs an intercept that moves with the threshold; a "
+            "module of PyTorch must end with a linear layer that has a bias."
+        )
+    w = np.array(w)
+    w[: len(offset)] -= by * offset
+    for part in problem.constraints:
+        w[part.auxiliary] -= by  # thresholds on scores
+    return w
+
+
+def settle(fit: Fit, rate: SelectionRate, wanted: Wanted) -> tuple[Fit, Start | None, float]:
+    r"""Return the fit at the threshold that selects the share, its solution and the data passes.
+
+    With the solution :math:`w(t)` for the threshold t and the quantile q of its scores, t is a
+    fixed point, :math:`t = q(w(t))`. Iterations start from the quantile of the model without
+    constraints, and each solve from the last solution. Where solutions jump as the threshold moves
+    there may be no fixed point; the threshold nearest to the quantile is taken.
+
+    Parameters
+    ----------
+    fit : Fit
+        At any threshold.
+    rate : SelectionRate
+        The share.
+    wanted : callable
+        From a fit to the problem that is solved, and a start.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the threshold is not near the quantile.
+    """
+    problem, start = wanted(fit)
+    steps, passes, best, nearest = _Steps(), 0.0, (fit, start), np.inf
+    warm = start
+    for _ in range(fit.parametrization.most_thresholds):
+        result, at = fit.minimize(problem, warm=warm)
+        passes += result.data_passes
+        distance = _distance(fit, rate, at)
+        if abs(distance) < nearest:
+            same = Start(result.w, result.multipliers) if start is None else start
+            best, nearest = (fit, same), abs(distance)
+        if nearest <= _SETTLED:
+            break
+        step = steps.next(fit.data.convention.threshold, distance)
+        w = moved_variables(fit.problem, result.w, step)
+        fit = moved(fit, step)
+        problem, start = wanted(fit)
+        warm = Start(w, result.multipliers) if start is None else start
+    if nearest > _NEAR:
+        warnings.warn(
+            f"threshold={rate!r}: the threshold did not settle. Surrogates are centred at a score "
+            f"that is {nearest:.2g} from it.",
+            ConvergenceWarning,
+            stacklevel=6,
+        )
+    return *best, passes
+
+
+class _Steps:
+    """The steps of the search for the threshold whose distance from the quantile is zero.
+
+    They are secant steps, kept inside the interval in which the distance changes its sign.
+    """
+
+    def __init__(self) -> None:
+        self.last: tuple[float, float] | None = None
+        self.low, self.high = -np.inf, np.inf
+
+    def next(self, threshold: float, distance: float) -> float:
+        """Return the next step, from a threshold and the distance of the quantile there."""
+        if distance > 0.0:
+            self.low = threshold
+        else:
+            self.high = threshold
+        step = distance
+        if self.last is not None and abs(distance) > _LONG and self.last[1] != distance:
+            slope = (threshold - self.last[0]) / (self.last[1] - distance)
+            step *= float(np.clip(slope, 0.3, 3.0))
+        self.last = threshold, distance
+        room = self.high - self.low
+        if not self.low < threshold + step < self.high and np.isfinite(room):
+            step = 0.5 * (self.low + self.high) - threshold
+        return float(step)
+
+
+def _distance(fit: Fit, rate: SelectionRate, at: Evaluation) -> float:
+    """Return the distance of the quantile of the scores from the threshold."""
+    scores = at.scores_of(fit.problem.objective)
+    assert scores is not None
+    return rate.cut(scores, fit.data.sample_weight)
+
+
+def cut_exactly(
+    fit: Fit, rate: SelectionRate, result: Result, at: Evaluation
+) -> tuple[Fit, Result]:
+    """Return the fit and the solution with the threshold at the quantile of the solution's scores.
+
+    Parameters
+    ----------
+    fit : Fit
+        At a threshold near the quantile.
+    rate : SelectionRate
+        The share.
+    result : Result
+        The solution at that threshold; its figures are measured again.
+    at : Evaluation
+        The evaluation at it.
+    """
+    distance = _distance(fit, rate, at)
+    if distance == 0.0:
+        return fit, result
+    w = moved_variables(fit.problem, result.w, distance)
+    fit = moved(fit, distance)
+    if w.size > fit.problem.n_variables:  # goal="fairness" has a variable more
+        return fit, replace(result, w=w)
+    here = fit.problem.uncounted().at(w)
+    kkt = KKT.of(here, result.multipliers)
+    return fit, replace(
+        result,
+        w=w,
+        objective=here.objective,
+        violation=here.violation,
+        zero_one_violation=here.zero_one_violation,
+        kkt_residual=kkt.residual,
+    )
+
+
+def limits_of(fit: Fit) -> list[CompositeFunction]:
+    """Return the constraints that decisions within a bound must meet to select the share.
+
+    They may leave two per cent of it unused. Without a share there are none.
+    """
+    rate = rate_of(fit)
+    if rate is None:
+        return []
+    share, weight = rate.check(), fit.data.sample_weight
+    unused = max(_UNUSED * share, 2.0 * float(weight.max() / weight.sum()))
+    least = max(share - unused, 0.0)
+    term = CellMeans(
+        sp.csc_array((weight / weight.sum())[None, :]),
+        resolve("surrogate", fit.estimator.surrogate, SURROGATES, Surrogate),
+        np.array([[1.0], [-1.0]]),
+        np.array([share, -least]),
+        names=(f"rate(all) <= {share:g}", f"rate(all) >= {least:g}"),
+    )
+    return [CompositeFunction(fit.model, term)]
