@@ -17,6 +17,7 @@ from fairconstrained.estimators.linear.neyman_pearson import NeymanPearsonClassi
 from fairconstrained.estimators.linear.svm import FairHingeClassifier
 from fairconstrained.estimators.network.classifier import FairNetworkClassifier
 from fairconstrained.estimators.ranking.ranker import FairRanker
+from fairconstrained.estimators.score_thresholds import FairThresholds
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import (
     ConstantDecisionWarning,
@@ -50,6 +51,7 @@ __all__ = [
     "FairLogisticClassifierCV",
     "FairNetworkClassifier",
     "FairRanker",
+    "FairThresholds",
     "FairnessPath",
     "FairnessReport",
     "IncompatibleSolverError",

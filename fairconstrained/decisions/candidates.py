@@ -78,6 +78,8 @@ class CandidateSearch:
         Their weights.
     budget : SearchBudget, default=SearchBudget()
         How many points of a line are evaluated.
+    constants : sequence of ndarray of shape (n_variables,) or None, default=None
+        The constant models; None takes those whose coefficients are zero.
 
     Attributes
     ----------
@@ -90,7 +92,12 @@ class CandidateSearch:
     """
 
     def __init__(
-        self, problem: Problem, y: Array, sample_weight: Array, budget: SearchBudget | None = None
+        self,
+        problem: Problem,
+        y: Array,
+        sample_weight: Array,
+        budget: SearchBudget | None = None,
+        constants: Sequence[Array] | None = None,
     ):
         self.problem = problem
         assert problem.objective.model is not None, "the search is for models with scores"
@@ -103,7 +110,8 @@ class CandidateSearch:
         (self.objective,) = Measure.all_of([problem.objective], problem.models)
         self.counted = all(measure.counted for measure in self.measures)
         share = float(np.average(y > 0, weights=sample_weight))
-        first, *others = (self.evaluate(w) for w in self._constants(share))
+        known = self._constants(share) if constants is None else constants
+        first, *others = (self.evaluate(w) for w in known)
         self.best = first
         for one in others:
             if one.better_than(self.best):
@@ -146,7 +154,7 @@ class CandidateSearch:
         return Candidate(
             w,
             float(correct[0]),
-            float(np.concatenate(others).max(initial=-np.inf)),
+            float(np.concatenate([np.zeros(0), *others]).max(initial=-np.inf)),
             self._loss(scores, w),
             bool(decisions.all() or not decisions.any()),
             scores,
@@ -236,6 +244,12 @@ def correct_predictions(y: Array, sample_weight: Array) -> CellMeans:
     cells = sp.csc_array(mean.cells.multiply(y))
     negative = float(np.average(y < 0, weights=sample_weight))
     return replace(mean, cells=cells, signs=None, constant=negative)
+
+
+def wrong_predictions(y: Array, sample_weight: Array) -> CellMeans:
+    """Return the share of wrong predictions."""
+    correct = correct_predictions(y, sample_weight)
+    return replace(correct, combination=-np.ones((1, 1)), constant=1.0 - correct.constant)
 
 
 def most_promising(

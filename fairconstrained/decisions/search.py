@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -159,6 +159,8 @@ class DecisionSearch:
     True
     """
 
+    what: ClassVar[str] = "enforce='decision'"  # what asked for the search, in messages
+
     w: Array = field(repr=False)
     met: bool
     constant: bool
@@ -178,7 +180,7 @@ class DecisionSearch:
         )
         if not self.met:
             warnings.warn(
-                f"enforce='decision': neither a model nor constant decisions were found that meet "
+                f"{self.what}: neither a model nor constant decisions were found that meet "
                 f"the constraints. The model of least violation is kept: violation "
                 f"{self.violation:.3g}, {figures}. Raise kappa.",
                 InfeasibleConstraintWarning,
@@ -186,7 +188,7 @@ class DecisionSearch:
             )
         elif self.constant:
             warnings.warn(
-                f"enforce='decision': no model better than constant decisions was found that meets "
+                f"{self.what}: no model better than constant decisions was found that meets "
                 f"the constraints. The same class is predicted for every row: {figures}. Raise "
                 "kappa, or merge small groups.",
                 ConstantDecisionWarning,

@@ -1,0 +1,175 @@
+"""The search for thresholds on given scores whose decisions meet the constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from fairconstrained.decisions.band_search import BandSearch, can_be_searched
+from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.candidates import CandidateSearch
+from fairconstrained.decisions.choice_program import choose
+from fairconstrained.decisions.coordinate_search import coordinate_search
+from fairconstrained.decisions.search import DecisionSearch
+from fairconstrained.decisions.threshold_choices import ThresholdChoices
+from fairconstrained.problem.problem import Problem
+from fairconstrained.utils.rounding import ROUNDING, at_most
+from fairconstrained.utils.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdSearch(DecisionSearch):
+    """The thresholds that a search found.
+
+    The attributes are those of :class:`~fairconstrained.decisions.search.DecisionSearch`, and one
+    more. `accuracy_on_scores` and `accuracy_unconstrained` are those of the most accurate
+    thresholds.
+
+    Attributes
+    ----------
+    accuracy_bound : float
+        No thresholds whose decisions meet the constraints are more accurate on these rows. It is
+        equal to `accuracy` where the search proves that its thresholds are the best.
+    """
+
+    what: ClassVar[str] = "FairThresholds"
+
+    accuracy_bound: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdTask:
+    """Rows with scores, and the constraints on the decisions of thresholds.
+
+    It is a :class:`~fairconstrained.decisions.search.SearchTask`.
+
+    Attributes
+    ----------
+    problem : Problem
+        Its model is a :class:`~fairconstrained.models.thresholds.ThresholdModel`.
+    y : ndarray of shape (n_rows,)
+        The labels, -1 or +1.
+    sample_weight : ndarray of shape (n_rows,)
+        Their weights.
+    limits : tuple of float
+        The thresholds that select no row and all rows, also of rows not seen yet.
+    fixed : mapping from int to float, default={}
+        Thresholds that are given, by their positions.
+    budget : SearchBudget, default=SearchBudget()
+        The margins with a confidence.
+    """
+
+    problem: Problem
+    y: Array
+    sample_weight: Array
+    limits: tuple[float, float]
+    fixed: Mapping[int, float] = field(default_factory=dict)
+    budget: SearchBudget = field(default_factory=SearchBudget)
+
+    @property
+    def first_passes(self) -> float:
+        """Zero: the scores are given."""
+        return 0.0
+
+    def candidates(self) -> CandidateSearch:
+        """Return a search that knows the constant decisions only."""
+        constants = [np.full(self.problem.n_variables, one) for one in self.limits]
+        return CandidateSearch(self.problem, self.y, self.sample_weight, self.budget, constants)
+
+    def tightened(self, shifts: Array) -> ThresholdTask:
+        """Return the task with tolerances that are smaller by `shifts`, (n_constraints,)."""
+        return replace(self, problem=self.problem.shifted(shifts))
+
+    def search(self) -> ThresholdSearch:
+        """Return the thresholds of :func:`search_thresholds`."""
+        return search_thresholds(self)
+
+    @cached_property
+    def choices(self) -> ThresholdChoices:
+        """The decisions that thresholds can make."""
+        return ThresholdChoices.of(
+            self.problem, self.y, self.sample_weight, self.limits, self.fixed
+        )
+
+    @property
+    def resolution(self) -> float:
+        """The least difference of two accuracies that counts: with equal weights that of a row."""
+        weight = self.sample_weight
+        equal = bool(np.ptp(weight) <= 1e-9 * weight.max())
+        return 0.999 / len(weight) if equal else ROUNDING
+
+
+def search_thresholds(task: ThresholdTask) -> ThresholdSearch:
+    """Return the most accurate thresholds found whose decisions meet the constraints.
+
+    A single threshold is the best of all: the constraints are counted for every one. Of one
+    threshold for each group the best ones are found by
+    :class:`~fairconstrained.decisions.band_search.BandSearch` where the constraints ask rates of
+    groups to be close to each other, and by a mixed-integer program
+    (:func:`~fairconstrained.decisions.choice_program.choose`) under others. Constant
+    decisions are candidates, so that the answer is never worse than they are.
+
+    Parameters
+    ----------
+    task : ThresholdTask
+        The rows and the constraints.
+    """
+    choices, search = task.choices, task.candidates()
+    free = [int(np.argmax(one.correct)) for one in choices.groups]
+    unconstrained = search.evaluate(choices.thresholds(free))
+    search.offer(unconstrained)
+    bound = np.inf
+    if not unconstrained.met:
+        positions, bound = _constrained(task, free)
+        bound += unconstrained.accuracy - choices.correct(free)  # the constant part of accuracies
+        search.offer(search.evaluate(choices.thresholds(positions)))
+    best = search.best
+    return ThresholdSearch(
+        w=best.w,
+        met=best.met,
+        constant=best.constant,
+        violation=0.0 if best.met else best.violation,
+        accuracy=best.accuracy,
+        accuracy_on_scores=unconstrained.accuracy,
+        accuracy_unconstrained=unconstrained.accuracy,
+        n_solves=0,
+        data_passes=task.problem.passes,
+        data_passes_on_scores=0.0,
+        accuracy_bound=max(min(bound, unconstrained.accuracy), best.accuracy),
+    )
+
+
+def _constrained(task: ThresholdTask, free: list[int]) -> tuple[list[int], float]:
+    """Return choices that meet the constraints if any were found, and a bound on `correct`."""
+    choices = task.choices
+    if len(choices.groups) == 1:
+        return _common(choices)
+    starts, bound = [free, *_constants(choices)], np.inf
+    if can_be_searched(choices):
+        found = BandSearch(choices, task.resolution).run()
+        if found is not None:
+            bound, starts = found.bound, [found.positions]
+            if found.bound <= found.correct:
+                return found.positions, bound
+        return coordinate_search(choices, starts), bound
+    return choose(choices, starts)
+
+
+def _common(choices: ThresholdChoices) -> tuple[list[int], float]:
+    """Return the best choice of a single threshold, and its accuracy where it is feasible."""
+    (one,), violation = choices.groups, choices.common_violation()
+    met = at_most(violation)
+    if not met.any():
+        return [int(np.argmin(violation))], np.inf
+    position = int(np.argmax(np.where(met, one.correct, -np.inf)))
+    return [position], float(one.correct[position])
+
+
+def _constants(choices: ThresholdChoices) -> Iterator[list[int]]:
+    """Yield the choices of constant decisions."""
+    yield [0] * len(choices.groups)
+    yield [len(one) - 1 for one in choices.groups]

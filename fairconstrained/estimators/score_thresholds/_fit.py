@@ -1,0 +1,273 @@
+"""A fit of thresholds: scores, the constraints on decisions, the search, and what it stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.data.groups import COMBINE, GROUPS_MISSING, Groups
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.decisions.candidates import wrong_predictions
+from fairconstrained.decisions.population import (
+    Certificate,
+    HeldOut,
+    check_binomial_limits,
+    check_confidence,
+    search_with_confidence,
+    split,
+)
+from fairconstrained.decisions.search import DecisionSearch
+from fairconstrained.decisions.threshold_search import ThresholdTask
+from fairconstrained.estimators.binding import bound_parts
+from fairconstrained.estimators.options import warn_of_small_groups
+from fairconstrained.estimators.score_thresholds._rows import CheckedRows
+from fairconstrained.estimators.score_thresholds._scores import (
+    ScoredRows,
+    Scoring,
+    check_cv_option,
+    finite,
+    limits,
+    scores_of,
+)
+from fairconstrained.models.thresholds import ThresholdModel
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_kappa, check_seed, check_switch
+
+
+def check_threshold_options(estimator: Any) -> None:
+    """Check the options that nothing else looks at.
+
+    Raises
+    ------
+    ValueError
+        With the argument's name, what was found and what is valid.
+    """
+    check_switch("per_group", estimator.per_group)
+    check_switch("use_sensitive", estimator.use_sensitive)
+    check_option("combine", estimator.combine, COMBINE)
+    check_option("groups_missing", estimator.groups_missing, GROUPS_MISSING)
+    check_cv_option(estimator.cv)
+    check_confidence(estimator)
+    check_seed(estimator.random_state)
+
+
+@dataclass(frozen=True, eq=False)
+class _GivenScores:
+    """The scores of all rows, for constraints that depend on those of an unconstrained model."""
+
+    scores: Array
+
+    def weighted_scores(
+        self, data: TrainingData, rows: Array | None = None
+    ) -> tuple[Array, TrainingData]:
+        """Return the scores of rows whose features are positions."""
+        return self.scores[data.X], data
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdFit:
+    """Thresholds that were chosen, and the classifier whose scores they are on.
+
+    Attributes
+    ----------
+    scored : ScoredRows
+        The classifier, and the rows that chose the thresholds.
+    data : TrainingData
+        Labels, groups and weights of these rows.
+    model : ThresholdModel
+        Their scores.
+    problem : Problem
+        The constraints on them.
+    search : DecisionSearch
+        The thresholds.
+    certificate : Certificate or None
+        With a confidence: what the held-out rows show.
+    held_out : ndarray of int
+        The positions of these rows in X.
+    """
+
+    scored: ScoredRows
+    data: TrainingData
+    model: ThresholdModel
+    problem: Problem
+    search: DecisionSearch
+    certificate: Certificate | None
+    held_out: Array
+
+    @classmethod
+    def of(cls, estimator: Any, rows: CheckedRows, params: Mapping[str, Any]) -> ThresholdFit:
+        """Return the fit for an estimator's options.
+
+        Parameters
+        ----------
+        estimator : FairThresholds
+            Its parameters are valid.
+        rows : CheckedRows
+            All rows.
+        params : mapping
+            What the classifier's `fit` gets.
+        """
+        constraints = _constraints(estimator, rows.data)
+        warn_of_small_groups(constraints, rows.data)
+        tested = estimator.confidence is not None and bool(constraints)
+        held, chosen = None, rows
+        if tested:
+            check_binomial_limits(constraints)
+            _, _, out = split(rows.data, estimator.holdout, estimator.random_state)
+            held = rows.take(out)
+            chosen = rows.take(np.setdiff1d(np.arange(len(rows.labels)), out))
+        scored = _scoring(estimator, rows).of(
+            chosen.features, chosen.labels, chosen.parameters(params), chosen.positions
+        )
+        chosen = chosen.take(scored.rows)
+        given, model, parts = _bound(estimator, constraints, scored, chosen, held)
+        data = chosen.data
+        task = _task(model, data, parts[0], limits(given, scored.method))
+        problem = task.problem
+        if held is None or estimator.confidence is None:
+            search: DecisionSearch = task.search()
+            return cls(scored, data, model, problem, search, None, np.zeros(0, dtype=int))
+        search, certificate = search_with_confidence(
+            task, HeldOut(parts[1], held.positions), estimator.confidence
+        )
+        return cls(scored, data, model, problem, search, certificate, held.positions)
+
+    def common_threshold(self) -> float:
+        """Return the threshold of rows without a group: the only one, or the most accurate."""
+        if self.model.n_thresholds == 1 or self.data.groups is None:
+            return float(self.search.w[0])
+        return float(self.search.w[len(self.data.groups)])
+
+    def store(self, estimator: Any) -> None:
+        """Set the fitted attributes of an estimator, and warn of what was not found."""
+        groups = self.data.groups
+        attributes = {
+            "estimator_": self.scored.estimator,
+            "classes_": np.sort(self.data.classes),
+            "pos_label_": self.data.classes[1],
+            "response_method_": self.scored.method,
+            "groups_": np.array([]) if groups is None else groups.listed,
+            "threshold_": self.common_threshold(),
+            "decision_gap_": self.problem.at(self.search.w).decision_gap,
+            "decision_search_": self.search,
+            "certificate_": self.certificate,
+        }
+        if estimator.per_group and groups is not None:
+            attributes["thresholds_"] = _series(groups, self.search.w)
+        if self.certificate is not None:
+            attributes["holdout_indices_"] = self.held_out
+        for name, value in attributes.items():
+            setattr(estimator, name, value)
+        promised = self.certificate or self.search
+        promised.warn(stacklevel=5)
+
+
+def _series(groups: Groups, w: Array) -> pd.Series:
+    """Return the thresholds by group; names of several attributes are tuples."""
+    index = pd.Index(groups.names.tolist(), tupleize_cols=False, name="group")
+    return pd.Series(w[: len(groups)], index=index, name="threshold")
+
+
+def _constraints(estimator: Any, data: TrainingData) -> list[Constraint]:
+    """Return an estimator's constraints with its kappa where they have none.
+
+    Raises
+    ------
+    ValueError
+        If groups are needed and there are none, or a constraint brings rows of its own.
+    """
+    given = resolve_constraints(estimator.constraint)
+    needed = any(one.needs_groups for one in given) or estimator.per_group
+    if needed and data.groups is None:
+        raise ValueError(
+            f"constraint={estimator.constraint!r} with per_group={estimator.per_group!r} needs "
+            "groups: pass sensitive_features to fit (in pipelines and searches by metadata "
+            "routing), or name columns of X in sensitive_columns."
+        )
+    for one in given:
+        if getattr(one, "reference", None) is not None:
+            raise ValueError(
+                f"constraint: {type(one).__name__} has reference rows; thresholds are chosen on "
+                "the rows that are passed to fit. Leave reference at None."
+            )
+    if any(one.takes_kappa for one in given):
+        check_kappa(estimator.kappa)
+    complete = resolve_constraints(given, kappa=estimator.kappa)
+    return [one.naming(data.classes) for one in complete]
+
+
+def _scoring(estimator: Any, rows: CheckedRows) -> Scoring:
+    return Scoring(
+        estimator.estimator,
+        estimator.cv,
+        estimator.response_method,
+        rows.data.classes[1],
+        estimator.n_jobs,
+        estimator.random_state,
+    )
+
+
+def _bound(
+    estimator: Any,
+    constraints: list[Constraint],
+    scored: ScoredRows,
+    chosen: CheckedRows,
+    held: CheckedRows | None,
+) -> tuple[Array, ThresholdModel, list[tuple[CompositeFunction, ...]]]:
+    """Return scores, the model of the rows that choose, and the constraints on them and others."""
+    given, parts_of = [scored.scores], [chosen.data]
+    if held is not None:
+        scores = scores_of(scored.estimator, held.features, scored.method, chosen.data.classes[1])
+        given.append(finite(scores, scored.estimator))
+        parts_of.append(replace(held.data, X=held.data.X + len(scored.scores)))
+    scores, n = np.concatenate(given), len(scored.scores)
+    codes, n_thresholds = _codes(estimator, parts_of)
+    model = ThresholdModel(scores, codes, n_thresholds, np.arange(n))
+    unconstrained = _GivenScores(scores)
+    found = []
+    for data in parts_of:
+        on = model if data is chosen.data else model.on(data.X)
+        found.append(tuple(bound_parts(constraints, on, data, unconstrained)))
+    return scores, model, found
+
+
+def _task(
+    model: ThresholdModel,
+    data: TrainingData,
+    constraints: tuple[CompositeFunction, ...],
+    ends: tuple[float, float],
+) -> ThresholdTask:
+    """Return the search for thresholds; rows without a group have the most accurate common one."""
+    wrong = wrong_predictions(data.y, data.sample_weight)
+    problem = Problem(CompositeFunction(model, wrong), constraints)
+    task = ThresholdTask(problem, data.y, data.sample_weight, ends)
+    if model.n_thresholds == 1:
+        return task
+    common = replace(model, codes=np.zeros_like(model.codes), n_thresholds=1)
+    free = replace(task, problem=Problem(CompositeFunction(common, wrong)))
+    return replace(task, fixed={model.n_thresholds - 1: float(free.search().w[0])})
+
+
+def _codes(estimator: Any, parts: list[TrainingData]) -> tuple[Array, int]:
+    """Return which threshold every row has, and how many there are.
+
+    With one for each group, rows without a group have one more, the last.
+    """
+    if not estimator.per_group:
+        return np.zeros(sum(len(one.y) for one in parts), dtype=int), 1
+    groups = [one.groups for one in parts if one.groups is not None]
+    place = {name: k for k, name in enumerate(groups[0].names.tolist())}
+    n = len(place)
+    found = []
+    for one in groups:
+        own = np.array([place.get(name, n) for name in one.names.tolist()] + [n])
+        found.append(own[one.codes])
+    return np.concatenate(found), n + 1

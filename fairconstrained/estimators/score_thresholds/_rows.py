@@ -1,0 +1,220 @@
+"""What `fit` of thresholds is passed, checked: any features, labels, groups and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.validation import _num_samples, validate_data
+
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.inputs import check_labels, check_weight
+from fairconstrained.data.validation import SensitiveColumns, TrainingData, binary_labels
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+
+
+def read_rows(
+    estimator: BaseEstimator, columns: SensitiveColumns, X: Any, *, reset: bool
+) -> tuple[Any, Any]:
+    """Return what the inner estimator sees of X, and the values of the sensitive columns or None.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With `reset` its n_features_in_ and feature_names_in_ are set, else X is compared with them.
+    columns : SensitiveColumns
+        Which columns are sensitive.
+    X : array-like, DataFrame or sparse matrix
+        The rows.
+    reset : bool
+        Whether this is `fit`.
+    """
+    X = columns.table(estimator, X)
+    (X,) = indexable(X)
+    if reset or columns.columns is not None:  # else the inner estimator compares X
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    values = columns.groups(estimator, X)
+    if columns.columns is None or callable(columns.columns) or columns.use_sensitive:
+        return X, values
+    kept = columns.kept(estimator)
+    if not len(kept):
+        raise ValueError(
+            f"sensitive_columns={columns.columns!r} are all the columns of X, and with "
+            "use_sensitive=False the estimator may not see them: no features are left."
+        )
+    return _safe_indexing(X, kept, axis=1), values
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedRows:
+    """Rows of positive weight, and what the inner estimator is fitted to.
+
+    Attributes
+    ----------
+    features : array-like, DataFrame or sparse matrix
+        What the estimator sees.
+    labels : ndarray of shape (n_rows,)
+        The labels as they are called.
+    data : TrainingData
+        Labels -1 and +1, groups and weights; the features are the positions of the rows.
+    positions : ndarray of int of shape (n_rows,)
+        The rows' positions in X as it was passed.
+    """
+
+    features: Any
+    labels: Array
+    data: TrainingData
+    positions: Array
+
+    @classmethod
+    def check(
+        cls,
+        estimator: Any,
+        X: MatrixLike,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        sensitive_features: MatrixLike | None,
+    ) -> CheckedRows:
+        """Check what was passed to `fit`; sets n_features_in_ and feature_names_in_.
+
+        Raises
+        ------
+        ValueError
+            With the argument's name, what was found and what to do.
+        """
+        if y is None:
+            raise ValueError(
+                f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+            )
+        columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
+        if sensitive_features is not None and columns.columns is not None:
+            raise ValueError(
+                "Groups are given twice: by sensitive_features in fit and by sensitive_columns in "
+                "the constructor. Give one of them."
+            )
+        check_same_rows(
+            X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
+        features, values = read_rows(estimator, columns, X, reset=True)
+        n_rows = _num_samples(X)
+        labels = check_labels("y", y, n_rows)
+        groups = _groups(estimator, sensitive_features, values, n_rows)
+        weight = check_weight("sample_weight", sample_weight, n_rows)
+        classes, signs = binary_labels(labels)
+        classes, signs = favourable_last(classes, signs, estimator.pos_label)
+        counted = np.flatnonzero(weight)
+        if len(np.unique(signs[counted])) < 2:
+            raise ValueError("y must have two classes in the rows with positive weight.")
+        if len(counted) < n_rows:
+            features = _safe_indexing(features, counted)
+            groups = None if groups is None else groups.take(counted)
+        data = TrainingData(
+            np.arange(len(counted)), signs[counted], classes, groups, weight[counted]
+        )
+        return cls(features, labels[counted], data, counted)
+
+    def take(self, rows: Array) -> CheckedRows:
+        """Return some of the rows, their positions counted anew."""
+        data, groups = self.data, self.data.groups
+        taken = replace(
+            data,
+            X=np.arange(len(rows)),
+            y=data.y[rows],
+            groups=None if groups is None else groups.take(rows),
+            sample_weight=data.sample_weight[rows],
+        )
+        features = _safe_indexing(self.features, rows)
+        return CheckedRows(features, self.labels[rows], taken, self.positions[rows])
+
+    def parameters(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments with one entry per row of X for these rows; others unchanged."""
+        n = int(self.positions.max(initial=-1)) + 1
+        return {
+            name: _safe_indexing(value, self.positions) if _has_rows(value, n) else value
+            for name, value in params.items()
+        }
+
+
+def row_thresholds(
+    estimator: Any, values: Any, name: str, n_rows: int, known: pd.Series, otherwise: float
+) -> Array:
+    """Return the threshold of every row when predicting.
+
+    Parameters
+    ----------
+    estimator : FairThresholds
+        How groups are read.
+    values : array-like or DataFrame
+        The groups of the rows.
+    name : str
+        What they are called in messages.
+    n_rows : int
+        How many rows there are.
+    known : Series
+        The thresholds by group.
+    otherwise : float
+        That of rows whose group is missing.
+
+    Raises
+    ------
+    ValueError
+        If a group has no threshold.
+    """
+    options = {"combine": estimator.combine, "missing": estimator.groups_missing}
+    groups = check_groups(values, n_rows, name=name, **options)
+    table = dict(zip(known.index.tolist(), known, strict=True))
+    unseen = [one for one in groups.names.tolist() if one not in table]
+    if unseen:
+        raise ValueError(
+            f"{name} has the group {unseen[0]!r}, which has no threshold: the groups in `fit` were "
+            f"{list(table)}."
+        )
+    own = np.array([table[one] for one in groups.names.tolist()] + [otherwise])
+    return own[groups.codes]  # the last entry is that of code -1
+
+
+def _has_rows(value: object, n: int) -> bool:
+    return not isinstance(value, str) and hasattr(value, "__len__") and _num_samples(value) >= n
+
+
+def _groups(
+    estimator: Any, sensitive_features: MatrixLike | None, values: Any, n_rows: int
+) -> Groups | None:
+    """Return the groups that were passed, or those of the sensitive columns."""
+    options = {"combine": estimator.combine, "missing": estimator.groups_missing}
+    if sensitive_features is not None:
+        return check_groups(sensitive_features, n_rows, **options)
+    if values is not None:
+        return check_groups(values, n_rows, name="sensitive_columns", **options)
+    return None
+
+
+def favourable_last(classes: Array, signs: Array, pos_label: object) -> tuple[Array, Array]:
+    """Return the classes with the favourable one last, and labels that are +1 for it.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (2,)
+        The sorted classes.
+    signs : ndarray of shape (n_rows,)
+        Labels, +1 for the second class.
+    pos_label : object
+        The favourable class; None takes the second one.
+
+    Raises
+    ------
+    ValueError
+        If it is not one of the classes.
+    """
+    known = classes.tolist()
+    if pos_label is None or pos_label == known[1]:
+        return classes, signs
+    if pos_label != known[0]:
+        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {known}.")
+    return classes[::-1], -signs

@@ -1,0 +1,255 @@
+"""The scores that thresholds are chosen on: of a fitted classifier, or cross-validated ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _check_method_params, check_is_fitted
+
+from fairconstrained.inspection.scores import check_two_classes
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array, Classifier, RandomState
+from fairconstrained.utils.validation import is_number
+
+# For each method: the usual threshold.
+RESPONSES = {"predict_proba": 0.5, "decision_function": 0.0}
+_CHOICES = {"auto": "the first that there is", **dict.fromkeys(RESPONSES, "")}
+_BELOW_ALL = -1e-12  # a threshold that every probability is above, also 0
+_FAR = 1e6  # times the largest score: above all scores
+
+
+def response_of(estimator: Any, response_method: str) -> str:
+    """Return the name of the method that gives an estimator's scores.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method.
+    """
+    check_option("response_method", response_method, _CHOICES)
+    names = list(RESPONSES) if response_method == "auto" else [response_method]
+    for name in names:
+        if hasattr(estimator, name):
+            return name
+    raise ValueError(
+        f"estimator: {type(estimator).__name__} has no {' and no '.join(names)}: thresholds need "
+        "scores."
+    )
+
+
+def scores_of(estimator: Any, X: Any, method: str, pos_label: object) -> Array:
+    """Return the scores of the favourable class, (n_rows,)."""
+    output = np.asarray(getattr(estimator, method)(X), dtype=float)
+    classes = np.asarray(estimator.classes_).tolist()
+    if method == "predict_proba":
+        return output[:, classes.index(pos_label)]
+    output = np.ravel(output)
+    return output if classes.index(pos_label) == 1 else -output
+
+
+def limits(scores: Array, method: str) -> tuple[float, float]:
+    """Return the thresholds that select no row and all rows, also of rows not seen yet."""
+    if method == "predict_proba":
+        return 1.0, _BELOW_ALL
+    far = _FAR * (1.0 + float(np.abs(scores).max(initial=0.0)))
+    return far, -far
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """A fitted classifier and the rows that choose thresholds on its scores.
+
+    Attributes
+    ----------
+    estimator : classifier
+        It is used when predicting.
+    rows : ndarray of int of shape (n_rows,)
+        The positions of the rows.
+    scores : ndarray of shape (n_rows,)
+        Their scores.
+    method : str
+        What returned the scores.
+    """
+
+    estimator: Classifier
+    rows: Array
+    scores: Array
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """How scores are made.
+
+    Attributes
+    ----------
+    estimator : classifier
+        Fitted or not.
+    cv : object
+        See :class:`~fairconstrained.FairThresholds`.
+    response_method : str
+        The method that gives scores, or "auto".
+    pos_label : object
+        The favourable class.
+    n_jobs : int or None
+        How many folds are fitted at once.
+    random_state : int, RandomState or None
+        Chooses the rows of a single split.
+    """
+
+    estimator: Any
+    cv: Any
+    response_method: str
+    pos_label: object
+    n_jobs: int | None
+    random_state: RandomState
+
+    def of(self, X: Any, y: Array, fit_params: Mapping[str, Any], positions: Array) -> ScoredRows:
+        """Return the fitted classifier and the scores of the rows that choose thresholds.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix
+            The features.
+        y : ndarray of shape (n_rows,)
+            The labels as they are called.
+        fit_params : mapping
+            What `fit` of the estimator is passed, such as weights.
+        positions : ndarray of int of shape (n_rows,)
+            The positions of the rows in the X that was passed, which splits in a list refer to.
+        """
+        if is_fitted_already(self.estimator, self.cv):
+            estimator = check_fitted(self.estimator)
+            rows = np.arange(len(y))
+            method = response_of(estimator, self.response_method)
+            return ScoredRows(estimator, rows, self._scores(estimator, X), method)
+        if is_number(self.cv, Real) and not isinstance(self.cv, Integral):
+            return self._single_split(X, y, fit_params)
+        return self._cross_validated(X, y, fit_params, positions)
+
+    def _single_split(self, X: Any, y: Array, fit_params: Mapping[str, Any]) -> ScoredRows:
+        """Return a classifier fitted to some rows, and the scores of the others."""
+        splitter = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
+        train, rows = next(splitter.split(np.zeros(len(y)), y))
+        fitted = self._fitted(X, y, fit_params, train)
+        method = response_of(fitted, self.response_method)
+        return ScoredRows(fitted, rows, self._scores(fitted, _safe_indexing(X, rows)), method)
+
+    def _splits(self, X: Any, y: Array, positions: Array) -> list[tuple[Array, Array]]:
+        """Return the rows of training and test folds; rows that are not used are left out."""
+        if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
+            return list(check_cv(self.cv, y, classifier=True).split(X, y))
+        place = {int(position): k for k, position in enumerate(positions)}
+
+        def here(rows: Array) -> Array:
+            asked = np.asarray(rows).tolist()
+            return np.array([place[row] for row in asked if row in place], dtype=int)
+
+        return [(here(train), here(test)) for train, test in self.cv]
+
+    def _cross_validated(
+        self, X: Any, y: Array, fit_params: Mapping[str, Any], positions: Array
+    ) -> ScoredRows:
+        """Return a classifier fitted to all rows, and scores of those fitted to other folds."""
+        splits = self._splits(X, y, positions)
+        found = Parallel(n_jobs=self.n_jobs)(
+            delayed(self._fold)(X, y, fit_params, train, test) for train, test in splits
+        )
+        rows = np.concatenate([test for _, test in splits])
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError(
+                f"cv={self.cv!r}: every row may be in one test fold; some are in several. Use "
+                "KFold or StratifiedKFold."
+            )
+        fitted = self._fitted(X, y, fit_params, np.arange(len(y)))
+        order = np.argsort(rows)
+        method = response_of(fitted, self.response_method)
+        return ScoredRows(fitted, rows[order], np.concatenate(found)[order], method)
+
+    def _fold(
+        self, X: Any, y: Array, fit_params: Mapping[str, Any], train: Array, test: Array
+    ) -> Array:
+        fitted = self._fitted(X, y, fit_params, train)
+        return self._scores(fitted, _safe_split(fitted, X, y, test, train)[0])
+
+    def _fitted(self, X: Any, y: Array, fit_params: Mapping[str, Any], rows: Array) -> Classifier:
+        """Return a copy of the estimator fitted to some of the rows."""
+        own = _check_method_params(X, dict(fit_params), indices=rows)
+        model = clone(self.estimator)
+        X_rows, y_rows = _safe_split(model, X, y, rows)
+        fitted: Classifier = model.fit(X_rows, y_rows, **own)
+        check_two_classes(fitted)
+        return fitted
+
+    def _scores(self, estimator: Any, X: Any) -> Array:
+        method = response_of(estimator, self.response_method)
+        return finite(scores_of(estimator, X, method, self.pos_label), estimator)
+
+
+def finite(scores: Array, estimator: object) -> Array:
+    """Return scores, or raise an error if some are not finite."""
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            f"estimator: {int((~np.isfinite(scores)).sum())} of the {len(scores)} scores of "
+            f"{type(estimator).__name__} are not finite."
+        )
+    return scores
+
+
+def is_fitted_already(estimator: object, cv: object) -> bool:
+    """Return whether an estimator is used as it is: cv="prefit", or a frozen one."""
+    return (isinstance(cv, str) and cv == "prefit") or isinstance(estimator, FrozenEstimator)
+
+
+def check_fitted(estimator: Any) -> Any:
+    """Return a fitted classifier.
+
+    Raises
+    ------
+    NotFittedError
+        If it is not fitted.
+    ValueError
+        If it does not have two classes.
+    """
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError as error:
+        raise NotFittedError(
+            "estimator is not fitted: with cv='prefit' and FrozenEstimator it must be. Fit it "
+            "first, or use another cv."
+        ) from error
+    check_two_classes(estimator)
+    return estimator
+
+
+def check_cv_option(cv: object) -> None:
+    """Check `cv`.
+
+    Raises
+    ------
+    ValueError
+        With what was found and what is valid.
+    """
+    known = cv is None or hasattr(cv, "split") or hasattr(cv, "__iter__")
+    text = isinstance(cv, str) and cv != "prefit"
+    number = is_number(cv, Real)
+    if number and isinstance(cv, Integral):
+        known = int(cv) >= 2
+    elif number:
+        known = 0.0 < float(cv) < 1.0  # type: ignore[arg-type]
+    if text or not known:
+        raise ValueError(
+            "cv must be None (five folds), a number of folds >= 2, a share of the rows between 0 "
+            f"and 1, a splitter, or 'prefit'; got {cv!r}."
+        )

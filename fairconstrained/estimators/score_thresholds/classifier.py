@@ -1,0 +1,395 @@
+"""Thresholds on the scores of any classifier, so that its decisions meet fairness constraints."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+
+from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.estimators.constraint_parameters import ConstraintParameters
+from fairconstrained.estimators.score_thresholds._fit import ThresholdFit, check_threshold_options
+from fairconstrained.estimators.score_thresholds._rows import CheckedRows, read_rows, row_thresholds
+from fairconstrained.estimators.score_thresholds._scores import finite, scores_of
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    """Return whether the inner classifier has `predict_proba`; its own error says why not."""
+    inner = getattr(estimator, "estimator_", estimator.estimator)
+    return hasattr(inner, "predict_proba")
+
+
+class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+    r"""Thresholds on the scores of any classifier, so that its decisions meet fairness constraints.
+
+    The classifier and its scores stay as they are. With scores r, groups z and one threshold for
+    all rows, or one for each group,
+
+    .. math::
+        \max_\theta \text{accuracy of } 1\{r_i > \theta_{z_i}\} \quad \text{s.t.} \quad
+        \text{the gap of these decisions} \le \kappa,
+
+    is solved on rows that did not train the scores. Decisions are deterministic. A single
+    threshold does not need the groups to predict; where the groups' scores differ much, it meets a
+    small kappa by nearly constant decisions only, at a large cost of accuracy. With
+    ``per_group=True`` **the group of every row is needed to predict**, and rows of equal scores
+    are treated differently by group, which the law of some places forbids.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any classifier of two classes with `predict_proba` or `decision_function`, a pipeline or a
+        search. It is cloned and fitted, unless it is used as it is: with ``cv="prefit"``, or as
+        ``sklearn.frozen.FrozenEstimator(fitted)``.
+    constraint : str, Constraint, list of these or None, default="demographic_parity"
+        The constraint on decisions: a name such as "demographic_parity", "equal_opportunity",
+        "predictive_equality", "equalized_odds", "error_rate_parity" or "disparate_impact", an
+        object such as ``EqualizedOdds(kappa=0.1)``, or a list, all of which must hold. Constraints
+        on scores, such as ROC parity, are an error. None chooses the most accurate thresholds.
+    kappa : float, default=0.05
+        The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
+    per_group : bool, default=False
+        Whether every group has a threshold of its own.
+    cv : None, int, float, splitter or "prefit", default=None
+        Which rows choose the thresholds. None (five folds), an int or a splitter with disjoint test
+        folds: all rows, with the scores of classifiers that were fitted to the other folds; the
+        classifier is then fitted to all rows. A float: this share of the rows; the classifier is
+        fitted to the others. "prefit": all rows, with the scores of the fitted classifier, which
+        must not have been trained on them.
+    confidence : float or None, default=None
+        The probability, over the draw of the data, with which the gap of the decisions in the
+        population is at most kappa. A part of the rows is held out and tests thresholds that are
+        chosen on the others with margins; see :mod:`fairconstrained.decisions.population`. For
+        constraints that compare groups' rates with each other.
+    holdout : float, default=0.25
+        The share of every group and label that is held out for `confidence`.
+    sensitive_columns : list of str or int, callable or None, default=None
+        The columns of X that hold the sensitive attributes, or a function of X that returns the
+        groups. With None the groups are passed to `fit`, and with `per_group` to `predict`.
+    use_sensitive : bool, default=False
+        Whether the classifier sees the sensitive columns. A fitted one gets what it was fitted to:
+        True if these columns were among its features.
+    combine : {"intersection", "marginal"}, default="intersection"
+        How several sensitive columns make the groups that constraints compare, see
+        :class:`FairLogisticClassifier`. Thresholds are for intersections.
+    groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
+        The meaning of missing values in sensitive columns: an error, a group named "missing", or
+        rows that count in the accuracy but in no constraint. The last have, with `per_group`, the
+        most accurate common threshold.
+    pos_label : label or None, default=None
+        The favourable class, whose rates are compared; None takes the second of the sorted classes.
+    response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
+        What the thresholds are on; "auto" takes the first one that there is.
+    n_jobs : int or None, default=None
+        How many folds are fitted at once.
+    random_state : int, RandomState or None, default=None
+        Chooses the rows of a single split and those held out.
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted classifier.
+    threshold_ : float
+        The threshold; with `per_group` that of rows whose group is not known.
+    thresholds_ : Series of shape (n_groups,)
+        With `per_group`: the thresholds by group.
+    classes_ : ndarray of shape (2,)
+        The class labels, sorted.
+    pos_label_ : label
+        The favourable class.
+    groups_ : ndarray
+        The groups that are compared, sorted.
+    decision_gap_ : float
+        The largest gap of the decisions on the rows that chose the thresholds (nan without
+        constraints).
+    decision_search_ : ThresholdSearch
+        Whether the bound is met, the accuracy on these rows, that of the most accurate thresholds,
+        and an upper bound on that of all thresholds that meet the constraints; see
+        :class:`~fairconstrained.decisions.threshold_search.ThresholdSearch`.
+    certificate_ : Certificate or None
+        With `confidence`: whether the constraints hold for the population, and upper bounds on
+        them; see :class:`~fairconstrained.decisions.population.Certificate`.
+    holdout_indices_ : ndarray of int
+        With `confidence`: the rows of X that were held out.
+    response_method_ : str
+        What the thresholds are on.
+    n_features_in_ : int
+        The number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Their names, if X had any.
+
+    Warns
+    -----
+    InfeasibleConstraintWarning
+        If no thresholds meet the bound.
+    ConstantDecisionWarning
+        If only constant decisions meet it.
+    VacuousConstraintWarning
+        If a cell of a constraint has no rows.
+
+    See Also
+    --------
+    sklearn.model_selection.TunedThresholdClassifierCV : Thresholds without constraints.
+    FairLogisticClassifier : With ``enforce="decision"`` the model itself meets the bound, without
+        groups when predicting.
+
+    Notes
+    -----
+    Under constraints on rates of groups the thresholds are the most accurate ones: a single
+    threshold by counting, one for each group by branch and bound
+    (:mod:`fairconstrained.decisions.band_search`) or a mixed-integer program
+    (:mod:`fairconstrained.decisions.choice_program`), which with very many rows or groups ends
+    with a bound on what is missing.
+
+    Scorers and searches call `predict` without groups: with `per_group` name the groups in
+    `sensitive_columns`.
+
+    References
+    ----------
+    M. Hardt, E. Price, N. Srebro, "Equality of opportunity in supervised learning" (2016), with
+    randomised thresholds.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from fairconstrained import FairThresholds, make_biased_classification
+    >>> X, y, groups = make_biased_classification(2000, gap=0.3, random_state=0)
+    >>> forest = RandomForestClassifier(n_estimators=20, random_state=0)
+    >>> clf = FairThresholds(forest, "equal_opportunity", kappa=0.02, per_group=True)
+    >>> clf = clf.fit(X, y, sensitive_features=groups)
+    >>> clf.decision_search_.met, clf.decision_gap_ <= 0.02, clf.thresholds_.index.tolist()
+    (True, True, [0, 1])
+    >>> clf.predict(X[:3], sensitive_features=groups[:3]).shape
+    (3,)
+    """
+
+    enforce: ClassVar[str] = "decision"  # what kappa bounds, as in the other estimators
+
+    def __init__(
+        self,
+        estimator: Any,
+        constraint: ConstraintLike = "demographic_parity",
+        kappa: float = 0.05,
+        *,
+        per_group: bool = False,
+        cv: Any = None,
+        confidence: float | None = None,
+        holdout: float = 0.25,
+        sensitive_columns: Columns = None,
+        use_sensitive: bool = False,
+        combine: str = "intersection",
+        groups_missing: str = "raise",
+        pos_label: object = None,
+        response_method: str = "auto",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        self.estimator = estimator
+        self.constraint = constraint
+        self.kappa = kappa
+        self.per_group = per_group
+        self.cv = cv
+        self.confidence = confidence
+        self.holdout = holdout
+        self.sensitive_columns = sensitive_columns
+        self.use_sensitive = use_sensitive
+        self.combine = combine
+        self.groups_missing = groups_missing
+        self.pos_label = pos_label
+        self.response_method = response_method
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sensitive_features: MatrixLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Fit the classifier, unless it is fitted already, and choose the thresholds.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            What the classifier accepts.
+        y : array-like of shape (n_samples,)
+            The labels, of two classes.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            The weights of the rows, in the accuracy and in the groups' rates. The classifier's
+            `fit` gets them if it has such a parameter, with metadata routing if it requests them.
+        sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
+            The groups; not needed with `sensitive_columns` or without a constraint.
+        **fit_params : object
+            Further arguments of the classifier's `fit`.
+
+        Returns
+        -------
+        self : FairThresholds
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not valid, groups are missing, or the constraint does not bound
+            decisions.
+        """
+        check_threshold_options(self)
+        rows = CheckedRows.check(self, X, y, sample_weight, sensitive_features)
+        params = self._inner_params(sample_weight, sensitive_features, fit_params)
+        ThresholdFit.of(self, rows, params).store(self)
+        return self
+
+    def _inner_params(
+        self, sample_weight: Any, sensitive_features: Any, fit_params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return what the classifier's `fit` gets."""
+        known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
+        passed = {name: value for name, value in known.items() if value is not None}
+        if _routing_enabled():
+            routed = process_routing(self, "fit", **passed, **fit_params)
+            return dict(routed.estimator.fit)
+        own = {k: v for k, v in passed.items() if has_fit_parameter(self.estimator, k)}
+        return {**own, **fit_params}
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what this estimator requests, and what it passes on to its classifier."""
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=mapping)
+
+    @property
+    def groups_at_prediction(self) -> bool:
+        """Whether the groups are passed to `predict`: thresholds differ and X does not hold them.
+
+        Returns
+        -------
+        needed : bool
+        """
+        return bool(self.per_group) and self.sensitive_columns is None
+
+    def decision_function(
+        self, X: MatrixLike, sensitive_features: MatrixLike | None = None
+    ) -> Array:
+        """Return the classifier's scores minus the thresholds of the rows.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        sensitive_features : array-like or DataFrame or None, default=None
+            See `predict`.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Positive where the second class of `classes_` is predicted.
+
+        Raises
+        ------
+        ValueError
+            See `predict`.
+        """
+        check_is_fitted(self, "estimator_")
+        seen, values = self._read(X)
+        scores = scores_of(self.estimator_, seen, self.response_method_, self.pos_label_)
+        margin = finite(scores, self.estimator_)
+        if self.per_group:
+            margin = margin - self._thresholds_of(X, sensitive_features, values)
+        else:
+            margin = margin - self.threshold_
+        return margin if self.pos_label_ == self.classes_[1] else -margin
+
+    def predict(self, X: MatrixLike, sensitive_features: MatrixLike | None = None) -> Array:
+        """Return the class of each row: the favourable one if its score is above the threshold.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        sensitive_features : array-like or DataFrame or None, default=None
+            The groups of the rows. With `per_group` they are needed, here or in
+            `sensitive_columns`; otherwise they are not used.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            With `per_group`, if there are no groups, or one of them was not seen in `fit`.
+        """
+        scores = self.decision_function(X, sensitive_features)
+        sign = 1.0 if self.pos_label_ == self.classes_[1] else -1.0
+        favoured = sign * scores > 0.0
+        other = self.classes_[0] if sign > 0.0 else self.classes_[1]
+        return np.where(favoured, self.pos_label_, other).astype(self.classes_.dtype)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: MatrixLike) -> Array:
+        """Return the classifier's probabilities, which thresholds do not change.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, 2)
+            In the order of `classes_`.
+        """
+        check_is_fitted(self, "estimator_")
+        return np.asarray(self.estimator_.predict_proba(self._read(X)[0]))
+
+    def _read(self, X: Any) -> tuple[Any, Any]:
+        """Return what the classifier sees of X, and the values of the sensitive columns."""
+        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        return read_rows(self, columns, X, reset=False)
+
+    def _thresholds_of(self, X: Any, sensitive_features: Any, values: Any) -> Array:
+        """Return the threshold of every row."""
+        name = "sensitive_features"
+        if sensitive_features is not None and values is not None:
+            raise ValueError(
+                "Groups are given twice: by sensitive_features and by sensitive_columns in the "
+                "constructor. Give one of them."
+            )
+        if sensitive_features is None:
+            sensitive_features, name = values, "sensitive_columns"
+        if sensitive_features is None:
+            raise ValueError(
+                "per_group=True: every group has a threshold of its own, so that the groups are "
+                "needed to predict. Pass sensitive_features, or name columns of X in "
+                "sensitive_columns when the estimator is made (then reports, scorers and searches "
+                "find them as well)."
+            )
+        check_same_rows(test=True, X=X, sensitive_features=sensitive_features)
+        n_rows = _num_samples(X)
+        known, otherwise = self.thresholds_, self.threshold_
+        return row_thresholds(self, sensitive_features, name, n_rows, known, otherwise)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return tags: two classes, and the inputs of the classifier."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        inner = get_tags(self.estimator)
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.input_tags.allow_nan = inner.input_tags.allow_nan
+        return tags

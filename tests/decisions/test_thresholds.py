@@ -1,0 +1,213 @@
+"""Thresholds on given scores, against all thresholds that there are."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from fairconstrained.constraints import (
+    BalancedRate,
+    BoundedGroupLoss,
+    DemographicParity,
+    DisparateImpact,
+    EqualizedOdds,
+    EqualOpportunity,
+    ErrorRateParity,
+    MinorityRate,
+    PredictiveEquality,
+)
+from fairconstrained.data.groups import Groups
+from fairconstrained.decisions.band_search import RangeMaxima, can_be_searched
+from fairconstrained.decisions.bands import Band, split_bands
+from fairconstrained.decisions.candidates import wrong_predictions
+from fairconstrained.decisions.threshold_search import ThresholdTask
+from fairconstrained.models.thresholds import ThresholdModel
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+
+LIMITS = (2.0, -1.0)
+BANDED = {
+    "demographic parity": [DemographicParity(0.15)],
+    "equal opportunity": [EqualOpportunity(0.2)],
+    "predictive equality": [PredictiveEquality(0.2)],
+    "equalized odds": [EqualizedOdds(0.25)],
+    "ratio": [DemographicParity(ratio=0.7)],
+    "disparate impact": [DisparateImpact(0.8)],
+    "balanced rate": [BalancedRate(r=0.8, beta=0.6)],
+    "two constraints": [DemographicParity(0.2), EqualOpportunity(0.3)],
+}
+OTHERS = {
+    "error rates": [ErrorRateParity(0.1)],
+    "against overall": [DemographicParity(0.1, against="overall")],
+    "minority": [MinorityRate(0.4)],
+    "group loss": [BoundedGroupLoss(0.4)],
+    "parity and errors": [DemographicParity(0.2), ErrorRateParity(0.1)],
+}
+
+
+def rows(seed, n=18, n_groups=3, *, ties=True, weighted=False):
+    """Return scores, labels, groups and weights of few rows, with gaps that are too large."""
+    rng = np.random.default_rng(seed)
+    groups = np.arange(n) % n_groups
+    scores = rng.uniform(size=n) ** np.linspace(0.5, 2.0, n_groups)[groups]
+    if ties:
+        scores = scores.round(1)
+    y = np.where(rng.uniform(size=n) < scores, 1.0, -1.0)
+    y[:n_groups], y[n_groups : 2 * n_groups] = 1.0, -1.0
+    return scores, y, groups, rng.uniform(0.5, 2.0, n) if weighted else np.ones(n)
+
+
+def task_of(constraints, scores, y, groups, weight, *, per_group=True):
+    codes = groups if per_group else np.zeros_like(groups)
+    model = ThresholdModel(scores, codes, int(codes.max()) + 1, np.arange(len(y)))
+    named = Groups.encode(groups)
+    parts = [CompositeFunction(model, one.bind(y, named, weight)) for one in constraints]
+    problem = Problem(CompositeFunction(model, wrong_predictions(y, weight)), tuple(parts))
+    return ThresholdTask(problem, y, weight, LIMITS)
+
+
+def best_of_all(task):
+    """Return the largest accuracy of all thresholds that meet the constraints."""
+    best = -np.inf
+    model = task.problem.objective.model
+    values = [
+        np.append(-0.5, np.unique(model.given[model.codes == k])) for k in range(model.n_thresholds)
+    ]
+    for w in product(*values):
+        at = task.problem.uncounted().at(np.array(w))
+        if at.zero_one_violation == 0.0:
+            best = max(best, 1.0 - at.objective)
+    return best
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", BANDED)
+def test_one_threshold_for_each_group_is_the_best(name, weighted):
+    binding = 0
+    for seed in range(6):
+        task = task_of(BANDED[name], *rows(seed, weighted=weighted))
+        assert can_be_searched(task.choices)
+        found = task.search()
+        at = task.problem.at(found.w)
+        assert found.met and at.zero_one_violation == 0.0
+        assert found.accuracy == pytest.approx(1.0 - at.objective, abs=1e-12)
+        best = best_of_all(task)
+        assert found.accuracy == pytest.approx(best, abs=1e-9)
+        assert found.accuracy_bound == pytest.approx(best, abs=1e-8)
+        binding += found.accuracy < found.accuracy_unconstrained - 1e-9
+    assert binding >= 2, "the constraint should cost accuracy"
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_one_threshold_for_each_group_is_the_best_under_other_constraints(name):
+    binding = 0
+    for seed in range(6):
+        task = task_of(OTHERS[name], *rows(seed))
+        assert not can_be_searched(task.choices)
+        found, best = task.search(), best_of_all(task)
+        assert found.met == np.isfinite(best)
+        if found.met:
+            assert task.problem.at(found.w).zero_one_violation == 0.0
+            assert found.accuracy == pytest.approx(best, abs=1e-9)
+            assert found.accuracy_bound == pytest.approx(best, abs=1e-6)
+            binding += found.accuracy < found.accuracy_unconstrained - 1e-9
+    if name != "group loss":  # the most accurate thresholds have the least error in every group
+        assert binding >= 2, "the constraint should cost accuracy"
+
+
+@pytest.mark.parametrize("name", BANDED | OTHERS)
+def test_a_single_threshold_is_the_best(name):
+    for seed in range(4):
+        given = rows(seed, n=30)
+        task = task_of((BANDED | OTHERS)[name], *given, per_group=False)
+        found, best = task.search(), best_of_all(task)
+        assert found.met == np.isfinite(best)
+        if found.met:
+            assert found.accuracy == pytest.approx(best, abs=1e-12)
+            assert found.accuracy_bound == pytest.approx(best, abs=1e-12)
+
+
+def test_many_rows_and_groups_are_proved_to_be_near_the_best():
+    scores, y, groups, weight = rows(0, n=6000, n_groups=12, ties=False)
+    found = task_of([EqualizedOdds(0.1)], scores, y, groups, weight).search()
+    assert found.met and not found.constant
+    assert found.accuracy_bound - found.accuracy <= 0.002
+    assert found.accuracy_bound < found.accuracy_unconstrained - 0.001
+
+
+def test_smaller_tolerances_never_raise_the_accuracy():
+    given = rows(3, n=300, ties=False)
+    accuracies = [
+        task_of([DemographicParity(kappa)], *given).search().accuracy
+        for kappa in (0.5, 0.2, 0.1, 0.05, 0.02, 0.0)
+    ]
+    assert accuracies == sorted(accuracies, reverse=True)
+    assert accuracies[0] > accuracies[-1]
+
+
+def test_tightened_tasks_meet_smaller_tolerances():
+    task = task_of([DemographicParity(0.2)], *rows(1, n=300, ties=False))
+    shifts = np.linspace(0.05, 0.15, task.problem.n_constraints)
+    found = task.tightened(shifts).search()
+    assert found.met
+    at = task.problem.at(found.w)
+    assert np.all(at.zero_one_constraints <= -shifts + 1e-9)
+
+
+def test_equal_scores_have_equal_decisions():
+    scores = np.repeat([0.2, 0.5, 0.8], 10)
+    y = np.where(np.arange(30) % 3 > 0, 1.0, -1.0)
+    task = task_of([DemographicParity(0.0)], scores, y, np.arange(30) % 2, np.ones(30))
+    assert [len(one) for one in task.choices.groups] == [4, 4]
+
+
+def test_thresholds_lie_between_scores_that_differ_by_one_ulp():
+    low = 0.3
+    high = np.nextafter(low, 1.0)
+    scores, y = np.array([low, high, low, high]), np.array([-1.0, 1.0, -1.0, 1.0])
+    task = task_of([DemographicParity(0.1)], scores, y, np.array([0, 0, 1, 1]), np.ones(4))
+    assert task.search().accuracy == 1.0
+
+
+def test_given_thresholds_are_kept():
+    scores, y, groups, weight = rows(2, n=60)
+    task = task_of([DemographicParity(0.1)], scores, y, groups, weight)
+    fixed = ThresholdTask(task.problem, y, weight, LIMITS, {2: 0.35})
+    found = fixed.search()
+    assert found.met and (found.constant or found.w[2] == 0.35)
+
+
+def test_bands_are_found_among_other_constraints():
+    task = task_of([EqualizedOdds(0.1), ErrorRateParity(0.2)], *rows(0))
+    bands, others = split_bands(task.choices.combination, task.choices.level)
+    assert [len(band.cells) for band in bands] == [3, 3]
+    assert len(others) == 6
+    assert {band.level for band in bands} == {-0.1}
+
+
+def test_the_violation_of_a_band_is_that_of_its_constraints():
+    rng = np.random.default_rng(0)
+    for constraint in (DemographicParity(0.1), DisparateImpact(0.7), BalancedRate(0.9, 0.8)):
+        choices = task_of([constraint], *rows(0)).choices
+        (band,) = choices.bands
+        for _ in range(20):
+            rates = rng.uniform(size=choices.n_cells)
+            expected = choices.violation(rates)
+            assert float(band.violation(rates[band.cells])) == pytest.approx(expected, abs=1e-12)
+            inside = rates.max() <= band.top(rates.min())
+            assert inside == (expected <= 0.0)
+
+
+def test_ranges_of_an_array():
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=37)
+    maxima = RangeMaxima(values)
+    start, stop = rng.integers(0, 38, (2, 200))
+    expected = [values[a:b].max(initial=-np.inf) for a, b in zip(start, stop, strict=True)]
+    np.testing.assert_array_equal(maxima.of(start, stop), expected)
+
+
+def test_levels_of_a_band_rise():
+    band = Band(np.arange(2), 1.0, 0.5, -0.2)
+    levels = np.linspace(0.0, 1.0, 11)
+    assert np.all(np.diff(band.top(levels)) > 0.0)
