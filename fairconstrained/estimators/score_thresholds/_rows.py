@@ -93,11 +93,7 @@ class CheckedRows:
                 f"{type(estimator).__name__} requires y to be passed, but the target y is None."
             )
         columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
-        if sensitive_features is not None and columns.columns is not None:
-            raise ValueError(
-                "Groups are given twice: by sensitive_features in fit and by sensitive_columns in "
-                "the constructor. Give one of them."
-            )
+        columns.check_only_source(sensitive_features)
         check_same_rows(
             X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
