@@ -486,6 +486,7 @@ def test_a_fair_classifier_inside_gets_the_groups_without_routing(data):
     assert clf.decision_search_.met and not clf.decision_search_.constant
 
 
+@pytest.mark.slow  # half a minute
 def test_check_estimator():
     reason = "thresholds other than 1/2: decisions are not those of the larger probability"
     clf = FairThresholds(LogisticRegression(), None)
