@@ -128,7 +128,8 @@ def means(
         )
     position = np.full(len(groups) + 1, -1)  # the last one is that of code -1
     position[present] = np.arange(len(present))
-    codes = position[codes]
+    if len(present) < len(groups):
+        codes = position[codes]
     totals = np.bincount(codes + 1, weight, minlength=len(present) + 1)[1:]
     return Measures(
         cell_matrix(codes, weight, len(present)),

@@ -221,6 +221,8 @@ def check_squares(X: Array | SparseMatrix, total: float, names: Array | None = N
     # Dense float32 rows are converted before they are squared; sparse ones are not, but their
     # weights have a mean of one.
     dense, n_rows = isinstance(X, np.ndarray), X.shape[0]
+    if dense and X.dtype == np.float32:  # all their squares are within the range of float64
+        return
     limits = np.finfo(np.float64 if dense else X.dtype)
     size, most = _largest(X), max(total, n_rows) if dense else n_rows
     large = size >= (float(limits.max) / most) ** 0.5 / 4.0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import minimize_automatically
 from fairconstrained.estimators.parametrization import SearchSpace
 from fairconstrained.estimators.safeguard import solve
+from fairconstrained.estimators.sampled_start import sampled_start
 from fairconstrained.estimators.solving import SolverOptions, solver_of
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -48,10 +50,19 @@ class SolvedDirectly:
         warm: Start | Result | None = None,
         callback: Callback | None = None,
     ) -> tuple[Result, Evaluation]:
-        """Return a solution that is not worse than a constant model, and the evaluation there."""
+        """Return a solution that is not worse than a constant model, and the evaluation there.
+
+        Without a warm start, fits on many rows start from the solution on a sample of them, see
+        :func:`~fairconstrained.estimators.sampled_start.sampled_start`.
+        """
         solver = self.solver(estimator, problem)
         solver.check(problem)
-        return solve(solver, problem, estimator, warm=warm, callback=callback)
+        sampled = sampled_start(solver, problem, estimator) if warm is None else None
+        start = warm if sampled is None else sampled
+        result, at = solve(solver, problem, estimator, warm=start, callback=callback)
+        if sampled is not None:
+            result = replace(result, data_passes=result.data_passes + sampled.data_passes)
+        return result, at
 
     def unconstrained(
         self, estimator: object, problem: Problem, validation: Problem | None

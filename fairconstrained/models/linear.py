@@ -16,6 +16,7 @@ from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 Features = Array | SparseMatrix
 
 _BLOCK = 1 << 16  # entries of X that are converted at a time: a block fits into the cache
+_SIDE_BY_SIDE = 64  # rows
 _LEAST_SQUARE = 1e-3  # added to mean squares: a constant feature has none
 
 
@@ -303,8 +304,7 @@ def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     A. Gelman, "Scaling regression inputs by dividing by two standard deviations", Statistics in
     Medicine 27 (2008).
     """
-    mean, variance = mean_and_variance(X, sample_weight)
-    return FeatureScale.of_moments(mean, variance, *feature_range(X))
+    return FeatureScale.of_moments(*feature_moments(X, sample_weight))
 
 
 def finite_scores(model: LinearModel, w: Array) -> Array:
@@ -336,10 +336,60 @@ def checked_scores(scores: Array) -> Array:
     return scores
 
 
-def feature_range(X: Features) -> tuple[Array, Array]:
+def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Array, Array]:
+    """Return the weighted mean and variance of every column, and its minimum and maximum.
+
+    Dense rows are read once, block by block. Squares are summed about the mean of the first block,
+    which costs no more than a few digits whatever the order of the rows.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+        The features.
+    sample_weight : ndarray of shape (n_rows,)
+        The weights of the rows, > 0.
+
+    Returns
+    -------
+    mean, variance : ndarray of shape (n_features,)
+    low, high : ndarray of shape (n_features,)
+        Of the dtype of X.
+    """
+    if not isinstance(X, np.ndarray):
+        return *_sparse_mean_and_variance(X, sample_weight), *_sparse_range(X)
+    total, n = sample_weight.sum(), X.shape[1]
+    center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
+    low, high = np.full(n, np.inf, X.dtype), np.full(n, -np.inf, X.dtype)
+    for rows in _row_blocks(X):
+        weight = sample_weight[rows]
+        np.minimum(low, _column_extremes(np.minimum, X[rows]), out=low)
+        np.maximum(high, _column_extremes(np.maximum, X[rows]), out=high)
+        block = X[rows].astype(float)
+        if rows.start == 0:
+            center = weight @ block / weight.sum()
+        block -= center
+        shift += weight @ block
+        block *= block
+        squares += weight @ block
+    shift /= total
+    return center + shift, np.maximum(squares / total - shift**2, 0.0), low, high
+
+
+def _column_extremes(extreme: np.ufunc, X: Array) -> Array:
+    """Return the minimum or the maximum of every column.
+
+    Many rows side by side are reduced together: operations on a few columns are not vectorised.
+    """
+    n_rows, n = X.shape
+    wide = n_rows - n_rows % _SIDE_BY_SIDE
+    if not wide or not X.flags.c_contiguous:
+        return np.asarray(extreme.reduce(X, axis=0))
+    found = extreme.reduce(X[:wide].reshape(-1, _SIDE_BY_SIDE * n), axis=0)
+    return np.asarray(extreme.reduce(np.vstack([found.reshape(-1, n), X[wide:]]), axis=0))
+
+
+def _sparse_range(X: SparseMatrix) -> tuple[Array, Array]:
     """Return the minimum and the maximum of every column, of the dtype of X."""
-    if isinstance(X, np.ndarray):
-        return X.min(axis=0), X.max(axis=0)
     low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
     np.minimum.at(low, X.indices, X.data)
     np.maximum.at(high, X.indices, X.data)
@@ -349,18 +399,8 @@ def feature_range(X: Features) -> tuple[Array, Array]:
     return low, high
 
 
-def mean_and_variance(X: Features, sample_weight: Array) -> tuple[Array, Array]:
+def _sparse_mean_and_variance(X: SparseMatrix, sample_weight: Array) -> tuple[Array, Array]:
     """Return the weighted mean and the weighted variance of every column."""
-    if not isinstance(X, np.ndarray):
-        weights = (sample_weight / sample_weight.mean()).astype(X.dtype)
-        mean, variance = mean_variance_axis(X, axis=0, weights=weights)
-        return mean.astype(float), np.maximum(variance, 0.0).astype(float)  # < 0 by rounding
-    total = sample_weight.sum()
-    mean = np.zeros(X.shape[1])
-    for rows in _row_blocks(X):
-        mean += sample_weight[rows] @ X[rows].astype(float)
-    mean /= total
-    variance = np.zeros(X.shape[1])
-    for rows in _row_blocks(X):
-        variance += sample_weight[rows] @ (X[rows].astype(float) - mean) ** 2
-    return mean, variance / total
+    weights = (sample_weight / sample_weight.mean()).astype(X.dtype)
+    mean, variance = mean_variance_axis(X, axis=0, weights=weights)
+    return mean.astype(float), np.maximum(variance, 0.0).astype(float)  # < 0 by rounding

@@ -8,12 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from fairconstrained.models.linear import (
-    Features,
-    FeatureScale,
-    feature_range,
-    mean_and_variance,
-)
+from fairconstrained.models.linear import Features, FeatureScale, feature_moments
 from fairconstrained.utils.typing import Array, Matrix
 
 
@@ -49,8 +44,8 @@ class Moments:
         """
         features = cast("Features", X)
         weight = float(sample_weight.sum())
-        mean, variance = mean_and_variance(features, sample_weight)
-        return cls(weight, mean, weight * variance, *feature_range(features))
+        mean, variance, low, high = feature_moments(features, sample_weight)
+        return cls(weight, mean, weight * variance, low, high)
 
     @classmethod
     def merged(cls, parts: Sequence[Moments]) -> Moments:

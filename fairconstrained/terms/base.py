@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from fairconstrained.functions.exponentials import Exponentials
+from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array
 
 Pullback = Callable[[Array], tuple[Array, Array]]
@@ -324,8 +325,11 @@ def subgradient_error(term: Term, scores: Array, auxiliary: Array = NO_AUXILIARY
 
 
 def joint_codes(codes: Sequence[Array]) -> Array:
-    """Return codes that are equal where all the given codes are."""
-    return np.unique(np.column_stack(codes), axis=0, return_inverse=True)[1].ravel()
+    """Return codes that are equal where all the given codes, >= 0, are."""
+    joint = np.zeros(len(codes[0]), dtype=np.int64)
+    for one in codes:
+        joint = unique_codes(joint * (int(one.max(initial=0)) + 1) + one)[1]
+    return joint
 
 
 def common_blocks(terms: Iterable[Term | None]) -> Array | None:

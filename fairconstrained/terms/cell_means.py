@@ -15,7 +15,10 @@ from fairconstrained.functions.elementary import Identity
 from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable, SharesExponentials
+from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+
+_BLOCK = 1 << 14  # rows whose temporary arrays fit into the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +137,8 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
     ) -> tuple[Array, Pullback]:
         """Return averages and pullback of a function that is computed from the exponential."""
         known = exponentials.at(function.exponential_scale)
+        if self._disjoint and self.n_rows > _BLOCK:
+            return self._forward_in_blocks(function, scores, known)
 
         def pullback(u: Array) -> tuple[Array, Array]:
             back = self._spread(u)
@@ -143,6 +148,38 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
             return back, NO_AUXILIARY
 
         return self._sums(function.value_from(self._margins(scores), known)), pullback
+
+    def _forward_in_blocks(
+        self, function: ExponentialFunction, scores: Array, known: Array
+    ) -> tuple[Array, Pullback]:
+        """Return the same for many rows, block by block: temporary arrays stay in the cache."""
+        blocks = [slice(start, start + _BLOCK) for start in range(0, self.n_rows, _BLOCK)]
+        cells, weights = self.cells.indices, self.cells.data
+
+        def margins(rows: slice) -> Array:
+            return scores[rows] if self.signs is None else self.signs[rows] * scores[rows]
+
+        def pullback(u: Array) -> tuple[Array, Array]:
+            back = np.empty(self.n_rows)
+            for rows in blocks:
+                part = function.derivative_from(margins(rows), known[rows])
+                part *= weights[rows]
+                part *= u if len(u) == 1 else u.take(cells[rows])
+                if self.signs is not None:
+                    part *= self.signs[rows]
+                back[rows] = part
+            return back, NO_AUXILIARY
+
+        sums = np.zeros(self.n_statistics)
+        for rows in blocks:
+            value = function.value_from(margins(rows), known[rows])
+            value *= weights[rows]
+            sums += (
+                value.sum()
+                if len(sums) == 1
+                else np.bincount(cells[rows], value, minlength=len(sums))
+            )
+        return sums, pullback
 
     @cached_property
     def _signed_weights(self) -> Array:
@@ -233,9 +270,16 @@ def reweighted(cells: SparseMatrix, weights: Array) -> SparseMatrix:
 
 def cell_codes(cells: SparseMatrix) -> Array:
     """Return codes, (n_rows,), that are equal for rows of the same cells."""
-    member = sp.csr_array(cells.T != 0)
-    pattern = member @ np.random.default_rng(0).standard_normal(cells.shape[0])
-    return np.unique(pattern, return_inverse=True)[1]
+    marks = np.random.default_rng(0).standard_normal(cells.shape[0])
+    lengths = np.diff(cells.indptr)
+    if lengths.max(initial=0) > 1 or not np.all(cells.data):
+        return unique_codes(sp.csr_array(cells.T != 0) @ marks)[1]
+    cell = np.full(
+        len(lengths), len(marks)
+    )  # at most one cell per row; the last one stands for none
+    cell[lengths == 1] = cells.indices
+    present, codes = unique_codes(cell)
+    return unique_codes(np.append(marks, 0.0)[present])[1][codes]
 
 
 def rows_by_cell(cells: SparseMatrix) -> list[tuple[Array, Array]]:

@@ -7,6 +7,8 @@ import pandas as pd
 
 from fairconstrained.utils.typing import Array
 
+_COUNTED = 1 << 12  # integers within such a range are counted
+_LARGE = 1 << 62
 _HASHED = (np.bool_, np.integer, np.float32, np.float64, np.str_)
 
 
@@ -33,6 +35,13 @@ def unique_codes(values: Array) -> tuple[Array, Array]:
     >>> unique_codes(np.array(["no", "yes", "no"]))
     (array(['no', 'yes'], dtype='<U3'), array([0, 1, 0]))
     """
+    if issubclass(values.dtype.type, np.integer) and values.size:
+        low, high = int(values.min()), int(values.max())
+        if high - low < _COUNTED and max(high, -low) < _LARGE:
+            offsets = values.astype(np.int64) - low
+            present = np.bincount(offsets) > 0
+            distinct = (np.flatnonzero(present) + low).astype(values.dtype)
+            return distinct, (np.cumsum(present) - 1)[offsets]
     if not issubclass(values.dtype.type, _HASHED):
         return np.unique(values, return_inverse=True)
     codes, levels = pd.factorize(values)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fairconstrained.models.linear as models
 from fairconstrained.models.base import curvature
-from fairconstrained.models.linear import LinearModel, feature_scale
+from fairconstrained.models.linear import LinearModel, feature_moments, feature_scale
 
 N_ROWS, N_FEATURES = 30, 4
 FORMATS = {
@@ -240,3 +240,20 @@ def test_heavy_tails_do_not_pass_for_two_values(form, dtype):
     column = np.r_[np.arange(4000) % 10, 1e5].astype(dtype)
     _, scale = scale_of(column, form=lambda X: form(X.astype(dtype)))
     assert_allclose(scale, column.astype(float).std(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_moments_of_many_rows_do_not_depend_on_their_order_in_memory(dtype, order):
+    rng = np.random.default_rng(0)
+    X = rng.normal(3.0, 2.0, (20_000, 7)).astype(dtype)
+    X[:, 1] = 1e6
+    X[:100, 2] = 1e4  # the first block is not like the others
+    X[:, 3] = np.arange(20_000) % 2
+    weight = rng.uniform(0.5, 2.0, 20_000)
+    mean, variance, low, high = feature_moments(np.asarray(X, order=order), weight)
+    exact = X.astype(float)
+    assert_allclose(mean, weight @ exact / weight.sum(), rtol=1e-12)
+    expected = weight @ (exact - mean) ** 2 / weight.sum()
+    assert_allclose(variance, expected, rtol=1e-10, atol=1e-8)
+    assert_array_equal([low, high], [X.min(axis=0), X.max(axis=0)])
