@@ -72,7 +72,7 @@ def check_labels(
     if values.ndim == 0:
         raise ValueError(f"{name} must hold one label per row of {rows}; got {y!r}.")
     try:
-        labels = np.asarray(column_or_1d(y, input_name=name, warn=warn_column))
+        labels = np.asarray(column_or_1d(y, warn=warn_column))
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
     if len(labels) != n_rows:

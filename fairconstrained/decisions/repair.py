@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import nnls
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Line
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.compat import nnls
 from fairconstrained.utils.typing import Array
 
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 from sklearn.base import ClassifierMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.labels import ScoreConvention
@@ -24,6 +23,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
+from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike

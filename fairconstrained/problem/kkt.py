@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize, nnls
+from scipy.optimize import minimize
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.utils.compat import nnls
 from fairconstrained.utils.typing import Array
 
 _SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.optimize import nnls
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -19,6 +18,7 @@ from fairconstrained.solvers._tools.minimize import spectral_projected_gradient
 from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
 from fairconstrained.solvers.result import Status
 from fairconstrained.solvers.state import SolverState
+from fairconstrained.utils.compat import nnls
 from fairconstrained.utils.typing import Array
 
 _N_MERITS = 5  # latest merits, of which a step must fall below the largest (non-monotone)

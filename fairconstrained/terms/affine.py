@@ -233,7 +233,9 @@ def _positive_part(matrix: Matrix) -> Matrix:
     """Return max(matrix, 0), dense or sparse as the matrix is."""
     if isinstance(matrix, np.ndarray):
         return np.maximum(matrix, 0.0)
-    part = sp.csr_array(as_csr(matrix).maximum(0.0))
+    part = as_csr(matrix).copy()  # before 1.14 the result of its maximum shares indices with it
+    part.sum_duplicates()
+    part.data = np.maximum(part.data, 0.0)
     part.eliminate_zeros()
     return part
 

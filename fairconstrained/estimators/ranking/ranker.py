@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.callback import with_callbacks
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +20,7 @@ from fairconstrained.metrics import mean_ndcg
 from fairconstrained.objectives import Objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.solvers import Solver
+from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.utils.compat import nnls
 from fairconstrained.utils.typing import Array
 
 _FAR = 1e10  # squares of gradients would overflow
