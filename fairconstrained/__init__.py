@@ -34,7 +34,7 @@ from fairconstrained.model_selection.refit import best_score_within
 from fairconstrained.model_selection.scorers import make_fairness_scorer
 from fairconstrained.reporting.report import FairnessReport, fairness_report
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BoundedGroupLoss",
