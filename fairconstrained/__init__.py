@@ -32,6 +32,7 @@ from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.model_selection.refit import best_score_within
 from fairconstrained.model_selection.scorers import make_fairness_scorer
+from fairconstrained.reporting.comparison import compare
 from fairconstrained.reporting.report import FairnessReport, fairness_report
 
 __version__ = "0.2.0"
@@ -64,6 +65,7 @@ __all__ = [
     "VacuousConstraintWarning",
     "__version__",
     "best_score_within",
+    "compare",
     "fairness_path",
     "fairness_report",
     "make_biased_classification",
