@@ -15,7 +15,12 @@ from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.validation import SensitiveColumns
 from fairconstrained.metrics.inputs import check_scores
-from fairconstrained.utils.meta_estimators import best_estimator, favourable_label, final_estimator
+from fairconstrained.utils.meta_estimators import (
+    best_estimator,
+    favourable_label,
+    final_estimator,
+    prediction_groups,
+)
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 
@@ -137,7 +142,10 @@ class GroupScores:
         method = _method(estimator, response_method)
         read, usual, attribute, unit = _METHODS[method]
         favourable = np.asarray(estimator.classes_).tolist().index(favourable_label(estimator))
-        scores = read(np.asarray(getattr(estimator, method)(X)), favourable)
+        known = {}
+        if method == "decision_function":
+            known = prediction_groups(estimator, sensitive_features)
+        scores = read(np.asarray(getattr(estimator, method)(X, **known)), favourable)
         usual = getattr(final_estimator(estimator), attribute, usual)
         groups = groups_of(estimator, X, sensitive_features)
         threshold = usual if threshold is None else threshold
@@ -164,6 +172,8 @@ def _method(estimator: object, response_method: str) -> str:
     """Return the name of the method that gives the scores."""
     check_option("response_method", response_method, _CHOICES)
     methods = list(_METHODS) if response_method == "auto" else [response_method]
+    if response_method == "auto":
+        methods = [getattr(final_estimator(estimator), "decided_on_", methods[0]), *methods]
     found = [name for name in methods if hasattr(estimator, name)]
     if not found:
         raise ValueError(

@@ -21,7 +21,11 @@ from fairconstrained.plotting.style import (
     legend_above,
     style_axes,
 )
-from fairconstrained.utils.meta_estimators import best_estimator, favourable_label
+from fairconstrained.utils.meta_estimators import (
+    best_estimator,
+    favourable_label,
+    prediction_groups,
+)
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
@@ -138,7 +142,10 @@ class GroupMetricsDisplay:
         for model in models.values():
             check_two_classes(best_estimator(model))
         last = list(models.values())[-1]
-        predictions = {name: best_estimator(model).predict(X) for name, model in models.items()}
+        predictions = {
+            name: best_estimator(model).predict(X, **prediction_groups(model, sensitive_features))
+            for name, model in models.items()
+        }
         return cls.from_predictions(
             y,
             predictions,

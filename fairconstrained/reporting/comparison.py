@@ -58,12 +58,12 @@ def compare(
     table : DataFrame
         The columns: `accuracy` (Clopper and Pearson's interval), `auc` of `decision_function` (with
         thresholds by group: of the scores minus the thresholds) or else of the probabilities,
-        `brier`, both nan where the model lacks them, `selection_rate`, the largest differences between two groups
-        `selection_rate_gap`, `true_positive_rate_gap`, `false_positive_rate_gap` and `accuracy_gap`
-        (Newcombe's intervals with a Bonferroni correction for the pairs of groups), and `cost`, the
-        accuracy of the reference minus that of the model (interval of Agresti and Min for the same
-        rows). Intervals are in columns with the endings ``_low`` and ``_high``. With marginal
-        groups (`combine`) a gap is the largest one of all attributes.
+        `brier`, both nan where the model lacks them, `selection_rate`, the largest differences
+        between two groups `selection_rate_gap`, `true_positive_rate_gap`, `false_positive_rate_gap`
+        and `accuracy_gap` (Newcombe's intervals with a Bonferroni correction for the pairs of
+        groups), and `cost`, the accuracy of the reference minus that of the model (interval of
+        Agresti and Min for the same rows). Intervals are in columns with the endings ``_low`` and
+        ``_high``. With marginal groups (`combine`) a gap is the largest one of all attributes.
 
     Raises
     ------

@@ -154,8 +154,7 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
     (:mod:`fairconstrained.decisions.choice_program`), which with very many rows or groups ends
     with a bound on what is missing.
 
-    Scorers and searches call `predict` without groups: with `per_group` name the groups in
-    `sensitive_columns`.
+    Scorers and searches predict without groups: with `per_group` use `sensitive_columns`.
 
     References
     ----------
@@ -283,6 +282,13 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         """
         return bool(self.per_group) and self.sensitive_columns is None
 
+    @property
+    def decided_on_(self) -> str:
+        """The method whose output has one threshold for all rows, which displays show."""
+        check_is_fitted(self, "estimator_")
+        one = not self.per_group and self.response_method_ == "predict_proba"
+        return "predict_proba" if one else "decision_function"
+
     def decision_function(
         self, X: MatrixLike, sensitive_features: MatrixLike | None = None
     ) -> Array:
@@ -368,8 +374,7 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         name = "sensitive_features"
         if sensitive_features is not None and values is not None:
             raise ValueError(
-                "Groups are given twice: by sensitive_features and by sensitive_columns in the "
-                "constructor. Give one of them."
+                "Groups are given twice, by sensitive_features and by sensitive_columns."
             )
         if sensitive_features is None:
             sensitive_features, name = values, "sensitive_columns"
@@ -377,8 +382,7 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
             raise ValueError(
                 "per_group=True: every group has a threshold of its own, so that the groups are "
                 "needed to predict. Pass sensitive_features, or name columns of X in "
-                "sensitive_columns when the estimator is made (then reports, scorers and searches "
-                "find them as well)."
+                "sensitive_columns when the estimator is made."
             )
         check_same_rows(test=True, X=X, sensitive_features=sensitive_features)
         n_rows = _num_samples(X)

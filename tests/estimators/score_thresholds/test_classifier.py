@@ -26,9 +26,11 @@ from fairconstrained import (
     FairThresholds,
     InfeasibleConstraintWarning,
     MinorityRate,
+    fairness_report,
     make_biased_classification,
     make_fairness_scorer,
 )
+from fairconstrained.inspection.scores import GroupScores
 from fairconstrained.utils.meta_estimators import prediction_groups
 
 
@@ -365,7 +367,7 @@ def test_groups_are_needed_to_predict(data, fitted):
     clf.fit(X, y, sensitive_features=groups)
     assert clf.groups_at_prediction
     assert prediction_groups(make_pipeline(clf), groups)["sensitive_features"] is groups
-    with pytest.raises(ValueError, match="groups are needed to predict"):
+    with pytest.raises(ValueError, match="needed to predict"):
         clf.predict(X)
     with pytest.raises(ValueError, match="group 'c', which has no threshold"):
         clf.predict(X[:2], sensitive_features=["a", "c"])
@@ -420,6 +422,26 @@ def test_without_a_constraint_the_thresholds_are_the_most_accurate(data, fitted)
     best = max(np.mean((scores > t) == y) for t in [0.0, *scores])
     assert clf.score(X, y) == best
     assert np.isnan(clf.decision_gap_)
+
+
+@pytest.mark.parametrize("per_group", [False, True])
+@pytest.mark.parametrize("response", ["predict_proba", "decision_function"])
+def test_reports_and_displays_show_the_decisions(per_group, response, data, fitted):
+    X, y, groups = data
+    clf = FairThresholds(
+        fitted, kappa=0.1, per_group=per_group, response_method=response, cv="prefit"
+    ).fit(X, y, sensitive_features=groups)
+    decisions = clf.predict(X, sensitive_features=groups)
+    scores = GroupScores.from_estimator(clf, X, y, groups)
+    np.testing.assert_array_equal(scores.scores > scores.threshold, decisions == 1)
+    table = fairness_report(clf, X, y, groups).to_frame("constraints")
+    assert table.loc["demographic_parity", "decisions"] == pytest.approx(clf.decision_gap_)
+    both = fairness_report({"before": fitted, "after": clf}, X, y, groups)
+    assert both.to_frame("summary").loc["accuracy", "after"] == pytest.approx(
+        np.mean(decisions == y)
+    )
+    rates = both.to_frame("groups")
+    assert len(rates) and "after" in both.to_html()
 
 
 def test_copies(data, fitted):
