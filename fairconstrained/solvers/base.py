@@ -112,8 +112,11 @@ def _again(last: Measured | None, iterate: Iterate) -> Measured | None:
 
 
 def is_stuck(at: Evaluation, tol: float) -> bool:
-    """Return whether a point violates the constraints and is stationary for the violation."""
-    return at.violation > tol and violation_stationarity(at) <= _STATIONARY
+    """Return whether a point violates the constraints and is stationary for the violation.
+
+    The gradient must be small, and so small that a step of one feature scale would not suffice.
+    """
+    return at.violation > tol and violation_stationarity(at) <= min(_STATIONARY, at.violation)
 
 
 class Solver(Parametrized, ABC):

@@ -83,10 +83,14 @@ def polished(
         return result, at
     result.trace.extend(found.trace)
     n_iter = result.n_iter + found.n_iter
+    status = found.status
+    if status is Status.PASS_LIMIT and not start.passes_used_up(problem):
+        status = _status_without_polish(result)
     figures = found.objective, found.violation, found.kkt_residual, n_iter
     found = replace(
         found,
-        message=describe(found.status, *figures),
+        status=status,
+        message=describe(status, *figures),
         n_iter=n_iter,
         data_passes=result.data_passes + problem.passes - passes,
         trace=result.trace,
@@ -94,6 +98,12 @@ def polished(
         state=found.state if isinstance(found.state, RoundingState) else result.state,
     )
     return found, end
+
+
+def _status_without_polish(result: Result) -> Status:
+    """Return what ended a run if polishing improves its point without coming to an end itself."""
+    limits = (Status.ITERATION_LIMIT, Status.PASS_LIMIT)
+    return result.status if result.status in limits else Status.STALLED
 
 
 def _most_passes(n_constraints: int) -> float:
