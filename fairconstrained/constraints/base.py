@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from sklearn.base import clone
 
+from fairconstrained.constraints.claims import Claim
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.base import ScalarFunction
@@ -76,9 +77,8 @@ class Constraint(Parametrized, ABC):
     subtracts_kappa : bool
         Whether the outputs are gaps that do not depend on kappa, minus kappa. False, the default,
         is always valid.
-    has_binomial_limits : bool
-        Whether it compares groups' rates of decisions in fixed proportions, so that exact binomial
-        limits on the rates are limits on it.
+    cannot_be_tested : str
+        Why held-out rows cannot test it, see `claims`; empty if they can.
     rates_compared : tuple of str
         The rates of :mod:`fairconstrained.metrics` whose largest difference between two groups
         (or shortfall of their ratio, with `compares_ratios`) is its gap of decisions; empty if
@@ -93,6 +93,8 @@ class Constraint(Parametrized, ABC):
         The parameter that is the tolerance.
     compares_groups : bool
         Whether it compares the groups of the sensitive features, each of which needs enough rows.
+    joins_attributes : bool
+        Whether one part has the groups of all attributes, also with ``combine="marginal"``.
     labels : tuple of str
         The names of the negative and the positive class in messages; see `naming`.
     """
@@ -100,13 +102,14 @@ class Constraint(Parametrized, ABC):
     needs_groups: ClassVar[bool] = True
     needs_queries: ClassVar[bool] = False
     subtracts_kappa: ClassVar[bool] = False
-    has_binomial_limits: bool = False
+    cannot_be_tested: str = "its gap is not one of rates of predictions"
     rates_compared: tuple[str, ...] = ()
     compares_ratios: bool = False
     bound_to_training_rows: str = ""
     rank_range: tuple[float, float] | None = None
     tolerance: ClassVar[str] = "kappa"
     compares_groups: bool = True
+    joins_attributes: ClassVar[bool] = False
     labels: tuple[str, str] = ("-1", "+1")
     kappa: float | None
     surrogate: str | ScalarFunction | None
@@ -172,12 +175,56 @@ class Constraint(Parametrized, ABC):
         model, data, unconstrained
             See `build`.
         """
-        if data.groups is None:
-            return [self.build(model, data, unconstrained)]
-        return [
-            self.build_known(model, replace(data, groups=groups), unconstrained)
-            for groups in data.groups.separate
-        ]
+        return [self.build_known(model, rows, unconstrained) for rows in self.groupings(data)]
+
+    def groupings(self, data: TrainingData) -> list[TrainingData]:
+        """Return the rows with the groups of each part, see `parts`."""
+        if data.groups is None or self.joins_attributes:
+            return [data]
+        return [replace(data, groups=groups) for groups in data.groups.separate]
+
+    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
+        """Return the statements about the population that `enforce="decision"` is to certify.
+
+        Parameters
+        ----------
+        y, groups, sample_weight
+            See `bind`.
+
+        Returns
+        -------
+        claims : list of Claim
+            All must be accepted. Empty where `cannot_be_tested` has a reason.
+        """
+        return []
+
+    def claims_on(self, data: TrainingData, n_rows: int | None = None) -> list[Claim]:
+        """Return the claims on the rows whose group is known.
+
+        Parameters
+        ----------
+        data : TrainingData
+            The rows, see `groupings`.
+        n_rows : int or None, default=None
+            The length of the scores, where rows without a group have none; None stands for all
+            rows.
+        """
+        assert data.groups is not None, "claims are about groups"
+        rows = np.flatnonzero(data.groups.known)
+        found = self.claims(data.y[rows], data.groups.take(rows), data.sample_weight[rows])
+        if len(rows) == n_rows:
+            return found
+        return [claim.on_rows(rows) for claim in found]
+
+    def as_bound(self, term: Term) -> Self:
+        """Return the constraint with what it chose on the training rows as parameters.
+
+        Parameters
+        ----------
+        term : Term
+            What `build` returned there.
+        """
+        return self
 
     def build_known(
         self, model: Model, data: TrainingData, unconstrained: HasScores

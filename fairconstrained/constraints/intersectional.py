@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
-from fairconstrained.constraints.base import Constraint, HasScores
+from fairconstrained.constraints._samples import Sample
+from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.claims import Claim, against_all
 from fairconstrained.constraints.losses import LossMeans
 from fairconstrained.constraints.measures import warn_vacuous
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Loss
-from fairconstrained.models.base import Model
-from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
@@ -140,6 +141,7 @@ class IntersectionalLossParity(Constraint):
     """
 
     subtracts_kappa = True
+    joins_attributes = True
 
     def __init__(
         self,
@@ -163,11 +165,42 @@ class IntersectionalLossParity(Constraint):
         """Whether its groups are those of the sensitive features, and all of them count."""
         return self.membership == "crossed" and not self.average
 
-    def parts(
-        self, model: Model, data: TrainingData, unconstrained: HasScores
-    ) -> list[CompositeFunction]:
-        """Return one part for the groups of all attributes: they may overlap here."""
-        return [self.build_known(model, data, unconstrained)]
+    @property
+    def cannot_be_tested(self) -> str:  # type: ignore[override]
+        """Why held-out rows cannot test it."""
+        if self.average:
+            return "groups overlap, and average=True adds up their error rates"
+        if self.membership == "thresholds" and isinstance(self.thresholds, Integral):
+            return "its thresholds are chosen on the training rows; give a list"
+        return ""
+
+    def as_bound(self, term: Term) -> Self:
+        """Return the constraint for all groups, also those that are small among other rows."""
+        return clone(self).set_params(min_share=0.0)
+
+    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
+        """Return a claim for every group: its error rate less that of all rows is at most kappa.
+
+        Parameters
+        ----------
+        y, groups, sample_weight
+            See :meth:`Constraint.claims`.
+        """
+        groups = check_groups(groups, len(y), combine="marginal")
+        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        membership = check_option("membership", self.membership, _MEMBERSHIP)
+        weight, flipped = np.asarray(sample_weight, dtype=float), np.asarray(y) > 0
+        found = []
+        for name, inside in membership(groups, self.thresholds):
+            share = float(weight[inside].sum() / weight.sum())
+            if not self.min_share < share < 1.0:
+                continue
+            sides = [np.flatnonzero(one) for one in (inside, ~inside)]
+            samples = [Sample(one, weight[one] / weight[one].sum(), flipped[one]) for one in sides]
+            text = f"loss({name}) - loss(all) <= {kappa:g}"
+            shares = np.array([share, 1.0 - share])
+            found.append(against_all(text, samples, 0, shares, (1.0, -1.0), kappa))
+        return found
 
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> CellMeans:
         """Return the term with one output per group, or one for their average.

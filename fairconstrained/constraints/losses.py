@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.claims import Claim, claims_of
 from fairconstrained.constraints.measures import ALL_ROWS, at_most, compared, each_group, means
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.functions.elementary import Indicator
@@ -104,6 +105,7 @@ class BoundedGroupLoss(Constraint):
     """
 
     subtracts_kappa = True
+    cannot_be_tested = ""
     tolerance = "bound"
 
     def __init__(self, bound: float | None = None, *, loss: str | Loss | None = None):
@@ -118,6 +120,19 @@ class BoundedGroupLoss(Constraint):
     def with_defaults(self, **defaults: object) -> Self:
         """Return a copy with the values given here where it has none; kappa becomes the bound."""
         return super().with_defaults(**{"bound": defaults.get("kappa"), **defaults})
+
+    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
+        """Return a claim for every group: its error rate is at most the bound.
+
+        Parameters
+        ----------
+        y, groups, sample_weight
+            See :meth:`Constraint.claims`.
+        """
+        groups, weight = check_groups(groups, len(y)), np.asarray(sample_weight, dtype=float)
+        bound = at_most(0.5 if self.bound is None else self.bound)
+        losses = means(groups.codes, weight, groups, "loss", ALL_ROWS, type(self).__name__)
+        return claims_of([losses], each_group, bound, np.asarray(y) > 0)
 
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> CellMeans:
         """Return the term with one output per group.

@@ -73,6 +73,8 @@ class MinorityRate(Constraint):
 
     kappa = 0.0  # no tolerance: that of an estimator does not apply
     tolerance = "c"
+    cannot_be_tested = "the minority's share of the population is not known"
+    joins_attributes = True  # the minority is a group of one of the attributes
 
     def __init__(
         self,
@@ -98,12 +100,6 @@ class MinorityRate(Constraint):
     def needs_groups(self) -> bool:  # type: ignore[override]
         """Whether the training rows must have groups: not where reference rows have their own."""
         return self.reference is None
-
-    def parts(
-        self, model: Model, data: TrainingData, unconstrained: HasScores
-    ) -> list[CompositeFunction]:
-        """Return one part: the minority is a group of one of the attributes."""
-        return [self.build_known(model, data, unconstrained)]
 
     def build(
         self, model: Model, data: TrainingData, unconstrained: HasScores

@@ -7,6 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from fairconstrained.constraints.base import Constraint
+from fairconstrained.constraints.claims import Claim, claims_of
 from fairconstrained.constraints.measures import (
     ALL_ROWS,
     COMPARISONS,
@@ -56,6 +57,7 @@ class RateParity(Constraint):
 
     events: ClassVar[tuple[Event, ...]] = ()
     subtracts_kappa = True
+    cannot_be_tested = ""
     rates: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
@@ -70,11 +72,6 @@ class RateParity(Constraint):
         self.surrogate = surrogate
         self.against = against
         self.ratio = ratio
-
-    @property
-    def has_binomial_limits(self) -> bool:  # type: ignore[override]
-        """Whether groups are compared with each other: the overall rate depends on their shares."""
-        return self.against == "pairs"
 
     @property
     def tolerance_slope(self) -> float | None:
@@ -128,6 +125,20 @@ class RateParity(Constraint):
         for one in measures:
             warn_if_single(one, type(self).__name__)
         return compared(measures, against, requirement, surrogate)
+
+    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
+        """Return a claim for every output of the term.
+
+        Parameters
+        ----------
+        y, groups, sample_weight
+            See `bind`.
+        """
+        groups, weight = check_groups(groups, len(y)), np.asarray(sample_weight)
+        against = check_option("against", self.against, COMPARISONS)
+        return claims_of(
+            self._measures(np.asarray(y), groups, weight), against, self._requirement()
+        )
 
     def _requirement(self) -> Requirement:
         """Return the bound on two rates."""

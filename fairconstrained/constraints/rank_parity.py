@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import brentq
+from sklearn.base import clone
 
+from fairconstrained.constraints._partial_rates import PartialRates, partial_term, rank_gaps
 from fairconstrained.constraints.base import Constraint, HasScores
-from fairconstrained.constraints.measures import COMPARISONS, Measures, group_rates, rates_of
+from fairconstrained.constraints.claims import Claim, claims_of
+from fairconstrained.constraints.measures import (
+    COMPARISONS,
+    Requirement,
+    group_rates,
+    rates_of,
+)
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
@@ -20,14 +27,12 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.clipped_rates import ClippedRates
-from fairconstrained.terms.rank_gaps import RankGaps
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count, check_kappa
 
 _WIDTH, _STEP = 0.25, 0.05  # of the ranges that ranks="auto" chooses among
-_FAR = 40.0  # scales from 0 where a surrogate is as good as 0 or 1
 
 # A range of ranks is a part of the scores' distribution: a sigmoid of scale 1 is as wide as all
 # of it and cannot tell the range from the rest. 0.25 follows the decisions; 0.15 no better.
@@ -38,6 +43,24 @@ class _RankConstraint(Constraint):
     """A constraint on a range of ranks, which it may choose."""
 
     ranks: str | tuple[float, float]
+    cannot_be_tested = ""
+
+    def _claims(
+        self, y: Array, groups: Groups | Array, sample_weight: Array, thresholds: Array | None
+    ) -> list[Claim]:
+        """Return a claim for every ordered pair of groups, on their clipped rates."""
+        groups = check_groups(groups, len(y))
+        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        low, high = self._ranks(y, sample_weight)
+        measures = group_rates(groups, np.asarray(sample_weight), type(self).__name__)
+        factor = 1.0 / (high - low)
+        ends = f", {low:g}, {high:g})"
+        text = f"(clip({{first}}{ends} - clip({{second}}{ends}) / {high - low:g} <= {kappa:g}"
+        requirement = Requirement(factor, -factor, kappa, text)
+        return [
+            replace(one, thresholds=thresholds, ranks=(low, high), one_output=False)
+            for one in claims_of([measures], COMPARISONS["pairs"], requirement)
+        ]
 
     @property
     def bound_to_training_rows(self) -> str:  # type: ignore[override]
@@ -114,21 +137,7 @@ def _ranges_around(share: float) -> list[tuple[float, float]]:
 
 
 def _largest_gap(rates: CellMeans, scores: Array, ranks: tuple[float, float]) -> float:
-    return float(_rank_gaps(rates, ranks, 0.0).gap(scores).max(initial=0.0))
-
-
-def _rank_gaps(
-    rates: CellMeans, ranks: tuple[float, float], kappa: float, n_auxiliary: int = 0
-) -> RankGaps:
-    """Return the gaps of decisions for all pairs of groups."""
-    n = rates.n_outputs
-    first, second = (part.tolist() for part in np.triu_indices(n, 1))
-    inside = f" | rank in [{ranks[0]:g}, {ranks[1]:g})"
-    names = tuple(
-        f"|{rates.names[a]} - {rates.names[b]}|{inside} <= {kappa:g}"
-        for a, b in zip(first, second, strict=True)
-    )
-    return RankGaps(rates, ranks, np.full(len(names), kappa), n_auxiliary, names)
+    return float(rank_gaps(rates, ranks, 0.0).gap(scores).max(initial=0.0))
 
 
 class PartialDemographicParity(_RankConstraint):
@@ -194,6 +203,25 @@ class PartialDemographicParity(_RankConstraint):
         self.ranks = ranks
         self.n_ranks = n_ranks
 
+    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
+        """Return a claim for every ordered pair of groups, for all thresholds.
+
+        It is on rates clipped to the range. That is the gap of decisions where no scores are
+        equal; equal scores are taken to be in random order.
+
+        Parameters
+        ----------
+        y, groups, sample_weight
+            See :meth:`Constraint.claims`.
+        """
+        found = self._claims(y, groups, sample_weight, None)
+        return [replace(one, name=f"{one.name}, all thresholds") for one in found]
+
+    def as_bound(self, term: Term) -> PartialDemographicParity:
+        """Return the constraint with the range of the term."""
+        assert isinstance(term, PartialRates)
+        return clone(self).set_params(ranks=term.ranks)
+
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> ThresholdRates:
         """Return the term with two outputs per group and p, and a variable per p.
 
@@ -228,77 +256,7 @@ class PartialDemographicParity(_RankConstraint):
         ranks = low + share * (1.0 - kappa) * width
         if kappa == 1.0 or len(measures) < 2:  # nothing can be violated
             ranks = ranks[:0]
-        return _partial_term(measures, surrogate, ranks, kappa, (low, high))
-
-
-def _partial_term(
-    measures: Measures, surrogate: Surrogate, p: Array, kappa: float, ranks: tuple[float, float]
-) -> _PartialRates:
-    """Return p <= rate <= p + kappa (beta - alpha) for all groups, over beta - alpha."""
-    width, n_groups, count = ranks[1] - ranks[0], len(measures), len(p)
-    eye = sp.eye_array(n_groups * count, format="csr") / width
-    tops = p + kappa * width
-    rates = [name[:-1] + f", s > theta_{j + 1})" for name in measures.names for j in range(count)]
-    texts = [(">=", p), ("<=", tops)]
-    names = tuple(
-        f"{rate} {sign} {bound:g}"
-        for sign, bounds in texts
-        for rate, bound in zip(rates, np.tile(bounds, n_groups), strict=True)
-    )
-    return _PartialRates(
-        rates=rates_of(measures, surrogate),
-        thresholds=np.array([_threshold(surrogate, rate) for rate in 0.5 * (p + tops)]),
-        combination=sp.csr_array(sp.vstack([-eye, eye], format="csr")),
-        offset=np.concatenate([np.tile(-p, n_groups), np.tile(tops, n_groups)]) / width,
-        free=True,
-        names=names,
-        ranks=ranks,
-        kappa=kappa,
-    )
-
-
-def _threshold(surrogate: Surrogate, rate: float) -> float:
-    """Return theta with sigma(-theta) = rate: where scores of 0 have that rate."""
-    far = _FAR * surrogate.scale
-
-    def excess(theta: float) -> float:
-        return float(surrogate.value(np.array([-theta]))[0]) - rate
-
-    return float(brentq(excess, -far, far, xtol=1e-12 * far))
-
-
-@dataclass(frozen=True, eq=False)
-class _PartialRates(ThresholdRates):
-    """Rates at free thresholds that are to be near given ranks in all groups."""
-
-    ranks: tuple[float, float] = (0.0, 1.0)
-    kappa: float = 0.0
-
-    def _summand(self) -> ThresholdRates:
-        """Return the rates alone: the zero-one version of the whole is no sum."""
-        return ThresholdRates(
-            self.rates,
-            self.thresholds,
-            self.combination,
-            self.offset,
-            self.free,
-            self.names,
-            self.constant,
-        )
-
-    def zero_one(self) -> Term:
-        """Return the gaps of decisions in the range, whatever the thresholds are."""
-        return _rank_gaps(self.rates, self.ranks, self.kappa, self.n_auxiliary)
-
-    @property
-    def gap_bounds(self) -> Array:
-        """Kappa, for every threshold."""
-        return np.full(self.n_auxiliary, self.kappa)
-
-    def gap_of(self, statistics: Array) -> Array:
-        """Return, for every threshold, how far apart the groups' rates are, in units of kappa."""
-        rates = statistics.reshape(self.rates.n_statistics, -1)
-        return np.ptp(rates, axis=0) / (self.ranks[1] - self.ranks[0])
+        return partial_term(measures, surrogate, ranks, kappa, (low, high))
 
 
 class WeakPartialDemographicParity(_RankConstraint):
@@ -352,6 +310,21 @@ class WeakPartialDemographicParity(_RankConstraint):
         self.kappa = kappa
         self.surrogate = surrogate
         self.ranks = ranks
+
+    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
+        """Return a claim for every ordered pair of groups.
+
+        Parameters
+        ----------
+        y, groups, sample_weight
+            See :meth:`Constraint.claims`.
+        """
+        return self._claims(y, groups, sample_weight, np.zeros(1))
+
+    def as_bound(self, term: Term) -> WeakPartialDemographicParity:
+        """Return the constraint with the range of the term."""
+        assert isinstance(term, ClippedRates)
+        return clone(self).set_params(ranks=term.ends)
 
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> ClippedRates:
         """Return the term with one output per ordered pair of groups.

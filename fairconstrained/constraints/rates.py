@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.constraints.claims import Claim, claims_of
 from fairconstrained.constraints.measures import (
     ALL_ROWS,
+    COMPARISONS,
     Measures,
     Requirement,
     at_least,
@@ -14,10 +16,11 @@ from fairconstrained.constraints.measures import (
     means,
 )
 from fairconstrained.constraints.parity import RateParity
-from fairconstrained.data.groups import Groups
+from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.utils.codes import unique_codes
+from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between, check_kappa
 
@@ -62,7 +65,19 @@ class ErrorRateParity(RateParity):
     """
 
     rates = ("error_rate",)
-    has_binomial_limits = False  # errors mix two rates in proportions estimated from the data
+
+    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
+        """Return a claim for every output of the term, on the rates of wrong predictions.
+
+        Parameters
+        ----------
+        y, groups, sample_weight
+            See :meth:`Constraint.claims`.
+        """
+        groups, weight = check_groups(groups, len(y)), np.asarray(sample_weight)
+        against = check_option("against", self.against, COMPARISONS)
+        errors = means(groups.codes, weight, groups, "error", ALL_ROWS, type(self).__name__)
+        return claims_of([errors], against, self._requirement(), np.asarray(y) > 0)
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[Measures]:
         """Return the groups' error rates, from the rates of their positives and negatives."""

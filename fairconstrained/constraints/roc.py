@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from fairconstrained.constraints.base import Constraint, HasScores
-from fairconstrained.constraints.measures import COMPARISONS, group_rates, rates_of
+from fairconstrained.constraints.claims import Claim, claims_of
+from fairconstrained.constraints.measures import COMPARISONS, difference, group_rates, rates_of
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
@@ -62,6 +67,7 @@ class ROCParity(Constraint):
     """
 
     subtracts_kappa = True
+    cannot_be_tested = ""
 
     def __init__(
         self,
@@ -124,6 +130,29 @@ class ROCParity(Constraint):
         offset = np.full(combination.shape[0], kappa)
         rates = rates_of(measures, surrogate)
         return ThresholdRates(rates, thresholds, combination, offset, names=names)
+
+    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
+        """Return a claim for every ordered pair of groups, for all thresholds.
+
+        Parameters
+        ----------
+        y, groups, sample_weight
+            See :meth:`Constraint.claims`.
+        """
+        groups = check_groups(groups, len(y))
+        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        compare = check_option("against", self.against, COMPARISONS)
+        measures = group_rates(groups, np.asarray(sample_weight), type(self).__name__)
+        grid = np.zeros(0) if self.thresholds is None else _check_thresholds(self.thresholds)
+        return [
+            replace(one, thresholds=grid, one_output=False, name=f"{one.name}, all thresholds")
+            for one in claims_of([measures], compare, difference(kappa))
+        ]
+
+    def as_bound(self, term: Term) -> ROCParity:
+        """Return the constraint with the thresholds of the term."""
+        assert isinstance(term, ThresholdRates)
+        return clone(self).set_params(thresholds=term.thresholds)
 
     def build(
         self, model: Model, data: TrainingData, unconstrained: HasScores

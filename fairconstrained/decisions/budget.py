@@ -60,13 +60,13 @@ class SearchBudget:
         The same where a constraint has to be evaluated at every point.
     n_losses : int, default=8
         The points of a line, of equal accuracy, at which the loss is evaluated.
-    margins : tuple of float, default=(2.5, 1.8, 1.3, 0.9, 0.6)
-        With `confidence`: how far below their bound the candidates are fitted, in widths of the
-        test, the largest first.
+    margins : tuple of float, default=(2.0, 1.0, 0.3)
+        With `confidence`: how far below the limit of the test the candidates are fitted, in
+        standard deviations of the gap on held-out rows, the largest first.
     max_margin : float, default=0.9
         The largest share of the distance between equal rates and the bound that a margin takes.
-    width_share : float, default=0.4
-        The share of this distance that the width of the test takes when the rows suffice.
+    sufficient : float, default=1.3
+        The distance, in the same units, that is left below the limit when the rows suffice.
     binding_passes : float, default=25.0
         The least number of data passes that counts as the fit's when tolerances are tightened.
 
@@ -99,7 +99,7 @@ class SearchBudget:
     n_points: int = 512
     n_evaluated_points: int = 24
     n_losses: int = 8
-    margins: tuple[float, ...] = (2.5, 1.8, 1.3, 0.9, 0.6)
+    margins: tuple[float, ...] = (2.0, 1.0, 0.3)
     max_margin: float = 0.9
-    width_share: float = 0.4
+    sufficient: float = 1.3
     binding_passes: float = 25.0

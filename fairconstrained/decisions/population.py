@@ -9,45 +9,17 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
+from scipy.stats import norm
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.binomial_limits import Cells, cell_rates
 from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.held_out import HeldOut, scores_of
 from fairconstrained.decisions.search import DecisionSearch, SearchTask
 from fairconstrained.exceptions import ConstantDecisionWarning
-from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.rounding import at_most
-from fairconstrained.utils.typing import Array, RandomState
+from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
-
-_FEW_ROWS = 10  # groups of fewer rows are not divided one by one
-
-
-@dataclass(frozen=True, eq=False)
-class HeldOut:
-    """The rows that are not used for training.
-
-    Attributes
-    ----------
-    constraints : tuple of CompositeFunction
-        The constraints on these rows.
-    rows : ndarray of int of shape (n_held_out,)
-        Their positions in X.
-    """
-
-    constraints: tuple[CompositeFunction, ...]
-    rows: Array
-
-    def cells(self, names: Sequence[str]) -> Cells | None:
-        """Return the cells of the constraints, None unless the constraints have these names."""
-        found = [name for part in self.constraints if part.term for name in part.term.names]
-        return Cells.of(self.constraints) if found == list(names) else None
-
-    def rates(self, w: Array) -> Array:
-        """Return the rates of positive decisions in the cells, for a model."""
-        return cell_rates(self.constraints, w)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,19 +33,20 @@ class Certificate:
     certified : bool
         Whether the constraints hold for the population with that confidence. Constant decisions,
         whose rates are known, are certified without a test.
-    bounds : ndarray of shape (n_constraints,)
-        Upper confidence bounds on the constraints for the population, each valid on its own;
-        <= 0 where the constraint is certified.
+    bounds : ndarray of shape (n_statements,)
+        Upper confidence bounds on the left-hand sides of the statements, less their right-hand
+        sides, for the population, each valid on its own; <= 0 where the statement is certified.
     names : list of str
-        The names of the constraints.
+        The statements: a constraint for two groups, for all thresholds where it has several.
     n_tested, n_accepted : int
         The candidates tested, the safest first, and those accepted before the first rejection.
     n_held_out : int
         The number of rows held out.
     smallest : int
         The number of them in the smallest cell.
-    rows_needed : float
-        About how many rows, training included, a model that is not constant would need.
+    rows_needed : int or None
+        About how many rows, training included, a model that is not constant would need; None if
+        that is unknown, because a cell has no rows.
 
     Examples
     --------
@@ -97,15 +70,15 @@ class Certificate:
     n_accepted: int
     n_held_out: int
     smallest: int
-    rows_needed: float
+    rows_needed: int | None
 
     def warn(self, stacklevel: int) -> None:
         """Warn, with the numbers, if no candidate was accepted."""
         if self.n_accepted:
             return
         enough = ""
-        if np.isfinite(self.rows_needed):
-            enough = f"About {self.rows_needed:.0f} rows in all would suffice. "
+        if self.rows_needed is not None:
+            enough = f"About {self.rows_needed} rows in all would suffice. "
         warnings.warn(
             f"confidence={self.confidence:g}: the {self.n_held_out} rows held out (the smallest "
             f"cell has {self.smallest}) are too few to show that a model other than constant "
@@ -124,12 +97,14 @@ def check_confidence(estimator: Any) -> None:
     ValueError
         With the argument's name, what was found and what to do.
     """
-    for name, value in (("confidence", estimator.confidence), ("holdout", estimator.holdout)):
-        if name == "confidence" and value is None:
+    for name, other in (("confidence", None), ("holdout", "auto")):
+        value = getattr(estimator, name)
+        if isinstance(value, str | None) and value == other:
             continue
         if not (is_number(value, Real) and 0.0 < value < 1.0):
-            also = " or None" if name == "confidence" else ""
-            raise ValueError(f"{name} must be a number between 0 and 1{also}; got {value!r}.")
+            raise ValueError(
+                f"{name} must be a number between 0 and 1 or {other!r}; got {value!r}."
+            )
     if estimator.confidence is not None and estimator.enforce != "decision":
         raise ValueError(
             f"confidence={estimator.confidence!r} bounds decisions: use enforce='decision', not "
@@ -137,57 +112,23 @@ def check_confidence(estimator: Any) -> None:
         )
 
 
-def check_binomial_limits(constraints: Sequence[Constraint]) -> None:
-    """Check that exact binomial limits apply to the constraints.
+def check_testable(constraints: Sequence[Constraint]) -> None:
+    """Check that held-out rows can test the constraints.
 
     Raises
     ------
     ValueError
-        If one of them does not compare groups' rates with each other.
+        With the reason, if they cannot test one of them.
     """
     for one in constraints:
-        if not one.has_binomial_limits:
+        if one.cannot_be_tested:
             raise ValueError(
-                "confidence is for constraints that compare groups' rates with each other "
-                "(demographic parity, equal opportunity, predictive equality, equalized odds, as "
-                f"differences or ratios, disparate impact, balanced rates); {one!r} is not one: "
-                "leave confidence at None."
+                "confidence is for constraints on rates of predictions (parity of selection, true "
+                "positive, false positive and error rates, of groups with each other or with all "
+                "rows, as differences or ratios; bounded error rates; equal or partly equal score "
+                f"distributions); {one!r} is not one of them: {one.cannot_be_tested}. Leave "
+                "confidence at None."
             )
-
-
-def split(
-    data: TrainingData, share: float, random_state: RandomState
-) -> tuple[TrainingData, TrainingData, Array]:
-    """Return the rows to train on, the held-out rows, and the positions of the latter.
-
-    The share is taken of every group and label, as nearly as their rows allow; of every label where
-    groups and labels have fewer than ten rows each on average.
-
-    Parameters
-    ----------
-    data : TrainingData
-        All rows.
-    share : float
-        The share that is held out, in (0, 1).
-    random_state : int, RandomState or None
-        Chooses the rows.
-    """
-    groups = np.zeros(len(data.y), dtype=int) if data.groups is None else data.groups.codes
-    cells = 2 * groups + (data.y > 0)
-    if len(np.unique(cells)) * _FEW_ROWS > len(cells) and groups.any():
-        cells = (data.y > 0).astype(int)
-    random, held = check_random_state(random_state), np.zeros(len(cells), dtype=bool)
-    for cell in np.unique(cells):
-        rows = random.permutation(np.flatnonzero(cells == cell))
-        held[rows[: min(max(round(share * len(rows)), 1), len(rows) - 1)]] = True
-    kept, out = np.flatnonzero(~held), np.flatnonzero(held)
-    return _rows(data, kept), _rows(data, out), out
-
-
-def _rows(data: TrainingData, rows: Array) -> TrainingData:
-    groups = None if data.groups is None else data.groups.take(rows)
-    weight = data.sample_weight[rows]
-    return replace(data, X=data.X[rows], y=data.y[rows], groups=groups, sample_weight=weight)
 
 
 def search_with_confidence(
@@ -197,12 +138,13 @@ def search_with_confidence(
 
     Candidates are fitted on the training rows, the first ones farthest below the bound, and tested
     on the held-out rows in that order, each with error delta = 1 - confidence, up to the first that
-    is rejected. A candidate is accepted if every constraint is: its upper bound, from the exact
-    binomial limits of the cells that it compares, is at most 0. The probability that a candidate
-    that violates a constraint is accepted is at most delta: the first of these in the order is
-    accepted only if the bound on the constraint that it violates errs, so that no correction for
-    the number of candidates or of constraints is needed; the two limits of a constraint share
-    delta. Constant decisions need no test.
+    is rejected. A candidate is accepted if every statement is, by an exact test, see
+    :class:`~fairconstrained.constraints.claims.Claim`. The probability that a candidate that
+    violates a constraint is accepted is at most delta: the first of these in the order is accepted
+    only if the test of the statement that is false errs, so that no correction for the number of
+    candidates, of statements or of thresholds is needed. Constant predictions, whose rates are
+    known, need no test. The statement is about the model that was tested. It is not fitted again to
+    all rows: that would be another model, about which the test says nothing.
 
     Parameters
     ----------
@@ -215,68 +157,139 @@ def search_with_confidence(
 
     References
     ----------
-    C. Clopper and E. Pearson, Biometrika 26 (1934); fixed-sequence testing: A. Angelopoulos, S.
-    Bates, E. Candes, M. Jordan, L. Lei, "Learn then test" (2021), section 2.3; intersection-union
-    tests: R. Berger, Technometrics 24 (1982).
+    Fixed-sequence testing: A. Angelopoulos, S. Bates, E. Candes, M. Jordan, L. Lei, "Learn then
+    test" (2021), section 2.3; intersection-union tests: R. Berger, Technometrics 24 (1982).
     """
     problem, begin = task.problem, task.problem.passes
-    delta, n_held_out = 1.0 - confidence, len(held_out.rows)
+    delta, total = 1.0 - confidence, len(task.y) + len(held_out.rows)
     plain = task.search()
-    cells = held_out.cells(problem.names)
-    rates = cell_rates(problem.constraints, plain.w)
-    accepted, tested, needed = [], 0, np.inf
-    if cells is not None:
-        width = cells.bounds(rates, delta) - cells.values(rates)
-        room = np.maximum(-cells.values(np.full(len(rates), rates.mean())), 0.0)
-        for found in _safer_models(task, width, room):
+    accepted, tested, needed = [], 0, None
+    if held_out.complete:
+        margins = Margins.of(held_out, problem, plain.w, delta)
+        for found in _safer_models(task, margins):
             tested += 1
-            if not np.all(at_most(cells.bounds(held_out.rates(found.w), delta))):
+            if not held_out.accepted(found.w, delta):
                 break
             accepted.append(found)
-        total = len(task.y) + n_held_out
-        needed = total * _rows_factor(cells, rates, delta, room, task.budget)
+        needed = margins.rows_needed(total, task.budget)
     constant = plain.with_model(task.candidates().constant)
     best = max(accepted, key=lambda one: one.accuracy, default=constant)
-    if best is constant or cells is None:  # the rates of constant decisions are known
-        bounds = np.full(problem.n_constraints, best.violation)
+    if accepted:
+        bounds = held_out.limits(best.w, delta)
     else:
-        bounds = cells.bounds(held_out.rates(best.w), delta)
+        scores = scores_of(problem.constraints[:1], best.w)[0]
+        known = held_out.constants(bool(scores[0] > 0.0))
+        bounds = np.full(len(held_out.names), np.inf) if known is None else known
     certificate = Certificate(
         confidence=confidence,
         certified=bool(np.all(at_most(bounds))),
         bounds=bounds,
-        names=problem.names,
+        names=held_out.names,
         n_tested=tested,
         n_accepted=len(accepted),
-        n_held_out=n_held_out,
-        smallest=0 if cells is None else int(cells.sizes.min(initial=n_held_out)),
+        n_held_out=len(held_out.rows),
+        smallest=held_out.smallest,
         rows_needed=needed,
     )
     return replace(best, data_passes=task.first_passes + problem.passes - begin), certificate
 
 
-def _safer_models(task: SearchTask, width: Array, room: Array) -> Iterator[DecisionSearch]:
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """How far below their bounds candidates are fitted.
+
+    Attributes
+    ----------
+    width : ndarray of shape (n_constraints,)
+        The distance between a gap found and the limit of the test.
+    noise : ndarray of shape (n_constraints,)
+        The standard deviation of the gap on the held-out rows given that on the training rows.
+    room : ndarray of shape (n_constraints,)
+        The distance between equal rates and the bound.
+    """
+
+    width: Array
+    noise: Array
+    room: Array
+
+    @classmethod
+    def of(cls, held_out: HeldOut, problem: Problem, w: Array, delta: float) -> Margins:
+        """Return the margins at the rates of a model on the training rows.
+
+        Parameters
+        ----------
+        held_out : HeldOut
+            The statements.
+        problem : Problem
+            The constraints on the training rows.
+        w : ndarray of shape (n_variables,)
+            The model.
+        delta : float
+            The error of the test.
+        """
+        rows: list[tuple[float, ...]] = []
+        sides = zip(problem.constraints, held_out.training, held_out.claims, strict=True)
+        scores = scores_of(problem.constraints, w)
+        for (part, training, claims), seen in zip(sides, scores, strict=True):
+            assert part.term is not None
+            found = []
+            for before, after in zip(training, claims, strict=True):
+                own = before.deviation(seen)
+                tested = own * after.deviation() / before.deviation()
+                found.append((norm.isf(delta) * tested, np.hypot(own, tested), before.room(seen)))
+            one_by_one = [one.name for one in training] == list(part.term.names)
+            rows += found if one_by_one else _widest(found, part.term.n_outputs)
+        return cls(*np.array(rows).reshape(-1, 3).T)
+
+    def shifts(self, deviations: float, budget: SearchBudget) -> Array:
+        """Return the margins at which each gap is accepted up to so many standard deviations.
+
+        Parameters
+        ----------
+        deviations : float
+            The normal quantile of the probability; it is raised for several groups.
+        budget : SearchBudget
+            `max_margin` limits the margins.
+        """
+        several = max(0.5 * len(self.noise), 1.0)  # of two opposite constraints one is active
+        quantile = norm.isf(norm.sf(deviations) / several)
+        return np.minimum(self.width + quantile * self.noise, budget.max_margin * self.room)
+
+    def rows_needed(self, n_rows: int, budget: SearchBudget) -> int | None:
+        """Return about how many rows a model that is not constant would need, None if unknown.
+
+        Parameters
+        ----------
+        n_rows : int
+            The rows that there are.
+        budget : SearchBudget
+            `sufficient` says how many standard deviations are to be between the rates of a model
+            with the largest margin and the limit of the test.
+        """
+        asked = self.room > 0.0
+        if not np.any(asked):
+            return None
+        wanted = (self.width + budget.sufficient * self.noise)[asked]
+        ratio = float(np.max(wanted / (budget.max_margin * self.room[asked])))
+        return int(np.ceil(n_rows * max(ratio**2, 1.0)))
+
+
+def _widest(found: list[tuple[float, float, float]], n_outputs: int) -> list[tuple[float, ...]]:
+    """Return the largest width and noise and the smallest room for every output."""
+    if not found:
+        return [(0.0, 0.0, 0.0)] * n_outputs
+    width, noise, room = np.transpose(found)
+    return [(width.max(), noise.max(), room.min())] * n_outputs
+
+
+def _safer_models(task: SearchTask, margins: Margins) -> Iterator[DecisionSearch]:
     """Yield models whose decisions are below the bound, by margins in falling order."""
-    for margin in task.budget.margins:
-        shifts = np.minimum(margin * width, task.budget.max_margin * room)
+    last = None
+    for deviations in task.budget.margins:
+        shifts = margins.shifts(deviations, task.budget)
+        if last is not None and np.allclose(shifts, last, rtol=0.0, atol=1e-3):
+            continue
+        last = shifts
         found = task.tightened(shifts).search()
         if found.met and not found.constant:
             yield found
-
-
-def _rows_factor(
-    cells: Cells, rates: Array, delta: float, room: Array, budget: SearchBudget
-) -> float:
-    """Return the multiple of the rows at which the test is narrow compared with the room."""
-    low, high = 0.0, 1.0
-
-    def enough(factor: float) -> bool:
-        width = cells.bounds(rates, delta, factor=factor) - cells.values(rates)
-        return bool(np.all(width <= budget.width_share * np.maximum(room, 1e-6)))
-
-    while not enough(high) and high < 1e9:
-        low, high = high, 2.0 * high
-    for _ in range(20):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.decisions.budget import SearchBudget
-from fairconstrained.decisions.population import HeldOut
+from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.search import DecisionTask
 from fairconstrained.estimators import safeguard
 from fairconstrained.estimators.binding import (
@@ -168,7 +168,10 @@ class Fit:
         counted = rows.positions
         if sample_weight is not None:
             counted = np.flatnonzero(sample_weight)[counted]
-        return replace(fit, held_out=HeldOut(fit.constraints_on(rows.held_out), counted))
+        model = fit.model.on(rows.held_out.X)
+        scores = ScoresOnRows(fit.unconstrained, model)
+        given = fit.problem, rows.training, rows.held_out, counted, model, scores
+        return replace(fit, held_out=HeldOut.of(constraints, *given))
 
     @classmethod
     def _first_threshold(cls, estimator: Any, rows: Rows, *, path: bool) -> float:

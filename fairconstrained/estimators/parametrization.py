@@ -160,7 +160,7 @@ class FairOptions(SolverOptions, Protocol):
     threshold: Threshold
     enforce: str
     confidence: float | None
-    holdout: float
+    holdout: float | str
 
 
 def parametrization_of(

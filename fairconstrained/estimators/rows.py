@@ -9,7 +9,8 @@ import numpy as np
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.population import check_binomial_limits, split
+from fairconstrained.decisions.held_out import hold_out, split
+from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.parametrization import FairOptions
 from fairconstrained.utils.typing import Array
 
@@ -62,12 +63,13 @@ class Rows:
         Raises
         ------
         ValueError
-            If binomial limits do not apply to a constraint.
+            If held-out rows cannot test a constraint.
         """
         held_out, positions = None, np.zeros(0, dtype=int)
         if estimator.confidence is not None and constraints:
-            check_binomial_limits(constraints)
-            data, held_out, positions = split(data, estimator.holdout, estimator.random_state)
+            check_testable(constraints)
+            share, random_state = estimator.holdout, estimator.random_state
+            data, held_out, positions = hold_out(data, share, random_state, constraints)
         share = estimator.parametrization.validation_share(estimator, data)
         if share is None:
             return cls(data, None, held_out, positions)

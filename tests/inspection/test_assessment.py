@@ -110,7 +110,7 @@ def test_a_new_constraint_needs_its_class_only():
 
         rates = ("accuracy",)
 
-    assert Precision().rates_compared == ("accuracy",) and Precision().has_binomial_limits
+    assert Precision().rates_compared == ("accuracy",) and not Precision().cannot_be_tested
     assert Precision(against="overall").rates_compared == ()
     assert isinstance(resolve_constraints(Precision(), kappa=0.1)[0], Constraint)
 

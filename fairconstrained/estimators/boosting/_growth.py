@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.decisions.population import split
+from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.tightening import steeper_part
 from fairconstrained.estimators.binding import bound_parts
 from fairconstrained.estimators.boosting._lagrangian import MultiplierRule, ScoreLagrangian

@@ -217,7 +217,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         threshold: Threshold = None,
         enforce: str = "score",
         confidence: float | None = None,
-        holdout: float = 0.25,
+        holdout: float | str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-4,
         n_jobs: int | None = None,

@@ -54,7 +54,7 @@ class FairLinearClassifier(FairClassifier):
         group_interactions: bool = False,
         enforce: str = "score",
         confidence: float | None = None,
-        holdout: float = 0.25,
+        holdout: float | str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-4,
         warm_start: bool = False,

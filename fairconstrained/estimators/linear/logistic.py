@@ -109,10 +109,12 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         With enforce="decision": the probability, over the draw of the data, with which the gap of
         predictions in the population is at most kappa. A part of the rows is held out. Models
         fitted to the others, with margins that decrease from one to the next, are tested on it by
-        exact binomial limits (see :mod:`fairconstrained.decisions.population`). For constraints
-        that compare groups' rates with each other.
-    holdout : float, default=0.25
-        The share of every group and label that is held out for `confidence`.
+        exact tests (see :mod:`fairconstrained.decisions.population`). The model is not fitted
+        again to all rows afterwards. For constraints on rates of predictions and on score
+        distributions.
+    holdout : float or "auto", default="auto"
+        The share of every group that is held out for `confidence`. "auto" takes half of the rows,
+        or fewer where fewer suffice for the test.
     max_iter : int or None, default=None
         The solver's largest number of iterations; None takes its default, and with solver="auto"
         limits the data passes to some thousands (``result_.message`` says where a fit ended).

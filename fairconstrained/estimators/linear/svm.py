@@ -108,7 +108,7 @@ class FairHingeClassifier(FairLinearClassifier):
         group_interactions: bool = False,
         enforce: str = "score",
         confidence: float | None = None,
-        holdout: float = 0.25,
+        holdout: float | str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-4,
         warm_start: bool = False,

@@ -197,7 +197,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         threshold: Threshold = None,
         enforce: str = "score",
         confidence: float | None = None,
-        holdout: float = 0.25,
+        holdout: float | str = "auto",
         max_iter: int | None = None,
         tol: float = 1e-4,
         warm_start: bool = False,

@@ -137,7 +137,7 @@ class FairRanker(FairEstimator):
     max_loss_increase: ClassVar[float] = 0.001
     enforce: ClassVar[str] = "score"
     confidence: ClassVar[float | None] = None
-    holdout: ClassVar[float] = 0.25
+    holdout: ClassVar[float | str] = "auto"
     pos_label: ClassVar[None] = None
     class_weight: ClassVar[None] = None
     threshold: ClassVar[None] = None

@@ -1,0 +1,108 @@
+"""The term of partial demographic parity, and the gaps of decisions in a range of ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import brentq
+
+from fairconstrained.constraints.measures import Measures, rates_of
+from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.rank_gaps import RankGaps
+from fairconstrained.terms.threshold_rates import ThresholdRates
+from fairconstrained.utils.typing import Array
+
+_FAR = 40.0  # scales from 0 where a surrogate is as good as 0 or 1
+
+
+def rank_gaps(
+    rates: CellMeans, ranks: tuple[float, float], kappa: float, n_auxiliary: int = 0
+) -> RankGaps:
+    """Return the gaps of decisions for all pairs of groups."""
+    n = rates.n_outputs
+    first, second = (part.tolist() for part in np.triu_indices(n, 1))
+    inside = f" | rank in [{ranks[0]:g}, {ranks[1]:g})"
+    names = tuple(
+        f"|{rates.names[a]} - {rates.names[b]}|{inside} <= {kappa:g}"
+        for a, b in zip(first, second, strict=True)
+    )
+    return RankGaps(rates, ranks, np.full(len(names), kappa), n_auxiliary, names)
+
+
+def partial_term(
+    measures: Measures, surrogate: Surrogate, p: Array, kappa: float, ranks: tuple[float, float]
+) -> PartialRates:
+    """Return p <= rate <= p + kappa (beta - alpha) for all groups, over beta - alpha."""
+    width, n_groups, count = ranks[1] - ranks[0], len(measures), len(p)
+    eye = sp.eye_array(n_groups * count, format="csr") / width
+    tops = p + kappa * width
+    rates = [name[:-1] + f", s > theta_{j + 1})" for name in measures.names for j in range(count)]
+    texts = [(">=", p), ("<=", tops)]
+    names = tuple(
+        f"{rate} {sign} {bound:g}"
+        for sign, bounds in texts
+        for rate, bound in zip(rates, np.tile(bounds, n_groups), strict=True)
+    )
+    return PartialRates(
+        rates=rates_of(measures, surrogate),
+        thresholds=np.array([_threshold(surrogate, rate) for rate in 0.5 * (p + tops)]),
+        combination=sp.csr_array(sp.vstack([-eye, eye], format="csr")),
+        offset=np.concatenate([np.tile(-p, n_groups), np.tile(tops, n_groups)]) / width,
+        free=True,
+        names=names,
+        ranks=ranks,
+        kappa=kappa,
+    )
+
+
+def _threshold(surrogate: Surrogate, rate: float) -> float:
+    """Return theta with sigma(-theta) = rate: where scores of 0 have that rate."""
+    far = _FAR * surrogate.scale
+
+    def excess(theta: float) -> float:
+        return float(surrogate.value(np.array([-theta]))[0]) - rate
+
+    return float(brentq(excess, -far, far, xtol=1e-12 * far))
+
+
+@dataclass(frozen=True, eq=False)
+class PartialRates(ThresholdRates):
+    """Rates at free thresholds that are to be near given ranks in all groups."""
+
+    ranks: tuple[float, float] = (0.0, 1.0)
+    kappa: float = 0.0
+
+    def _summand(self) -> ThresholdRates:
+        """Return the rates alone: the zero-one version of the whole is no sum."""
+        return ThresholdRates(
+            self.rates,
+            self.thresholds,
+            self.combination,
+            self.offset,
+            self.free,
+            self.names,
+            self.constant,
+        )
+
+    def shifted(self, shift: Array) -> PartialRates:
+        """Return the term with tighter bounds on rates, and on decisions by the largest shift."""
+        kappa = float(np.clip(self.kappa - np.max(shift, initial=0.0), 0.0, 1.0))
+        return replace(super().shifted(shift), kappa=kappa)
+
+    def zero_one(self) -> Term:
+        """Return the gaps of decisions in the range, whatever the thresholds are."""
+        return rank_gaps(self.rates, self.ranks, self.kappa, self.n_auxiliary)
+
+    @property
+    def gap_bounds(self) -> Array:
+        """Kappa, for every threshold."""
+        return np.full(self.n_auxiliary, self.kappa)
+
+    def gap_of(self, statistics: Array) -> Array:
+        """Return, for every threshold, how far apart the groups' rates are, in units of kappa."""
+        rates = statistics.reshape(self.rates.n_statistics, -1)
+        return np.ptp(rates, axis=0) / (self.ranks[1] - self.ranks[0])

@@ -1,0 +1,308 @@
+"""Exact tests and limits for a linear function of two rates, whatever the rates are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import bdtr, bdtrc, gammaln, ndtri, xlog1py, xlogy
+
+from fairconstrained.utils.typing import Array
+
+_NODES = 48  # of the nuisance parameter where a region is searched
+_PRECISION = 2e-4  # of limits
+_USED = 0.985  # the part of the error that the search uses; proving the maximum needs the rest
+_CURVATURE = np.sqrt(0.5)  # of a probability, in units of Fisher's information
+_PIECES = 200_000  # of the line, after which a region counts as too large
+_CHUNK = 2_000_000  # entries of a table
+_ADDED = 3.0  # rows of each label, where standard deviations are computed
+
+
+@dataclass(frozen=True)
+class TwoRates:
+    r"""The test of :math:`\alpha p_1 - \beta p_2 \le b` by two independent binomial counts.
+
+    With counts x_1 of n_1 and x_2 of n_2, the statement is accepted if x_1 is at most an integer
+    that depends on x_2, the critical region. Its probability is at most delta for all rates with
+    :math:`\alpha p_1 - \beta p_2 \ge b`: the test is exact and unconditional. The integers increase
+    with x_2, so that the probability decreases in p_1 and increases in p_2 and is largest on the
+    line :math:`\alpha p_1 - \beta p_2 = b`. The maximum on that line is bounded rigorously, see
+    :meth:`holds`. Among such regions one with a score statistic is chosen: b is subtracted from the
+    difference found, and the result is divided by its standard deviation at the rates on the line
+    that are nearest to those found.
+
+    Parameters
+    ----------
+    n_first, n_second : int
+        n_1 and n_2, > 0.
+    first, second : float
+        alpha and beta, > 0.
+    bound : float
+        b.
+    bottom, top : float, default=0.0, 1.0
+        The statement is on both rates clipped to this range; then alpha = beta.
+
+    References
+    ----------
+    G. Barnard, Biometrika 34 (1947); I. Chan and Z. Zhang, Biometrics 55 (1999), with the order
+    of counts fixed. Monotone regions: J. Roehmel and U. Mansmann, Biometrical Journal 41 (1999).
+
+    Examples
+    --------
+    >>> from fairconstrained.metrics.exact_tests import TwoRates
+    >>> test = TwoRates(200, 200, 1.0, 1.0, 0.1)
+    >>> most = test.region(0.1)
+    >>> int(most[80])  # with 80 of 200 in the second sample, at most 87 in the first one
+    87
+    >>> test.limit(87, 80, 0.1) <= 0.0, test.limit(89, 80, 0.1) > 0.0
+    (True, True)
+    """
+
+    n_first: int
+    n_second: int
+    first: float
+    second: float
+    bound: float
+    bottom: float = 0.0
+    top: float = 1.0
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The second rate on the line, least and largest; empty if the statement always holds."""
+        low = max(self.bottom, (self.first * self.bottom - self.bound) / self.second)
+        return low, min(self.top, (self.first * self.top - self.bound) / self.second)
+
+    def on_line(self, second: Array) -> Array:
+        """Return the first rate on the line for the second one."""
+        return np.clip((self.bound + self.second * second) / self.first, 0.0, 1.0)
+
+    def region(self, delta: float) -> Array:
+        """Return, for every count of the second sample, the largest accepted one of the first.
+
+        Parameters
+        ----------
+        delta : float
+            The error, in (0, 1).
+
+        Returns
+        -------
+        most : ndarray of int of shape (n_second + 1,)
+            -1 where none is accepted.
+        """
+        return _critical(self, float(delta))
+
+    def surplus(self, first: Array, second: Array, delta: float) -> int:
+        """Return the largest distance of counts from the region; at most 0 if all are accepted."""
+        return int(np.max(first - self.region(delta)[second]))
+
+    def limit(self, first: Array | int, second: Array | int, delta: float) -> float:
+        """Return an upper confidence limit of alpha p_1 - beta p_2 - b.
+
+        It is at most 0 where the statement is accepted. Where there are several pairs of counts,
+        for the same samples, it is the largest of their limits.
+
+        Parameters
+        ----------
+        first, second : ndarray of int or int
+            The counts.
+        delta : float
+            The error, in (0, 1).
+        """
+        surplus = self.surplus(np.asarray(first), np.asarray(second), delta)
+        return _limit(self, float(delta), surplus)
+
+    def holds(self, most: Array, delta: float) -> bool:
+        r"""Return whether the probability of a region is at most delta on the whole line.
+
+        Between two points at a distance h it is at most the larger of the values there plus
+        :math:`h^2 / 8 \cdot I / \sqrt 2`: its second derivative is the mean, over the region, of
+        the sum over pairs of rows of products of scores, whose standard deviation is
+        :math:`\sqrt 2 I` with Fisher's information I, so that half of this bounds it. It is also at
+        most the value at the smaller first and the larger second rate.
+        """
+        low, high = self.range
+        if low > high:
+            return True
+        nodes = _spread(low, high, _NODES)
+        values = self._probability(most, self.on_line(nodes), nodes, delta)
+        if values.max() > delta:
+            return False
+        left, right, ends = nodes[:-1], nodes[1:], np.maximum(values[:-1], values[1:])
+        for _ in range(40):
+            information = np.minimum(self._information(left, right), 1e300)
+            margin = _CURVATURE * information * (right - left) ** 2 / 8.0
+            rest = np.flatnonzero(ends + margin > delta)
+            if len(rest):
+                corner = self.on_line(left[rest]), right[rest]
+                rest = rest[self._probability(most, *corner, delta) > delta]
+            if not len(rest):
+                return True
+            pieces = np.sqrt(margin[rest] / np.maximum(delta - ends[rest], 1e-9))
+            pieces = np.clip(np.ceil(pieces), 2, 16).astype(int)
+            if pieces.sum() > _PIECES:
+                return False
+            left, right = _divided(left[rest], right[rest], pieces)
+            points = np.unique(np.concatenate([left, right]))
+            values = self._probability(most, self.on_line(points), points, delta)
+            if values.max() > delta:
+                return False
+            places = np.searchsorted(points, left), np.searchsorted(points, right)
+            ends = np.maximum(values[places[0]], values[places[1]])
+        return False
+
+    def largest(self, most: Array, delta: float) -> float:
+        """Return the largest probability of a region at some points of the line."""
+        low, high = self.range
+        if low > high:
+            return 0.0
+        nodes = _spread(low, high, _NODES)
+        return float(self._probability(most, self.on_line(nodes), nodes, delta).max())
+
+    def candidate(self, t: float) -> Array:
+        """Return the region of counts whose statistic is at most t."""
+        found = np.arange(self.n_second + 1) / self.n_second
+        line = self.bound + self.second * found
+        ratio = self.n_first * self.second**2 / self.first**2
+        share = ratio / (ratio + self.n_second)
+        spread = self._deviation(found)
+        for _ in range(5):  # the point of the line nearest to the counts at the region's boundary
+            spread = self._deviation(found + share * t * spread / self.second)
+        most = np.floor(self.n_first * (line + t * spread) / self.first + 1e-9)
+        clipped = np.clip(most, -1, self.n_first).astype(int)
+        return np.maximum.accumulate(clipped)
+
+    def _deviation(self, second: Array) -> Array:
+        """Return the standard deviation of the difference found, at rates on the line.
+
+        Rates near 0 and 1 are moved inwards; there the level would be too high otherwise.
+        """
+        second = np.clip(second, *self.range)
+        p = (self.n_second * second + _ADDED) / (self.n_second + 2.0 * _ADDED)
+        q = (self.n_first * self.on_line(second) + _ADDED) / (self.n_first + 2.0 * _ADDED)
+        return np.sqrt(
+            self.second**2 * p * (1.0 - p) / self.n_second
+            + self.first**2 * q * (1.0 - q) / self.n_first
+        )
+
+    def _information(self, left: Array, right: Array) -> Array:
+        """Return the largest information about the second rate between points of the line."""
+        ends = []
+        for second in (left, right):
+            first = self.on_line(second)
+            with np.errstate(divide="ignore", over="ignore"):
+                ends.append(
+                    self.n_second / (second * (1.0 - second))
+                    + (self.second / self.first) ** 2 * self.n_first / (first * (1.0 - first))
+                )
+        return np.maximum(*ends)
+
+    def _probability(self, most: Array, first: Array, second: Array, delta: float) -> Array:
+        """Return upper bounds, exact up to the far tails, on the probability of a region."""
+        out = np.empty(len(first))
+        reach = max(4.5, np.sqrt(2.0 * np.log(1e3 / delta)))
+        sizes = 10.0 + 2.0 * reach * 0.5 * np.sqrt([self.n_first, self.n_second])
+        step = max(int(_CHUNK / sizes.sum()), 1)
+        for start in range(0, len(first), step):
+            part = slice(start, start + step)
+            out[part] = _region_probability(
+                most, self.n_first, first[part], self.n_second, second[part], reach
+            )
+        return out
+
+
+def _spread(low: float, high: float, n: int) -> Array:
+    """Return points between two ends, denser near them."""
+    points = low + (high - low) * np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, n)) ** 2
+    points[-1] = high
+    return points
+
+
+def _divided(left: Array, right: Array, pieces: Array) -> tuple[Array, Array]:
+    """Return the ends of the equal pieces of intervals."""
+    which = np.repeat(np.arange(len(left)), pieces)
+    place = np.arange(len(which)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    width = ((right - left) / pieces)[which]
+    ends = np.where(place + 1 == pieces[which], right[which], left[which] + (place + 1) * width)
+    return left[which] + place * width, ends
+
+
+@lru_cache(maxsize=512)
+def _log_binomials(n: int) -> Array:
+    k = np.arange(n + 1.0)
+    return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+
+
+def _window(n: int, p: Array, reach: float) -> tuple[Array, Array, Array]:
+    """Return first counts, (n_p,), and probabilities, (n_p, width), and those of lower counts."""
+    half = reach * np.sqrt(n * p * (1.0 - p)) + 4.0
+    start = np.maximum(np.floor(n * p - half), 0).astype(int)
+    width = int(np.ceil(2.0 * half.max())) + 2
+    counts = start[:, None] + np.arange(min(width, n + 1))
+    inside = counts <= n
+    k = np.minimum(counts, n)
+    logs = _log_binomials(n)[k] + xlogy(k, p[:, None]) + xlog1py(n - k, -p[:, None])
+    below = np.where(start > 0, bdtr(np.maximum(start - 1, 0), n, p), 0.0)
+    return start, np.where(inside, np.exp(logs), 0.0), below
+
+
+def _region_probability(
+    most: Array, n: int, first: Array, m: int, second: Array, reach: float
+) -> Array:
+    """Return P(x_1 <= most[x_2]); counts in the far tails of the second sample count in full."""
+    start, chances, below = _window(n, first, reach)
+    other, weights, less = _window(m, second, reach)
+    shares = below[:, None] + np.cumsum(chances, axis=1)
+    counts = np.minimum(other[:, None] + np.arange(weights.shape[1]), m)
+    place = most[counts] - start[:, None]
+    inside = np.clip(place, 0, shares.shape[1] - 1)
+    values = np.take_along_axis(shares, inside, axis=1)
+    values = np.where(place < 0, below[:, None], values)
+    values = np.where(place >= shares.shape[1], 1.0, values)
+    values = np.where(most[counts] < 0, 0.0, values)
+    last = np.minimum(other + weights.shape[1] - 1, m)
+    more = np.where(last < m, bdtrc(last, m, second), 0.0)
+    return np.asarray(np.sum(weights * values, axis=1) + less + more)
+
+
+@lru_cache(maxsize=4096)
+def _critical(test: TwoRates, delta: float) -> Array:
+    low, high = test.range
+    if low > high:  # the rates can not be further apart, or are always
+        always = test.first * test.top - test.second * test.bottom <= test.bound
+        return np.full(test.n_second + 1, test.n_first if always else -1)
+    width = 0.05
+    bad = good = float(ndtri(delta)) + 0.5 * width
+    while good > -60.0 and test.largest(test.candidate(good), delta) > _USED * delta:
+        bad, good, width = good, good - width, 2.0 * width
+    while bad - good > 2e-3:
+        t = 0.5 * (bad + good)
+        if test.largest(test.candidate(t), delta) <= _USED * delta:
+            good = t
+        else:
+            bad = t
+    for step in range(200):
+        most = test.candidate(good - 0.01 * step)
+        if test.holds(most, delta):
+            return most
+    return np.full(test.n_second + 1, -1)
+
+
+@lru_cache(maxsize=65536)
+def _limit(test: TwoRates, delta: float, surplus: int) -> float:
+    """Return the least excess of the bound at which the shifted region has probability delta."""
+    most = np.minimum(np.maximum(test.region(delta) + surplus, -1), test.n_first)
+    span = test.first * test.top - test.second * test.bottom - test.bound  # the largest excess
+    if np.all(most == test.n_first):
+        return span
+    least = test.first * test.bottom - test.second * test.top - test.bound
+    low, high = (least, 0.0) if surplus <= 0 else (0.0, span)
+    while high - low > _PRECISION:
+        middle = 0.5 * (low + high)
+        enough = replace(test, bound=test.bound + middle).largest(most, delta) <= delta
+        low, high = (low, middle) if enough else (middle, high)
+    while surplus > 0 or high < 0.0:
+        if high >= span or replace(test, bound=test.bound + high).holds(most, delta):
+            break
+        high += _PRECISION
+    return float(min(high, 0.0 if surplus <= 0 else span))

@@ -1,0 +1,192 @@
+"""Statements about the population: what each constraint claims, and how often tests of it err."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from fairconstrained.constraints import (
+    BalancedRate,
+    BoundedGroupLoss,
+    DemographicParity,
+    DisparateImpact,
+    EqualizedOdds,
+    ErrorRateParity,
+    IntersectionalLossParity,
+    PartialDemographicParity,
+    ROCParity,
+    WeakPartialDemographicParity,
+)
+from fairconstrained.data.groups import Groups
+from fairconstrained.metrics.intervals import clopper_pearson
+
+DELTA = 0.1
+LABELS = np.array([1.0, -1.0])
+
+
+class Population:
+    """Rows whose scores have a shift and a scale by group and label."""
+
+    shares = np.array([0.5, 0.3, 0.2])
+
+    def __init__(self, shift):
+        self.shift = shift
+
+    def draw(self, n, random):
+        groups = random.choice(3, n, p=self.shares)
+        y = np.where(random.random(n) < np.array([0.5, 0.4, 0.6])[groups], 1.0, -1.0)
+        scores = 0.8 * y + np.array([self.shift, 0.0, 0.0])[groups] + random.standard_normal(n)
+        return scores, y, groups
+
+
+def gap_at(constraint, scores, y, groups):
+    """Return the largest left-hand side less the bound, among very many rows."""
+    term = constraint.bind(y, groups, np.ones(len(y))).zero_one()
+    return float(term.value(scores).max())
+
+
+CONSTRAINTS = [
+    DemographicParity(0.1),
+    DemographicParity(0.08, against="overall"),
+    DisparateImpact(0.8),
+    DisparateImpact(0.85, against="overall"),
+    BalancedRate(beta=0.9, kappa=0.15),
+    EqualizedOdds(0.15),
+    ErrorRateParity(0.06),
+    ErrorRateParity(0.05, against="overall"),
+    BoundedGroupLoss(0.22),
+    IntersectionalLossParity(0.05),
+    ROCParity(0.12, thresholds=np.linspace(-2.0, 2.0, 21)),
+    PartialDemographicParity(0.3, ranks=(0.3, 0.6)),
+    WeakPartialDemographicParity(0.3, ranks=(0.3, 0.7)),
+]
+
+
+def at_the_bound(constraint):
+    """Return the population, of a family, whose gap exceeds the bound by next to nothing."""
+    low, high = 0.0, 3.0
+    for _ in range(12):
+        middle = 0.5 * (low + high)
+        scores, y, groups = Population(middle).draw(40_000, np.random.default_rng(0))
+        low, high = (low, middle) if gap_at(constraint, scores, y, groups) > 0.0 else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda one: repr(one)[:40])
+def test_false_statements_are_accepted_as_rarely_as_they_should(constraint):
+    """Of 120 draws from a population just beyond the bound at most a tenth and chance pass."""
+    population = Population(at_the_bound(constraint) + 0.03)
+    random = np.random.default_rng(1)
+    accepted, n_draws = 0, 120
+    groups = np.repeat(np.arange(3), [250, 150, 100])  # sizes that do not vary keep it fast
+    for _ in range(n_draws):
+        scores, y, drawn = population.draw(5000, random)
+        rows = np.concatenate([np.flatnonzero(drawn == k)[: np.sum(groups == k)] for k in range(3)])
+        if isinstance(constraint, EqualizedOdds):
+            rows = np.concatenate(
+                [np.flatnonzero((drawn == k) & (y == s))[:100] for k in range(3) for s in LABELS]
+            )
+        claims = constraint.claims(y[rows], drawn[rows], np.ones(len(rows)))
+        accepted += all(one.accepts(scores[rows], DELTA) for one in claims)
+    assert accepted / n_draws <= DELTA + 3.0 * np.sqrt(DELTA * (1.0 - DELTA) / n_draws)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda one: repr(one)[:40])
+def test_true_statements_are_accepted_where_rows_suffice(constraint):
+    """Scores that depend neither on groups nor on labels; the latter matter to mean losses only."""
+    random = np.random.default_rng(2)
+    y, scores = random.choice(LABELS, 6000), random.standard_normal(6000)
+    groups = random.choice(3, 6000, p=Population.shares)
+    if isinstance(constraint, BoundedGroupLoss):
+        scores += 1.5 * y
+    claims = constraint.claims(y, groups, np.ones(6000))
+    limits = np.array([one.limit(scores, DELTA) for one in claims])
+    accepted = [one.accepts(scores, DELTA) for one in claims]
+    assert np.array_equal(limits <= 0.0, accepted) and all(accepted)
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS[:9], ids=lambda one: repr(one)[:40])
+def test_a_claim_per_output_of_the_term(constraint):
+    scores, y, groups = Population(0.4).draw(3000, np.random.default_rng(0))
+    weight = np.ones(3000)
+    term = constraint.bind(y, groups, weight)
+    claims = constraint.claims(y, groups, weight)
+    assert [one.name for one in claims] == list(term.names)
+    values = term.zero_one().value(scores)
+    limits = np.array([one.limit(scores, DELTA) for one in claims])
+    assert np.all(limits > values) and np.all(limits < values + 0.35)
+    few = constraint.claims(y[:300], groups[:300], weight[:300])
+    assert all(one.deviation() < other.deviation() for one, other in zip(claims, few, strict=True))
+
+
+def test_error_rates_of_one_group_have_clopper_and_pearson_s_limit():
+    random = np.random.default_rng(0)
+    y, scores, groups = random.choice(LABELS, 90), random.standard_normal(90), np.repeat([0, 1], 45)
+    claims = BoundedGroupLoss(0.6).claims(y, groups, np.ones(90))
+    for k, claim in enumerate(claims):
+        rate = np.mean((scores > 0) != (y > 0), where=groups == k)
+        high = clopper_pearson(np.array([rate]), np.array([45.0]), 0.8).high[0]
+        assert claim.limit(scores, 0.1) == pytest.approx(high - 0.6)
+
+
+def test_partial_parity_is_about_all_thresholds():
+    """One statement, on clipped rates: a shift in the upper half is not seen in the lower one."""
+    random = np.random.default_rng(0)
+    scores, groups = random.random(4000), np.arange(4000) % 2
+    moved = np.where((groups == 1) & (scores > 0.5), 0.5 + 0.5 * np.sqrt(2 * scores - 1), scores)
+    moved = np.where(scores > 0.5, moved, scores)
+    y, weight = np.ones(4000), np.ones(4000)
+    for ranks, same in [((0.0, 0.5), False), ((0.5, 1.0), True)]:
+        claims = PartialDemographicParity(0.2, ranks=ranks).claims(y, groups, weight)
+        assert all(one.accepts(moved, DELTA) for one in claims) == same
+        assert all(one.accepts(scores, DELTA) for one in claims)
+
+
+def test_weights_that_differ_take_hoeffding():
+    random = np.random.default_rng(0)
+    y, groups, scores = np.ones(400), np.repeat([0, 1], 200), random.standard_normal(400)
+    weight = np.concatenate([np.full(200, 3.0), random.uniform(0.5, 2.0, 200)])
+    claim = DemographicParity(0.1).claims(y, groups, weight)[0]
+    first, second = claim.samples
+    assert first.exact and not second.exact and 100 < second.size < 200
+    rates = [np.average(scores > 0, weights=weight * (groups == k)) for k in (0, 1)]
+    reach = np.sqrt(0.5 * np.log(1 / DELTA) * (1 / first.size + 1 / second.size))
+    assert claim.limit(scores, DELTA) == pytest.approx(rates[0] - rates[1] - 0.1 + reach)
+
+
+def test_rows_without_a_group():
+    from fairconstrained.data.validation import TrainingData
+
+    groups = Groups.encode(["a", None, "b", "a", None, "b"], missing="ignore_in_constraint")
+    data = TrainingData(np.zeros((6, 1)), np.ones(6), np.array([0, 1]), groups, np.ones(6))
+    claim = DemographicParity(0.1).claims_on(data)[0]
+    assert [one.rows.tolist() for one in claim.samples] == [[0, 3], [2, 5]]
+    claim = DemographicParity(0.1).claims_on(data, n_rows=4)[0]
+    assert [one.rows.tolist() for one in claim.samples] == [[0, 2], [1, 3]]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "why"),
+    [
+        (IntersectionalLossParity(average=True), "groups overlap"),
+        (IntersectionalLossParity(membership="thresholds"), "give a list"),
+        (IntersectionalLossParity(membership="thresholds", thresholds=[0.5]), ""),
+        (ROCParity(), ""),
+    ],
+)
+def test_why_a_constraint_cannot_be_tested(constraint, why):
+    assert why in constraint.cannot_be_tested and bool(constraint.cannot_be_tested) == bool(why)
+
+
+def test_what_was_chosen_on_the_training_rows_is_kept():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _, y, groups = Population(0.0).draw(200, np.random.default_rng(0))
+    term = ROCParity(0.1, thresholds=[0.0, 1.0]).bind(y, groups, np.ones(200))
+    assert ROCParity(0.1).as_bound(term).thresholds.tolist() == [0.0, 1.0]
+    partial = PartialDemographicParity(0.1, ranks=(0.2, 0.4))
+    term = partial.bind(y, groups, np.ones(200))
+    assert PartialDemographicParity(0.1).as_bound(term).ranks == (0.2, 0.4)
+    weak = WeakPartialDemographicParity(0.1, ranks=(0.2, 0.4))
+    term = weak.bind(y, groups, np.ones(200))
+    assert WeakPartialDemographicParity(0.1).as_bound(term).ranks == (0.2, 0.4)
