@@ -133,8 +133,8 @@ def test_partial_parity_is_about_all_thresholds():
     """One statement, on clipped rates: a shift in the upper half is not seen in the lower one."""
     random = np.random.default_rng(0)
     scores, groups = random.random(4000), np.arange(4000) % 2
-    moved = np.where((groups == 1) & (scores > 0.5), 0.5 + 0.5 * np.sqrt(2 * scores - 1), scores)
-    moved = np.where(scores > 0.5, moved, scores)
+    upper = np.maximum(2.0 * scores - 1.0, 0.0)
+    moved = np.where((groups == 1) & (scores > 0.5), 0.5 + 0.5 * np.sqrt(upper), scores)
     y, weight = np.ones(4000), np.ones(4000)
     for ranks, same in [((0.0, 0.5), False), ((0.5, 1.0), True)]:
         claims = PartialDemographicParity(0.2, ranks=ranks).claims(y, groups, weight)
