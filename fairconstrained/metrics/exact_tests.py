@@ -161,7 +161,9 @@ class TwoRates:
 
     def candidate(self, t: float) -> Array:
         """Return the region of counts whose statistic is at most t."""
-        found = np.arange(self.n_second + 1) / self.n_second
+        counted = np.arange(self.n_second + 1) / self.n_second
+        low, high = self.range
+        found = np.maximum(counted, low)  # lower rates are clipped
         line = self.bound + self.second * found
         ratio = self.n_first * self.second**2 / self.first**2
         share = ratio / (ratio + self.n_second)
@@ -169,6 +171,9 @@ class TwoRates:
         for _ in range(5):  # the point of the line nearest to the counts at the region's boundary
             spread = self._deviation(found + share * t * spread / self.second)
         most = np.floor(self.n_first * (line + t * spread) / self.first + 1e-9)
+        if self.top < 1.0:  # second rates that are clearly higher satisfy the statement alone
+            clearly = high - 2.0 * t * np.sqrt(high * (1.0 - high) / self.n_second)
+            most[counted > clearly] = self.n_first
         clipped = np.clip(most, -1, self.n_first).astype(int)
         return np.maximum.accumulate(clipped)
 

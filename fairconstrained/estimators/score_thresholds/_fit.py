@@ -13,13 +13,12 @@ from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING, Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.candidates import wrong_predictions
+from fairconstrained.decisions.held_out import HeldOut, hold_out
 from fairconstrained.decisions.population import (
     Certificate,
-    HeldOut,
-    check_binomial_limits,
     check_confidence,
+    check_testable,
     search_with_confidence,
-    split,
 )
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdTask
@@ -120,24 +119,25 @@ class ThresholdFit:
         tested = estimator.confidence is not None and bool(constraints)
         held, chosen = None, rows
         if tested:
-            check_binomial_limits(constraints)
-            _, _, out = split(rows.data, estimator.holdout, estimator.random_state)
+            check_testable(constraints)
+            share, random_state = estimator.holdout, estimator.random_state
+            _, _, out = hold_out(rows.data, share, random_state, constraints)
             held = rows.take(out)
             chosen = rows.take(np.setdiff1d(np.arange(len(rows.labels)), out))
         scored = _scoring(estimator, rows).of(
             chosen.features, chosen.labels, chosen.parameters(params), chosen.positions
         )
         chosen = chosen.take(scored.rows)
-        given, model, parts = _bound(estimator, constraints, scored, chosen, held)
+        given, model, parts, others = _bound(estimator, constraints, scored, chosen, held)
         data = chosen.data
-        task = _task(model, data, parts[0], limits(given, scored.method))
+        task = _task(model, data, parts, limits(given, scored.method))
         problem = task.problem
-        if held is None or estimator.confidence is None:
+        if held is None or others is None or estimator.confidence is None:
             search: DecisionSearch = task.search()
             return cls(scored, data, model, problem, search, None, np.zeros(0, dtype=int))
-        search, certificate = search_with_confidence(
-            task, HeldOut(parts[1], held.positions), estimator.confidence
-        )
+        on = model.on(others.X), _GivenScores(given)
+        test = HeldOut.of(constraints, problem, data, others, held.positions, *on)
+        search, certificate = search_with_confidence(task, test, estimator.confidence)
         return cls(scored, data, model, problem, search, certificate, held.positions)
 
     def common_threshold(self) -> float:
@@ -221,8 +221,8 @@ def _bound(
     scored: ScoredRows,
     chosen: CheckedRows,
     held: CheckedRows | None,
-) -> tuple[Array, ThresholdModel, list[tuple[CompositeFunction, ...]]]:
-    """Return scores, the model of the rows that choose, and the constraints on them and others."""
+) -> tuple[Array, ThresholdModel, tuple[CompositeFunction, ...], TrainingData | None]:
+    """Return scores, the model and the constraints of the rows that choose, and the other rows."""
     given, parts_of = [scored.scores], [chosen.data]
     if held is not None:
         scores = scores_of(scored.estimator, held.features, scored.method, chosen.data.classes[1])
@@ -231,12 +231,8 @@ def _bound(
     scores, n = np.concatenate(given), len(scored.scores)
     codes, n_thresholds = _codes(estimator, parts_of)
     model = ThresholdModel(scores, codes, n_thresholds, np.arange(n))
-    unconstrained = _GivenScores(scores)
-    found = []
-    for data in parts_of:
-        on = model if data is chosen.data else model.on(data.X)
-        found.append(tuple(bound_parts(constraints, on, data, unconstrained)))
-    return scores, model, found
+    parts = tuple(bound_parts(constraints, model, chosen.data, _GivenScores(scores)))
+    return scores, model, parts, parts_of[1] if held is not None else None
 
 
 def _task(

@@ -73,9 +73,10 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         The probability, over the draw of the data, with which the gap of the decisions in the
         population is at most kappa. A part of the rows is held out and tests thresholds that are
         chosen on the others with margins; see :mod:`fairconstrained.decisions.population`. For
-        constraints that compare groups' rates with each other.
-    holdout : float, default=0.25
-        The share of every group and label that is held out for `confidence`.
+        constraints on rates of predictions and on score distributions.
+    holdout : float or "auto", default="auto"
+        The share of every group that is held out for `confidence`. "auto" takes half of the rows,
+        or fewer where fewer suffice for the test.
     sensitive_columns : list of str or int, callable or None, default=None
         The columns of X that hold the sensitive attributes, or a function of X that returns the
         groups. With None the groups are passed to `fit`, and with `per_group` to `predict`.
@@ -186,7 +187,7 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         per_group: bool = False,
         cv: Any = None,
         confidence: float | None = None,
-        holdout: float = 0.25,
+        holdout: float | str = "auto",
         sensitive_columns: Columns = None,
         use_sensitive: bool = False,
         combine: str = "intersection",

@@ -390,7 +390,7 @@ def test_groups_are_needed_to_predict(data, fitted):
         ({"groups_missing": "drop"}, "groups_missing"),
         ({"sensitive_columns": [0]}, "given twice"),
         ({"estimator": StandardScaler()}, "StandardScaler"),
-        ({"confidence": 0.9, "constraint": "error_rate_parity"}, "confidence"),
+        ({"confidence": 0.9, "constraint": "group_auc"}, "confidence"),
     ],
 )
 def test_arguments_that_are_not_valid(options, message, data):
