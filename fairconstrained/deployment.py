@@ -13,6 +13,7 @@ scikit-learn, and those that the caller lists. There are two ways to use it:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
@@ -29,6 +31,7 @@ from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.linear.svm import FairHingeClassifier
 from fairconstrained.solvers import Result, Status, Trace
 from fairconstrained.utils.meta_estimators import best_estimator
+from fairconstrained.utils.typing import Array
 
 __all__ = ["to_sklearn", "trusted_types"]
 
@@ -46,7 +49,8 @@ def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
         What to do with sensitive columns that are not features of the classifier. With "zero" they
         have a coefficient of zero, and must be numeric. With "leave_out" a pipeline drops them
         before its last step, so that they may be strings; a single classifier then needs X without
-        them.
+        them. Columns that a ColumnTransformer just before the last step only passes through are
+        dropped there, so that a DataFrame that is passed to the pipeline may lack them.
 
     Returns
     -------
@@ -76,11 +80,76 @@ def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
         return _converted(model, sensitive)
     *front, (name, last) = model.steps
     plain = _converted(last, sensitive)
-    if plain.n_features_in_ < last.n_features_in_:
+    if plain.n_features_in_ == last.n_features_in_:
+        return Pipeline([*front, (name, plain)])
+    kept = visible_columns(last)
+    if front and isinstance(front[-1][1], ColumnTransformer):
+        reduced, kept = _without_passed_through(front[-1][1], kept, last.n_features_in_)
+        front[-1] = (front[-1][0], reduced)
+    if kept.size < last.n_features_in_:
         front.append(("columns", _selection(last)))
         if hasattr(plain, "feature_names_in_"):  # the selection's output has none
             del plain.feature_names_in_
     return Pipeline([*front, (name, plain)])
+
+
+def _without_passed_through(
+    transformer: ColumnTransformer, kept: Array, n_columns: int
+) -> tuple[ColumnTransformer, Array]:
+    """Return a fitted transformer that drops columns which it only passes through, if it can.
+
+    Parameters
+    ----------
+    transformer : ColumnTransformer
+        It is not changed.
+    kept : ndarray of int
+        The positions of its output that are needed.
+    n_columns : int
+        The number of columns of its output.
+
+    Returns
+    -------
+    transformer : ColumnTransformer
+        A copy without columns that are not needed, or the same one.
+    kept : ndarray of int
+        All positions, if its output has no other columns; else as before.
+    """
+    unused, inputs = set(range(n_columns)) - set(kept.tolist()), {}
+    reduced, entries = copy(transformer), []
+    for name, one, columns in transformer.transformers_:
+        indices = list(transformer._transformer_to_input_indices[name])
+        inputs[name], start = indices, transformer.output_indices_[name].start
+        if not _passes_through(one) or not len(indices):
+            entries.append((name, one, columns))
+            continue
+        chosen = [j for j in range(len(indices)) if start + j not in unused]
+        unused -= {start + j for j in range(len(indices))}
+        inputs[name] = [indices[j] for j in chosen]
+        entries.append((name, _of_columns(one, chosen), inputs[name] if chosen else columns))
+    if unused:  # another transformer makes them
+        return transformer, kept
+    reduced.transformers_ = entries
+    reduced._transformer_to_input_indices = inputs
+    return reduced, np.arange(n_columns)
+
+
+def _passes_through(one: object) -> bool:
+    """Return whether a fitted part of a ColumnTransformer leaves its columns as they are."""
+    return (isinstance(one, str) and one == "passthrough") or (
+        isinstance(one, FunctionTransformer) and one.func is None
+    )
+
+
+def _of_columns(one: Any, chosen: list[int]) -> Any:
+    """Return the part for some of its columns; "drop" for none."""
+    if not chosen:
+        return "drop"
+    reduced = copy(one)
+    if hasattr(reduced, "n_features_in_"):
+        reduced.n_features_in_ = len(chosen)
+    if hasattr(reduced, "feature_names_in_"):
+        reduced.feature_names_in_ = reduced.feature_names_in_[chosen]
+    return reduced
 
 
 def _converted(model: object, sensitive: str) -> Any:

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import sparse as sp
 from sklearn.base import clone
-from sklearn.compose import make_column_transformer
+from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -269,3 +269,75 @@ def test_pickle_is_not_much_larger_than_the_model():
     X, y, groups = make_biased_classification(300, n_features=200, random_state=0)
     fit = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
     assert len(pickle.dumps(fit)) < 10 * fit.coef_.nbytes
+
+
+TABLE = {
+    "named": lambda: [("numbers", StandardScaler(), ["a", "b"]), ("rest", "passthrough", ["sex"])],
+    "mixed": lambda: [
+        ("numbers", StandardScaler(), ["a", "b"]),
+        ("rest", "passthrough", ["c", "sex", "d"]),
+    ],
+    "two": lambda: [
+        ("first", "passthrough", ["sex"]),
+        ("numbers", StandardScaler(), ["a", "b"]),
+        ("rest", "passthrough", ["d", "c"]),
+    ],
+    "remainder": lambda: [("numbers", StandardScaler(), ["a", "b"])],
+}
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+@pytest.mark.parametrize("parts", TABLE)
+def test_columns_that_are_only_passed_through_need_not_be_there(frame, parts, output):
+    X, y = frame
+    X = X.assign(sex=(X["sex"] == "m").astype(float))
+    columns = ColumnTransformer(
+        TABLE[parts](),
+        remainder="passthrough" if parts == "remainder" else "drop",
+        verbose_feature_names_out=False,
+    ).set_output(transform=output)
+    made = columns.fit(X).get_feature_names_out().tolist()
+    where = ["sex"] if output == "pandas" else [made.index("sex")]
+    model = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=where))
+    before = model.fit(X, y).decision_function(X)
+    plain = to_sklearn(model, sensitive="leave_out")
+    assert len(plain.steps) == 2
+    assert_equal_outputs(plain, model, X)
+    without = X.drop(columns="sex")
+    np.testing.assert_allclose(plain.decision_function(without), before, atol=1e-12)
+    names = plain[0].get_feature_names_out().tolist()
+    assert names == [one for one in made if one != "sex"]
+    np.testing.assert_array_equal(model.decision_function(X), before)  # it is unchanged
+    with pytest.raises(ValueError, match="columns are missing"):
+        model.predict(without)
+
+
+def test_columns_that_another_step_makes_are_selected(frame):
+    X, y = frame
+    codes = OneHotEncoder(sparse_output=False, drop="if_binary")
+    columns = make_column_transformer((StandardScaler(), ["a", "b"]), (codes, ["sex"]))
+    model = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=[-1])).fit(X, y)
+    plain = to_sklearn(model, sensitive="leave_out")
+    assert [name for name, _ in plain.steps][1] == "columns"
+    assert_equal_outputs(plain, model, X)
+
+
+def test_arrays_keep_their_columns(frame):
+    X, y = frame
+    numbers = X.assign(sex=X["sex"] == "m").to_numpy(dtype=float)
+    columns = make_column_transformer((StandardScaler(), [0, 2]), ("passthrough", [1, 3]))
+    model = make_pipeline(columns, FairLogisticClassifier(sensitive_columns=[2]))
+    model.fit(numbers, y)
+    assert_equal_outputs(to_sklearn(model, sensitive="leave_out"), model, numbers)
+
+
+def test_the_threshold_of_a_pipeline_is_kept(frame):
+    X, y = frame
+    columns = make_column_transformer(
+        (StandardScaler(), ["a", "b"]), ("passthrough", ["sex"]), verbose_feature_names_out=False
+    ).set_output(transform="pandas")
+    clf = FairLogisticClassifier(sensitive_columns=["sex"], threshold=0.3, pos_label="no")
+    model = make_pipeline(columns, clf).fit(X, y)
+    plain = to_sklearn(model, sensitive="leave_out")
+    assert np.array_equal(plain.predict(X.drop(columns="sex")), model.predict(X))
+    assert_equal_outputs(plain, model, X)

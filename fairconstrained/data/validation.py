@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,14 +14,13 @@ from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import validate_data
 
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.features import feature_kind, numeric
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import (
-    check_features,
     check_held,
     check_labels,
     check_squares,
     check_weight,
-    explain_text,
 )
 from fairconstrained.data.labels import (
     ClassWeight,
@@ -34,36 +33,6 @@ from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 from fairconstrained.utils.validation import is_number
 
 Columns = str | int | Sequence[str | int] | Callable[[Any], Any] | None
-NUMERIC: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-
-
-class FeatureKind:
-    """What an estimator accepts as features: finite numbers, dense or sparse.
-
-    An estimator that accepts others has an instance of a subclass as `feature_kind`.
-
-    Attributes
-    ----------
-    checks : dict
-        Arguments of scikit-learn's `check_array`.
-    squared : bool
-        Whether the features are multiplied by numbers, so that their squares must be finite.
-    """
-
-    checks: ClassVar[dict[str, Any]] = NUMERIC
-    squared: ClassVar[bool] = True
-
-    def encode(self, estimator: Any, X: Any, *, reset: bool) -> Any:
-        """Return X with numbers in place of values that the estimator turns into numbers."""
-        return X
-
-
-_NUMBERS = FeatureKind()
-
-
-def feature_kind(estimator: object) -> FeatureKind:
-    """Return what an estimator accepts as features."""
-    return getattr(estimator, "feature_kind", _NUMBERS)
 
 
 @dataclass(frozen=True)
@@ -127,10 +96,22 @@ class SensitiveColumns:
         )
 
     def groups(self, estimator: BaseEstimator, X: Any) -> Any:
-        """Return the values of the sensitive attributes, None without columns."""
+        """Return the values of the sensitive attributes, None without columns.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the columns.
+        """
         if callable(self.columns):
             return self.columns(X)
         positions = self.positions(estimator)
+        if positions and X.shape[1] != estimator.n_features_in_:
+            raise ValueError(
+                f"The groups are in the columns {self.columns!r} of X, which X does not have here: "
+                f"it has {X.shape[1]} columns, and had {estimator.n_features_in_} in fit. Pass X "
+                "with them, or the groups as sensitive_features where that is possible."
+            )
         return _safe_indexing(X, positions, axis=1) if positions else None
 
     def kept(self, estimator: BaseEstimator) -> Array:
@@ -141,14 +122,18 @@ class SensitiveColumns:
     def features(self, estimator: BaseEstimator, X: Any, *, reset: bool, name: str = "X") -> Any:
         """Return what the model sees of X as a float ndarray or CSR.
 
-        Columns that it may not see need not be numeric. With `reset` the estimator's
-        n_features_in_ and feature_names_in_ are set, else X is compared with them.
+        Columns that it may not see need not be numeric, and need not be there without `reset`. With
+        `reset` the estimator's n_features_in_ and feature_names_in_ are set, else X is compared
+        with them.
         """
         kind = feature_kind(estimator)
         if self.columns is None or callable(self.columns) or self.use_sensitive:
             X = kind.encode(estimator, X, reset=reset)
             return numeric(X, partial(validate_data, estimator, reset=reset, **kind.checks), name)
         X = kind.encode(estimator, self.table(estimator, X, name), reset=reset)
+        there = None if reset else self._without_sensitive(estimator, X)
+        if there is not None:
+            return self._converted(estimator, _safe_indexing(X, there, axis=1), name)
         validate_data(estimator, X, reset=reset, skip_check_array=True)
         kept = self.kept(estimator)
         if kept.size == 0:
@@ -156,40 +141,30 @@ class SensitiveColumns:
                 f"sensitive_columns={self.columns!r} are all the columns of X, and with "
                 "use_sensitive=False the model may not see them: no features are left."
             )
-        seen = _safe_indexing(X, kept, axis=1)
+        return self._converted(estimator, _safe_indexing(X, kept, axis=1), name)
+
+    def _without_sensitive(self, estimator: BaseEstimator, X: Any) -> list[int] | None:
+        """Return the positions of the model's features in an X that lacks sensitive columns.
+
+        None if X lacks none of them, or other columns than these.
+        """
+        kept, n_columns = self.kept(estimator), X.shape[1]
+        names = getattr(estimator, "feature_names_in_", None)
+        if not len(kept) <= n_columns < estimator.n_features_in_:
+            return None
+        if names is None or not hasattr(X, "columns"):
+            return list(range(n_columns)) if n_columns == len(kept) else None
+        has, sensitive = list(X.columns), set(np.delete(names, kept))
+        there = [k for k, column in enumerate(has) if column not in sensitive]
+        return there if [has[k] for k in there] == names[kept].tolist() else None
+
+    @staticmethod
+    def _converted(estimator: BaseEstimator, X: Any, name: str) -> Any:
+        """Return the columns that the model sees as numbers."""
+        checks = feature_kind(estimator).checks
         return numeric(
-            seen, partial(check_array, estimator=estimator, input_name=name, **kind.checks), name
+            X, partial(check_array, estimator=estimator, input_name=name, **checks), name
         )
-
-
-def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
-    """Return features as a float ndarray or CSR.
-
-    Parameters
-    ----------
-    X : array-like, DataFrame or sparse matrix
-        The features as they were passed.
-    convert : callable
-        scikit-learn's conversion and checks.
-    name : str, default="X"
-        What X is called in messages.
-
-    Raises
-    ------
-    ValueError
-        The message names the columns that are not numbers.
-    """
-    check_held(name, X)
-    check_features(X)
-    try:
-        return convert(X)
-    except (ValueError, TypeError) as error:
-        explained = explain_text(X, error)
-        if name not in str(explained):
-            explained = type(error)(f"{name}: {explained}")
-        if explained is error:
-            raise
-        raise explained from error
 
 
 def _position(column: str | int, names: list[str], n_features: int) -> int:

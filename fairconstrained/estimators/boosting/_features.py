@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fairconstrained.data.validation import FeatureKind
+from fairconstrained.data.features import FeatureKind
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 

@@ -10,8 +10,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.validation import Columns, FeatureKind, SensitiveColumns
+from fairconstrained.data.validation import Columns, SensitiveColumns
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.boosting._features import TreeFeatures
 from fairconstrained.estimators.boosting._options import thread_count

@@ -64,7 +64,9 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         Whether there is an intercept.
     sensitive_columns : list of str or int, callable or None, default=None
         The columns of X that hold the sensitive attributes, or a function of X that returns the
-        groups. With None the groups are passed to `fit`.
+        groups. With None the groups are passed to `fit`. Columns that the model does not use may be
+        absent in `predict`: a DataFrame without them, or an array with the other columns in the
+        same order.
     use_sensitive : bool, default=False
         Whether the sensitive columns are features of the model.
     combine : {"intersection", "marginal"}, default="intersection"

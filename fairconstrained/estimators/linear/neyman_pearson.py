@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.features import NUMERIC, numeric
 from fairconstrained.data.inputs import check_labels, check_squares, check_weight
-from fairconstrained.data.validation import NUMERIC, numeric
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.base import ConstrainedClassifier

@@ -1,0 +1,71 @@
+"""What estimators accept as features, and their conversion to numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fairconstrained.data.inputs import check_features, check_held, explain_text
+
+NUMERIC: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+
+
+class FeatureKind:
+    """What an estimator accepts as features: finite numbers, dense or sparse.
+
+    An estimator that accepts others has an instance of a subclass as `feature_kind`.
+
+    Attributes
+    ----------
+    checks : dict
+        Arguments of scikit-learn's `check_array`.
+    squared : bool
+        Whether the features are multiplied by numbers, so that their squares must be finite.
+    """
+
+    checks: ClassVar[dict[str, Any]] = NUMERIC
+    squared: ClassVar[bool] = True
+
+    def encode(self, estimator: Any, X: Any, *, reset: bool) -> Any:
+        """Return X with numbers in place of values that the estimator turns into numbers."""
+        return X
+
+
+_NUMBERS = FeatureKind()
+
+
+def feature_kind(estimator: object) -> FeatureKind:
+    """Return what an estimator accepts as features."""
+    return getattr(estimator, "feature_kind", _NUMBERS)
+
+
+def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
+    """Return features as a float ndarray or CSR.
+
+    Parameters
+    ----------
+    X : array-like, DataFrame or sparse matrix
+        The features as they were passed.
+    convert : callable
+        scikit-learn's conversion and checks.
+    name : str, default="X"
+        What X is called in messages.
+
+    Raises
+    ------
+    ValueError
+        The message names the columns that are not numbers.
+    """
+    check_held(name, X)
+    check_features(X)
+    try:
+        return convert(X)
+    except (ValueError, TypeError) as error:
+        explained = explain_text(X, error)
+        if name not in str(explained):
+            explained = type(error)(f"{name}: {explained}")
+        if explained is error:
+            raise
+        raise explained from error
