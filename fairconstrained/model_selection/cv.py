@@ -26,10 +26,12 @@ from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.model_selection._progress import SearchProgress
 from fairconstrained.model_selection.path_fitting import follow
 from fairconstrained.model_selection.refit import within
 from fairconstrained.objectives import Objective
 from fairconstrained.solvers import Solver
+from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 from fairconstrained.utils.validation import check_seed, is_number
 
@@ -90,12 +92,16 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         As in scikit-learn; None stands for 5 stratified folds.
     n_jobs : int or None, default=None
         The folds run in parallel, as in scikit-learn.
+    verbose : int, default=0
+        1 prints a line per path, on all rows and on every fold, and per iteration of the last fit;
+        2 also one per point of a path. Callbacks see the paths and the last fit as tasks and the
+        points as tasks of these.
     random_state : int, RandomState or None, default=None
         Shuffles the folds if `cv` is a number or None, and is passed to stochastic solvers. None
         does not shuffle.
     solver, beta, surrogate, loss, domain, fit_intercept, sensitive_columns, use_sensitive
         See :class:`FairLogisticClassifier`.
-    combine, pos_label, class_weight, threshold, group_interactions, max_iter, tol, verbose
+    combine, pos_label, class_weight, threshold, group_interactions, max_iter, tol
         See :class:`FairLogisticClassifier`.
 
     Attributes
@@ -189,6 +195,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
+    @with_callbacks
     def fit(
         self,
         X: MatrixLike,
@@ -236,20 +243,34 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         rows = tuple(indexable(X, column_or_1d(y), sample_weight, sensitive_features))
         folds = list(self._folds(*rows[:2]))
         self.n_splits_ = len(folds)
-        measured = Parallel(n_jobs=self.n_jobs)(
+        progress = SearchProgress(self, X, y, sample_weight, 1 + len(alphas) * len(folds))
+        on_all = {"accuracy": whole.train_accuracy, "gap": whole.decision_gaps}
+        progress.path("all rows", whole.kappas, on_all)
+        runs = Parallel(n_jobs=self.n_jobs, return_as="generator")(
             delayed(_measure)(clone(base).set_params(alpha=alpha), rows, self.kappas_, train, test)
             for alpha, (train, test) in product(alphas, folds)
         )
+        measured = []
+        for (alpha, k), run in zip(product(alphas, range(len(folds))), runs, strict=True):
+            name = f"fold {k + 1} of {len(folds)}" + f", alpha {alpha}" * (len(alphas) > 1)
+            progress.path(name, self.kappas_, run[0])
+            measured.append(run)
         self.cv_results_ = _results(alphas, self.kappas_, measured, len(folds))
         self.best_index_ = int(rule(self.cv_results_))
         best = self.cv_results_["params"][self.best_index_]
         self.kappa_, self.alpha_ = best["kappa"], best["alpha"]
         self.best_estimator_ = clone(base).set_params(**best)
-        self.best_estimator_.fit(X, y, sample_weight, sensitive_features=sensitive_features)
-        for name, value in vars(self.best_estimator_).items():
-            if name.endswith("_") and not name.startswith("_"):
-                setattr(self, name, value)
+        with progress.last_fit(self.best_estimator_):
+            self.best_estimator_.fit(X, y, sample_weight, sensitive_features=sensitive_features)
+        for name, value in self._fitted().items():
+            setattr(self, name, value)
+        progress.close(self._fitted)
         return self
+
+    def _fitted(self) -> dict[str, Any]:
+        """Return the fitted attributes of the model fitted to all rows."""
+        own = vars(self.best_estimator_)
+        return {name: own[name] for name in own if name.endswith("_") and name[0] != "_"}
 
     def _rule(self) -> Callable[[dict[str, Any]], int]:
         """Return what chooses."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
 from fairconstrained.estimators.base import FairClassifier
+from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
@@ -110,14 +111,19 @@ class FairnessPath:
         """Return the number of points."""
         return len(self.kappas)
 
-    def estimator_at(self, k: int) -> FairClassifier | Pipeline:
-        """Return the fitted estimator or pipeline of a point.
+    def estimator_at(
+        self, index: int | None = None, *, kappa: float | None = None
+    ) -> FairClassifier | Pipeline:
+        """Return the fitted estimator or pipeline of a point, by its position or its tolerance.
 
         Parameters
         ----------
-        k : int
-            The position of the point: its tolerance is ``kappas[k]``. Negative positions count
+        index : int or None, default=None
+            The position of the point: its tolerance is ``kappas[index]``. Negative positions count
             from the end, where the tolerance is smallest.
+        kappa : float or None, default=None
+            In place of the position: the largest gap allowed. The point is that of the largest
+            tolerance that is not above it.
 
         Returns
         -------
@@ -127,18 +133,40 @@ class FairnessPath:
         Raises
         ------
         ValueError
-            If there is no such position.
+            If there is no such point, or not one of the two is given.
         """
-        n = len(self.kappas)
-        if not (is_number(k, Integral) and -n <= k < n):
+        if (index is None) == (kappa is None):
             raise ValueError(
-                f"k must be the position of a point, an integer in [-{n}, {n - 1}]; got {k!r}. The "
-                "position of a tolerance is np.argmin(abs(path.kappas - tolerance))."
+                "estimator_at takes the position of a point, estimator_at(index=3), or a "
+                f"tolerance, estimator_at(kappa=0.05); got index={index!r} and kappa={kappa!r}."
             )
+        k = self._position(index) if kappa is None else self._position_of(kappa)
         if self.pipeline is None:
             return self.estimators[k]
         *before, (name, _) = self.pipeline.steps
         return Pipeline([*before, (name, self.estimators[k])])
+
+    def _position(self, index: int | None) -> int:
+        """Return a position."""
+        n = len(self.kappas)
+        if not (is_number(index, Integral) and -n <= index < n):
+            raise ValueError(
+                f"index must be the position of a point, an integer in [-{n}, {n - 1}]; got "
+                f"{index!r}. The point of a tolerance is estimator_at(kappa=tolerance)."
+            )
+        return int(index)
+
+    def _position_of(self, kappa: float) -> int:
+        """Return the position of the largest tolerance that is at most kappa."""
+        if not is_number(kappa, Real):
+            raise ValueError(f"kappa must be a number, the largest gap allowed; got {kappa!r}.")
+        allowed = np.flatnonzero(at_most(self.kappas, kappa))
+        if not allowed.size:
+            raise ValueError(
+                f"kappa={kappa!r} is below the tolerances of the path, the smallest of which is "
+                f"{self.kappas[-1]:.4g}: pass kappas=[..., {kappa!r}] to fairness_path."
+            )
+        return int(allowed[0])
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row for each point."""

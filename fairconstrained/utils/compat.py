@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import scipy
@@ -36,6 +37,10 @@ class _NoCallbacks:
     def call_on_fit_task_end(self, **options: Any) -> bool:
         """End the task; return whether a callback wants to stop."""
         return False
+
+    def propagate_callback_context(self, sub_estimator: object) -> AbstractContextManager[None]:
+        """Return a context that passes nothing to the estimator of a subtask."""
+        return nullcontext()
 
 
 class _WithoutCallbacks:

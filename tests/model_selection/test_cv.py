@@ -164,3 +164,34 @@ def test_check_estimator():
         sensitive_columns=first_above_half, n_kappas=2, cv=2, random_state=0
     )
     assert failed_checks(clf) == []
+
+
+def test_verbose_prints_paths_and_points(data, capsys):
+    X, y, groups = data
+    lines = []
+    for verbose in (0, 1, 2):
+        clf = FairLogisticClassifierCV(
+            kappas=[0.2, 0.05], cv=2, max_gap=0.3, alphas=(1e-4, 1e-2), verbose=verbose
+        ).fit(X, y, sensitive_features=groups)
+        lines.append(capsys.readouterr().out.splitlines())
+    assert lines[0] == []
+    paths = [line for line in lines[1] if " path " in line]
+    assert [line.split(":")[0] for line in paths][:2] == [
+        "[FairLogisticClassifierCV] path 1 of 5, all rows",
+        "[FairLogisticClassifierCV] path 2 of 5, fold 1 of 2, alpha 0.0001",
+    ]
+    assert len(paths) == 5
+    points = [line for line in lines[2] if "]   kappa" in line]
+    assert len(points) == 10
+    assert f"accuracy {clf.cv_results_['split0_test_accuracy'][0]:.4g}" in points[2]
+    assert len(lines[2]) == len(lines[1]) + 10
+
+
+def test_parallel_folds_have_the_results_of_one_after_the_other(data):
+    X, y, groups = data
+    found = []
+    for n_jobs in (1, 2):
+        clf = FairLogisticClassifierCV(n_kappas=3, cv=3, max_gap=0.3, n_jobs=n_jobs)
+        found.append(clf.fit(X, y, sensitive_features=groups).cv_results_)
+    for name in ("mean_test_accuracy", "mean_test_gap", "split2_test_loss"):
+        assert_allclose(found[0][name], found[1][name], atol=1e-12)

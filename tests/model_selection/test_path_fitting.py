@@ -342,3 +342,18 @@ class TestPipelines:
                 make_pipeline(StandardScaler(), LogisticRegression()), X, y,
                 sensitive_features=groups,
             )  # fmt: skip
+
+
+def test_points_by_tolerance_and_by_position(data):
+    X, y, groups = data
+    kappas = [0.2, 0.1, 0.05, 0.02]
+    path = fairness_path(
+        FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=kappas[::-1]
+    )
+    for k, kappa in enumerate(kappas):
+        assert path.estimator_at(kappa=kappa) is path.estimator_at(index=k) is path.estimators[k]
+    assert path.estimator_at(kappa=0.07).kappa == 0.05  # within the bound
+    assert path.estimator_at(kappa=1.0).kappa == 0.2
+    assert path.estimator_at(kappa=0.05 - 1e-12).kappa == 0.05
+    with pytest.raises(ValueError, match=r"the smallest of which is 0.02"):
+        path.estimator_at(kappa=0.01)

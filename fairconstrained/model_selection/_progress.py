@@ -1,0 +1,100 @@
+"""Progress of a cross-validation: a line and a task for every path, with its points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+
+Measures = Mapping[str, Array]
+
+
+class SearchProgress:
+    """Prints lines, and calls the callbacks of an estimator that follows paths.
+
+    The fit of the estimator is a task. Its subtasks are the paths, on all rows and on the training
+    rows of every fold, and the last fit. The subtasks of a path are its points. They are reported
+    once the path is known, in this process, wherever it was computed.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The one that is being fitted.
+    X, y, sample_weight : array-like
+        The arguments of `fit`.
+    n_paths : int
+        The number of paths.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        n_paths: int,
+    ):
+        self.estimator, self.n_paths, self.n_done = estimator, n_paths, 0
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        self.data = {"X": X, "y": y, "metadata": metadata}
+        self.fit_task = estimator._init_callback_context(max_subtasks=n_paths + 1)
+        self.fit_task.call_on_fit_task_begin(estimator=estimator, **self.data)
+
+    def path(self, name: str, kappas: Array, measures: Measures) -> None:
+        """Report a path.
+
+        Parameters
+        ----------
+        name : str
+            What it was computed for.
+        kappas : ndarray of shape (n_kappas,)
+            Its tolerances.
+        measures : mapping of str to ndarray of shape (n_kappas,)
+            What its points are worth.
+        """
+        self.n_done += 1
+        self._print(name, kappas, measures)
+        task = self.fit_task.subcontext(task_name=name, max_subtasks=len(kappas))
+        task.call_on_fit_task_begin(estimator=self.estimator)
+        for kappa in kappas:
+            point = task.subcontext(task_name=f"kappa={kappa:.4g}")
+            point.call_on_fit_task_begin(estimator=self.estimator)
+            point.call_on_fit_task_end(estimator=self.estimator)
+        task.call_on_fit_task_end(estimator=self.estimator)
+
+    def _print(self, name: str, kappas: Array, measures: Measures) -> None:
+        """Print a line for the path, and with verbose > 1 one for every point."""
+        if not self.estimator.verbose:
+            return
+        ranges = [f"{what} {values.min():.4g} to {values.max():.4g}"
+                  for what, values in {"kappa": kappas, **measures}.items()]  # fmt: skip
+        kind = type(self.estimator).__name__
+        print(
+            f"[{kind}] path {self.n_done} of {self.n_paths}, {name}: {len(kappas)} points, "
+            f"{', '.join(ranges)}"
+        )
+        for k in range(len(kappas)) if self.estimator.verbose > 1 else ():
+            worth = ", ".join(f"{what} {values[k]:.4g}" for what, values in measures.items())
+            print(f"[{kind}]   kappa {kappas[k]:.4g}: {worth}")
+
+    @contextmanager
+    def last_fit(self, estimator: Any) -> Iterator[None]:
+        """Report the fit of an estimator, whose callbacks are those that propagate."""
+        if self.estimator.verbose:
+            print(
+                f"[{type(self.estimator).__name__}] all rows with kappa {estimator.kappa:.4g} and "
+                f"alpha {estimator.alpha}"
+            )
+        task = self.fit_task.subcontext(task_name="refit")
+        with task.propagate_callback_context(estimator):
+            task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+            yield
+        task.call_on_fit_task_end(estimator=self.estimator, **self.data)
+
+    def close(self, attributes: Callable[[], Mapping[str, Any]]) -> None:
+        """End the task of the fit; `attributes` returns what `predict` uses."""
+        self.fit_task.call_on_fit_task_end(
+            estimator=self.estimator, **self.data, reconstruction_attributes=attributes
+        )
