@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class Choice:
     @property
     def label(self) -> str:
         """The name of the other groups together."""
-        return f"{len(self.others)} others"
+        return f"{len(self.others)} other{'s' if len(self.others) > 1 else ''}"
 
 
 def choose_groups(
@@ -111,3 +111,44 @@ def with_others(groups: Groups, choice: Choice) -> Groups:
         names[-1] = choice.label
     codes = np.where(groups.known, position[groups.codes], -1)
     return Groups(codes, names, title=groups.title)
+
+
+def stacked(groups: Groups) -> tuple[Array, Groups]:
+    """Return rows and one grouping of them in which the marginal groups are side by side.
+
+    With marginal groups each row is listed once for each attribute, with the group that it has
+    there, so that tables and pictures of groups need no case for them. Rows of unknown group are
+    left out.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups.
+
+    Returns
+    -------
+    rows : ndarray of int of shape (n_listed,)
+        The rows.
+    groups : Groups
+        Their groups.
+
+    Examples
+    --------
+    >>> from fairconstrained.data.groups import Groups, check_groups
+    >>> from fairconstrained.inspection.chosen_groups import stacked
+    >>> groups = Groups.encode([["f", "x"], ["m", "x"]], combine="marginal")
+    >>> rows, listed = stacked(groups)
+    >>> rows.tolist(), listed.codes.tolist(), len(listed)
+    ([0, 1, 0, 1], [0, 1, 2, 2], 3)
+    """
+    rows, codes, names, start = [], [], [], 0
+    for one in groups.separate:
+        known = np.flatnonzero(one.known)
+        rows.append(known)
+        codes.append(one.codes[known] + start)
+        names += one.names.tolist()
+        start += len(one)
+    listed = np.empty(len(names), dtype=object)
+    listed[:] = names
+    single = replace(groups, codes=np.concatenate(codes), names=listed, attributes=())
+    return np.concatenate(rows), replace(single, marginal=False)

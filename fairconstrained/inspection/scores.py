@@ -14,7 +14,15 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.validation import SensitiveColumns
+from fairconstrained.inspection.chosen_groups import (
+    MOST_GROUPS,
+    Choice,
+    choose_groups,
+    stacked,
+    with_others,
+)
 from fairconstrained.metrics.inputs import check_scores
+from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.utils.meta_estimators import (
     best_estimator,
     favourable_label,
@@ -124,8 +132,12 @@ class GroupScores:
         *,
         response_method: str = "auto",
         threshold: float | None = None,
+        marginal: bool = False,
     ) -> GroupScores:
         """Return the scores of a fitted classifier.
+
+        With `marginal`, for a classifier with ``combine="marginal"``, each row is listed once for
+        each attribute.
 
         Raises
         ------
@@ -147,8 +159,14 @@ class GroupScores:
             known = prediction_groups(estimator, sensitive_features)
         scores = read(np.asarray(getattr(estimator, method)(X, **known)), favourable)
         usual = getattr(final_estimator(estimator), attribute, usual)
-        groups = groups_of(estimator, X, sensitive_features)
+        groups = groups_of(estimator, X, sensitive_features, marginal=marginal)
         threshold = usual if threshold is None else threshold
+        if groups.marginal:
+            rows, groups = stacked(groups)
+            scores = scores[rows]
+            y, sample_weight = (
+                None if one is None else np.asarray(one)[rows] for one in (y, sample_weight)
+            )
         return cls.from_arrays(y, scores, groups, sample_weight, threshold, unit)
 
     def of_group(self, k: int, mask: Array | None = None) -> tuple[Array, Array]:
@@ -166,6 +184,28 @@ class GroupScores:
         rows = rows[np.argsort(self.scores[rows], kind="stable")]
         weight = self.weight[rows]
         return self.scores[rows], weight / max(weight.sum(), np.finfo(float).tiny)
+
+    def chosen(self, keep: int | None = None) -> GroupScores:
+        """Return the scores with the groups to show, of many groups, and the others as one group.
+
+        Up to eight groups are all shown, in their order. Beyond, the groups are chosen and sorted
+        by their selection rates; see `choose_groups`. The group `keep` is shown in any case.
+        """
+        if len(self.groups) <= MOST_GROUPS:
+            return self
+        choice = self._choice()
+        if keep is not None and keep in choice.others:
+            choice = Choice(np.append(choice.shown, keep), choice.others[choice.others != keep])
+        return replace(self, groups=with_others(self.groups, choice))
+
+    def _choice(self) -> Choice:
+        known, n = self.groups.known, len(self.groups)
+        codes, weight = self.groups.codes[known], self.weight[known]
+        sizes = np.bincount(codes, weight, n)
+        above = np.bincount(codes, weight * (self.scores[known] > self.threshold), n)
+        effective = sizes**2 / np.maximum(np.bincount(codes, weight**2, n), 1e-300)
+        rates, low, high = clopper_pearson(above / np.maximum(sizes, 1e-300), effective, 0.95)
+        return choose_groups(rates, sizes, low=low, high=high)
 
 
 def _method(estimator: object, response_method: str) -> str:

@@ -48,6 +48,8 @@ class FairnessPath:
         surrogate) and "val_decision_gap"; else empty.
     pipeline : Pipeline or None
         For a pipeline: the pipeline, with all steps but the last one fitted.
+    validation_size : float
+        The number of validation rows, with weights the effective one of Kish; nan without them.
     """
 
     kappas: Array
@@ -56,6 +58,7 @@ class FairnessPath:
     train_accuracy: Array = field(repr=False)
     validation: dict[str, Array] = field(default_factory=dict, repr=False)
     pipeline: Pipeline | None = field(default=None, repr=False)
+    validation_size: float = field(default=float("nan"), repr=False)
 
     def _each(self, name: str) -> Array:
         return np.array([getattr(one, name) for one in self.estimators])

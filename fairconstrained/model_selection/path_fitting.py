@@ -188,7 +188,11 @@ def follow(
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
     columns = {name: np.array([one[name] for one in measures]) for name in measures[0]}
-    return FairnessPath(chosen, list(estimators), passes, np.array(accuracy), columns)
+    path = FairnessPath(chosen, list(estimators), passes, np.array(accuracy), columns)
+    if validation is None:
+        return path
+    weight = validation.data.sample_weight
+    return replace(path, validation_size=float(weight.sum() ** 2 / (weight @ weight)))
 
 
 def _check_followed(estimator: object) -> None:

@@ -2,7 +2,8 @@
 
 All displays need matplotlib (``pip install "fairconstrained[plot]"``). It is imported when a plot
 is drawn. Groups differ in colour (the palette of Okabe and Ito, safe for colour-blind readers) and
-in line style, marker or hatch (for black-and-white print).
+in line style, marker, hatch or place (for black-and-white print). Of more than eight groups the
+displays show the extremes, the largest and the others together.
 """
 
 from fairconstrained.plotting.convergence import ConvergenceDisplay

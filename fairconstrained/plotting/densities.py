@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from fairconstrained.inspection.scores import GroupScores, ranks_of
 from fairconstrained.metrics.rates import group_labels
 from fairconstrained.plotting.style import (
+    COLOURS,
     GREY,
     HATCHES,
     axes_for,
@@ -22,10 +24,12 @@ from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLik
 from fairconstrained.utils.validation import check_ranks
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.patches import StepPatch
 
 _MAX_BINS = 40
+_MOST_OVERLAID = 4  # groups; more of them are drawn one below the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,10 @@ class Density:
 
 class ScoreDensityDisplay:
     """Score densities by group, with the decision threshold and a range of ranks.
+
+    Up to four groups are drawn one over the other, more of them one below the other, all equally
+    high. Of more than
+    eight groups the extremes and the largest are shown, and the others as one group.
 
     Create it with :meth:`from_estimator` or :meth:`from_predictions`. The constructor only stores
     its arguments. The densities are weighted histograms; the area below each is one.
@@ -147,7 +155,7 @@ class ScoreDensityDisplay:
             None uses the range of the classifier's constraint, if it has one.
         bins : int, array-like or None, default=None
             The number of bins, or their edges; None chooses the number by Rice's rule for the
-            smallest group.
+            smallest group, of more than four groups for the median one.
         ax : matplotlib Axes or None, default=None
             The axes to draw on; None creates a new figure.
 
@@ -158,7 +166,7 @@ class ScoreDensityDisplay:
         """
         scores = GroupScores.from_estimator(
             estimator, X, None, sensitive_features, sample_weight,
-            response_method=response_method, threshold=threshold,
+            response_method=response_method, threshold=threshold, marginal=True,
         )  # fmt: skip
         ranks = ranks_of(estimator) if ranks is None else ranks
         return cls.from_group_scores(scores, ranks, bins).plot(ax=ax)
@@ -213,9 +221,11 @@ class ScoreDensityDisplay:
     ) -> ScoreDensityDisplay:
         """Return the display, not drawn; see :meth:`from_estimator` for the parameters."""
         ranks = None if ranks is None else check_ranks(ranks)
+        group_scores = group_scores.chosen()
         if bins is None:  # Rice's rule for the smallest group
-            smallest = np.bincount(group_scores.groups.codes[group_scores.groups.known]).min()
-            bins = int(np.clip(2.0 * smallest ** (1.0 / 3.0), 8, _MAX_BINS))
+            sizes = np.bincount(group_scores.groups.codes[group_scores.groups.known])
+            typical = sizes.min() if len(sizes) <= _MOST_OVERLAID else np.median(sizes)
+            bins = int(np.clip(2.0 * typical ** (1.0 / 3.0), 8, _MAX_BINS))
         edges = np.histogram_bin_edges(group_scores.scores, bins)
         densities = {}
         for k, name in enumerate(group_labels(group_scores.groups)):
@@ -240,14 +250,20 @@ class ScoreDensityDisplay:
         display : ScoreDensityDisplay
             The display itself.
         """
-        self.ax_ = axes_for(ax, f"{type(self).__name__}.plot")
+        n = len(self.densities)
+        height = 4.2 if not self._in_rows else 1.3 + 0.42 * n
+        self.ax_ = axes_for(ax, f"{type(self).__name__}.plot", figsize=(5.6, height))
         self.figure_ = self.ax_.figure
         self.lines_, self.shades_ = {}, {}
         for k, (name, density) in enumerate(self.densities.items()):
-            label = f"{name} (n = {density.n_rows})"
+            label, base = f"{name} (n = {density.n_rows})", self._base(k)
+            style = {"color": COLOURS[0]} if self._in_rows else line_style(k)
             self.lines_[name] = self.ax_.stairs(
-                density.heights, self.edges, label=label, linewidth=1.8, zorder=3.0, **line_style(k)
-            )
+                base + self._scaled(density), self.edges, baseline=base, label=label,
+                linewidth=1.2 if self._in_rows else 1.8, zorder=3.0, **style,
+            )  # fmt: skip
+            if self._in_rows and density.inside is None:
+                self._fill(density, base)
             if density.inside is not None:
                 self.shades_[name] = self._shade(density, density.inside, k)
         self.threshold_line_ = self.ax_.axvline(
@@ -256,6 +272,28 @@ class ScoreDensityDisplay:
         self._finish()
         return self
 
+    @property
+    def _in_rows(self) -> bool:
+        """Whether the groups are drawn one below the other."""
+        return len(self.densities) > _MOST_OVERLAID
+
+    def _scaled(self, density: Density) -> Array:
+        """Return the drawn heights; in rows, the highest bin of each group has the same height."""
+        if not self._in_rows:
+            return density.heights
+        return 0.85 * density.heights / max(density.heights.max(), 1e-300)
+
+    def _fill(self, density: Density, base: float) -> None:
+        """Fill the histogram of a row."""
+        self.ax_.stairs(
+            base + self._scaled(density), self.edges, baseline=base, fill=True, alpha=0.25,
+            color=COLOURS[0], zorder=2.0,
+        )  # fmt: skip
+
+    def _base(self, k: int) -> float:
+        """Return the height at which the histogram of a group starts."""
+        return float(len(self.densities) - 1 - k) if self._in_rows else 0.0
+
     def _shade(self, density: Density, inside: tuple[float, float], k: int) -> StepPatch:
         """Shade the part of a histogram between two scores."""
         low, high = inside
@@ -263,9 +301,10 @@ class ScoreDensityDisplay:
         edges = np.unique(np.concatenate([[low], between, [max(high, low + 1e-12)]]))
         bins = np.clip(np.searchsorted(self.edges, edges[:-1], side="right") - 1, 0, None)
         bins = np.minimum(bins, len(density.heights) - 1)
-        colour = line_style(k)["color"]
+        colour = COLOURS[0] if self._in_rows else line_style(k)["color"]
         return self.ax_.stairs(
-            density.heights[bins], edges, fill=True, facecolor=(colour, 0.22), edgecolor=colour,
+            self._base(k) + self._scaled(density)[bins], edges, baseline=self._base(k),
+            fill=True, facecolor=(colour, 0.22), edgecolor=colour,
             hatch=HATCHES[1 + k % (len(HATCHES) - 1)], linewidth=0.0, zorder=2.0,
         )  # fmt: skip
 
@@ -275,9 +314,19 @@ class ScoreDensityDisplay:
 
         style_axes(self.ax_)
         self.ax_.set_xlabel(self.unit)
-        self.ax_.set_ylabel("density")
-        self.ax_.set_ylim(bottom=0.0)
-        handles = [*self.lines_.values(), self.threshold_line_]
+        if self._in_rows:
+            places = [self._base(k) for k in range(len(self.densities))]
+            labels = [
+                f"{fill(name, 26)} (n = {one.n_rows})" for name, one in self.densities.items()
+            ]
+            self.ax_.set_yticks(places, labels)
+            self.ax_.tick_params(axis="y", length=0.0)
+            self.ax_.set_ylim(-0.05, len(places))
+        else:
+            self.ax_.set_ylabel("density")
+            self.ax_.set_ylim(bottom=0.0)
+        handles: list[Artist] = [] if self._in_rows else [*self.lines_.values()]
+        handles.append(self.threshold_line_)
         if self.ranks is not None:
             low, high = (f"{100.0 * end:g}%" for end in self.ranks)
             label = f"ranks {low} to {high}"

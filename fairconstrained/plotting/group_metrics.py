@@ -9,37 +9,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups
-from fairconstrained.inspection.scores import check_two_classes, groups_of
+from fairconstrained.inspection.chosen_groups import Choice, choose_groups
+from fairconstrained.inspection.collected import collect
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES, Predictions
 from fairconstrained.plotting.style import (
     COLOURS,
     GREY,
-    HATCHES,
+    MARKERS,
     axes_for,
     legend_above,
     style_axes,
-)
-from fairconstrained.utils.meta_estimators import (
-    best_estimator,
-    favourable_label,
-    prediction_groups,
 )
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.container import BarContainer, ErrorbarContainer
+    from matplotlib.collections import LineCollection
+    from matplotlib.lines import Line2D
 
-_BAR_WIDTH = 0.26  # inches
-_LIGHTEST = 0.35  # colour strength of the first model; the last one has 1
+_ROW, _MODEL = 0.09, 0.13  # inches: of a row, and of each model in it
+_NAME_WIDTH = 26  # characters of a group's name in a line
 
 
 class GroupMetricsDisplay:
-    """Bars of rates by group with confidence intervals, for one model or several side by side.
+    """Rates by group as rows of dots with confidence intervals, for one model or several.
+
+    There is a block of rows for each metric, a row for each group, and in it a dot for each model.
+    Groups are sorted by the first metric of the last model; their numbers of rows are on the right.
+    Of more than eight groups the extremes and the largest are shown; a grey bar spans the rates of
+    the others.
 
     Create it with :meth:`from_estimator` or :meth:`from_predictions`. The constructor only stores
     its arguments. The rates are those of :func:`~fairconstrained.metrics.group_rates`.
@@ -60,10 +62,12 @@ class GroupMetricsDisplay:
         The axes.
     figure_ : matplotlib Figure
         The figure.
-    bars_ : dict of (str, str) to matplotlib BarContainer
-        The bars of each model and group, one for each metric.
-    errorbars_ : dict of (str, str) to matplotlib ErrorbarContainer
-        The confidence intervals of the bars.
+    dots_ : dict of (str, str) to matplotlib Line2D
+        The dots of each model and shown group, one for each metric.
+    intervals_ : dict of (str, str) to matplotlib LineCollection
+        The confidence intervals of the dots; empty without intervals.
+    spans_ : matplotlib LineCollection or None
+        The bars of the groups that are not shown, one for each metric.
 
     Examples
     --------
@@ -133,29 +137,10 @@ class GroupMetricsDisplay:
         display : GroupMetricsDisplay
             The display, drawn.
         """
-        check_same_rows(
-            test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
-        )
-        models = estimator if isinstance(estimator, Mapping) else {"": estimator}
-        if not models:
-            raise ValueError("GroupMetricsDisplay: there are no models to plot.")
-        for model in models.values():
-            check_two_classes(best_estimator(model))
-        last = list(models.values())[-1]
-        predictions = {
-            name: best_estimator(model).predict(X, **prediction_groups(model, sensitive_features))
-            for name, model in models.items()
-        }
-        return cls.from_predictions(
-            y,
-            predictions,
-            sensitive_features=groups_of(last, X, sensitive_features),
-            sample_weight=sample_weight,
-            metrics=metrics,
-            confidence=confidence,
-            pos_label=favourable_label(last),
-            ax=ax,
-        )
+        level = _check_options(metrics, confidence)
+        found = collect(estimator, X, y, sensitive_features, sample_weight)
+        tables = {name: _table(found.predictions(name), metrics, level) for name in found.outputs}
+        return cls(tables, metrics=tuple(metrics), confidence=confidence).plot(ax=ax)
 
     @classmethod
     def from_predictions(
@@ -191,26 +176,37 @@ class GroupMetricsDisplay:
             The display, drawn.
         """
         models = y_pred if isinstance(y_pred, Mapping) else {"": y_pred}
-        for metric in metrics:
-            check_option("metrics", metric, dict.fromkeys(RATES, ""))
-        level = 0.95 if confidence is None else check_confidence(confidence)
+        level = _check_options(metrics, confidence)
+        given = sensitive_features, sample_weight, pos_label
         tables = {
-            name: Predictions.check(
-                y_true, predictions, sensitive_features, sample_weight, pos_label
-            ).table(metrics, level).iloc[:-1]
+            name: _table([Predictions.check(y_true, predictions, *given)], metrics, level)
             for name, predictions in models.items()
-        }  # fmt: skip
+        }
         return cls(tables, metrics=tuple(metrics), confidence=confidence).plot(ax=ax)
 
     @property
     def figsize(self) -> tuple[float, float]:
-        """The size of the figure in inches; the width depends on the number of bars."""
-        n_groups = len(next(iter(self.tables.values())))
-        places = _places(len(self.metrics), n_groups, len(self.tables))
-        return float(np.clip(_BAR_WIDTH * (places.max() + 2.5) + 1.0, 5.2, 14.0)), 3.9
+        """The size of the figure in inches; the height depends on the number of rows."""
+        n_rows = len(self._order.shown) + bool(len(self._order.others))
+        row = _ROW + _MODEL * len(self.tables)
+        titles = 0.32 * len(self.metrics) if len(self.metrics) > 1 else 0.0
+        return 6.4, float(1.3 + len(self.metrics) * n_rows * row + titles)
+
+    @property
+    def _order(self) -> Choice:
+        """The groups that are shown, sorted by the first metric of the last model."""
+        table, metric = list(self.tables.values())[-1], self.metrics[0]
+        sizes = table["rows"] if "rows" in table else pd.Series(np.ones(len(table)))
+        limits = {}
+        if f"{metric}_low" in table:
+            limits = {side: table[f"{metric}_{side}"].to_numpy(float) for side in ("low", "high")}
+        values = table[metric].to_numpy(dtype=float)
+        return choose_groups(
+            values, sizes.to_numpy(), low=limits.get("low"), high=limits.get("high")
+        )
 
     def plot(self, *, ax: Axes | None = None) -> GroupMetricsDisplay:
-        """Draw the bars.
+        """Draw the dots.
 
         Parameters
         ----------
@@ -224,92 +220,149 @@ class GroupMetricsDisplay:
         """
         if not self.tables or not self.metrics:
             raise ValueError("GroupMetricsDisplay: there are no models or no metrics to plot.")
-        groups = list(next(iter(self.tables.values())).index)
-        places = _places(len(self.metrics), len(groups), len(self.tables))
         self.ax_ = axes_for(ax, f"{type(self).__name__}.plot", figsize=self.figsize)
         self.figure_ = self.ax_.figure
         style_axes(self.ax_)
-        self.ax_.grid(False, axis="x")
-        self.bars_: dict[tuple[str, str], BarContainer] = {}
-        self.errorbars_: dict[tuple[str, str], ErrorbarContainer] = {}
+        self.ax_.grid(False, axis="y")
+        order, n_models = self._order, len(self.tables)
+        places = _places(len(self.metrics), len(order.shown) + bool(len(order.others)))
+        self.dots_: dict[tuple[str, str], Line2D] = {}
+        self.intervals_: dict[tuple[str, str], LineCollection] = {}
+        names = list(next(iter(self.tables.values())).index)
         for m, (model, table) in enumerate(self.tables.items()):
-            for k, group in enumerate(groups):
-                self._draw(places[:, k, m], model, table.loc[group], k, m)
-        titles = [fill(RATES[m].title, 14) for m in self.metrics]
-        self.ax_.set_xticks(places.mean(axis=(1, 2)), titles)
-        self.ax_.tick_params(axis="x", length=0.0)
-        self.ax_.set_xlim(places.min() - 1.0, places.max() + 1.0)
-        self.ax_.set_ylabel("rate")
-        self._scale(groups)
+            shift = 0.72 * ((m + 0.5) / n_models - 0.5)
+            for k, group in enumerate(order.shown):
+                self._draw(places[:, k] + shift, model, table.iloc[group], m)
+        self.spans_ = self._draw_others(order, places[:, -1]) if len(order.others) else None
+        self._label_rows([str(names[k]) for k in order.shown], order, places)
+        self._scale()
         return self
 
-    def _draw(self, x: Array, model: str, rates: pd.Series, k: int, m: int) -> None:
-        """Draw the bars of a group and a model."""
+    def _draw(self, y: Array, model: str, rates: pd.Series, m: int) -> None:
+        """Draw the dots and the intervals of a group and a model."""
         values = rates[list(self.metrics)].to_numpy(dtype=float)
-        group = str(rates.name)
-        self.bars_[model, group] = self.ax_.bar(
-            x, np.nan_to_num(values), width=0.92, **self._bar_style(k, m), zorder=2.0
+        group, style = str(rates.name), _style(m, len(self.tables))
+        (self.dots_[model, group],) = self.ax_.plot(
+            values, y, linestyle="none", zorder=3.0, clip_on=False, **style
         )
         if self.confidence is None:
             return
-        low = values - rates[[f"{name}_low" for name in self.metrics]].to_numpy(dtype=float)
-        high = rates[[f"{name}_high" for name in self.metrics]].to_numpy(dtype=float) - values
+        low, high = (
+            rates[[f"{name}_{side}" for name in self.metrics]].to_numpy(dtype=float)
+            for side in ("low", "high")
+        )
         known = np.isfinite(values)
-        self.errorbars_[model, group] = self.ax_.errorbar(
-            x[known], values[known], yerr=np.maximum([low[known], high[known]], 0.0),
-            fmt="none", ecolor="black", elinewidth=0.9, capsize=2.0, zorder=3.0,
+        self.intervals_[model, group] = self.ax_.hlines(
+            y[known], low[known], high[known], color=style["color"], linewidth=2.2, alpha=0.6,
+            zorder=2.0, clip_on=False,
         )  # fmt: skip
 
-    def _bar_style(self, k: int, m: int) -> dict[str, Any]:
-        """Return the style of the bars: hue and hatch of group k, colour strength of model m."""
-        from matplotlib.colors import to_rgb
+    def _draw_others(self, order: Choice, y: Array) -> LineCollection:
+        """Draw the range of the rates of the groups that are not shown, for the last model."""
+        table = list(self.tables.values())[-1].iloc[order.others]
+        values = table[list(self.metrics)].to_numpy(dtype=float)
+        known = np.isfinite(values).any(axis=0)
+        low, high = (choose(values[:, known], axis=0) for choose in (np.nanmin, np.nanmax))
+        return self.ax_.hlines(y[known], low, high, color="0.8", linewidth=7.0, zorder=1.5)
 
-        hue = np.array(to_rgb(COLOURS[k % len(COLOURS)]))
-        tint = _tint(m, len(self.tables))
-        return {
-            "facecolor": tuple(1.0 - tint * (1.0 - hue)),
-            "edgecolor": "white" if tint > 0.5 else tuple(0.8 * hue),
-            "hatch": HATCHES[k % len(HATCHES)],
-            "linewidth": 0.0 if tint > 0.5 else 0.8,
-        }
+    def _label_rows(self, groups: list[str], order: Choice, places: Array) -> None:
+        """Write the groups on the left, with the metrics as headings, and sizes on the right."""
+        table = next(iter(self.tables.values()))
+        names = [*groups, *([order.label] if len(order.others) else [])]
+        ticks = [
+            (y, fill(name, _NAME_WIDTH), False)
+            for row in places
+            for y, name in zip(row, names, strict=True)
+        ]
+        if len(self.metrics) > 1:
+            heads = zip(places[:, 0] - 1.0, self.metrics, strict=True)
+            ticks += [(y, RATES[name].title, True) for y, name in heads]
+        self.ax_.set_yticks([y for y, _, _ in ticks], [text for _, text, _ in ticks])
+        for label, (_, _, heading) in zip(self.ax_.get_yticklabels(), ticks, strict=True):
+            label.set_fontweight("bold" if heading else "normal")
+        self.ax_.tick_params(axis="y", length=0.0)
+        self.ax_.set_ylim(
+            places.max() + 0.6, places.min() - (1.6 if len(self.metrics) > 1 else 0.6)
+        )
+        if not {"rows", "positive_labels", "positive_decisions"} <= set(table):
+            return
+        right = self.ax_.secondary_yaxis("right")
+        sizes = [_sizes(table, metric, order) for metric in self.metrics]
+        right.set_yticks(places.ravel(), [f"n = {n}" for row in sizes for n in row])
+        right.tick_params(axis="y", length=0.0, labelsize="small", labelcolor=GREY)
+        right.spines["right"].set_visible(False)
 
-    def _scale(self, groups: list[str]) -> None:
-        """Draw the legend, and set the vertical axis to [0, 1]."""
-        from matplotlib.patches import Patch
+    def _scale(self) -> None:
+        """Fit the horizontal axis to the dots and intervals, and draw the legend."""
+        from matplotlib.lines import Line2D
 
-        self.ax_.set_ylim(0.0, 1.0)
-        last = len(self.tables) - 1
-        handles = [Patch(label=name, **self._bar_style(k, last)) for k, name in enumerate(groups)]
-        if last:
+        ends = [np.asarray(line.get_xdata(), dtype=float) for line in self.dots_.values()]
+        lines = [*self.intervals_.values(), *([self.spans_] if self.spans_ is not None else [])]
+        ends += [np.ravel([one[:, 0] for one in line.get_segments()]) for line in lines]
+        values = np.concatenate([*ends, [np.nan]])
+        known = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
+        low, high = known.min(), known.max()
+        margin = max(0.04 * (high - low), 0.01)
+        self.ax_.set_xlim(max(low - margin, -0.02), min(high + margin, 1.02))
+        alone = RATES[self.metrics[0]].title if len(self.metrics) == 1 else "rate"
+        self.ax_.set_xlabel(alone)
+        handles: list[Artist] = []
+        if len(self.tables) > 1:
             handles += [
-                Patch(
-                    facecolor=str(1.0 - 0.65 * _tint(m, last + 1)), edgecolor=GREY, linewidth=0.8,
-                    label=name,
-                )
+                Line2D([], [], linestyle="none", label=name, **_style(m, len(self.tables)))
                 for m, name in enumerate(self.tables)
-            ]  # fmt: skip
-        note = ""
+            ]
         if self.confidence is not None:
-            note = f"lines: {100.0 * self.confidence:g}% confidence intervals"
-        legend_above(self.ax_, handles, title=note, alignment="left", title_fontsize="small")
+            label = f"{100.0 * self.confidence:g}% confidence interval"
+            handles.append(Line2D([], [], color="0.45", linewidth=2.2, alpha=0.6, label=label))
+        if self.spans_ is not None:
+            handles.append(Line2D([], [], color="0.8", linewidth=7.0, label="range of the others"))
+        legend_above(self.ax_, handles)
 
 
-def _tint(m: int, n_models: int) -> float:
-    """Return the colour strength of a model, from light (first) to full (last)."""
-    return 1.0 if n_models == 1 else _LIGHTEST + (1.0 - _LIGHTEST) * m / (n_models - 1)
+def _check_options(metrics: Sequence[str], confidence: float | None) -> float:
+    """Check the names of metrics, and return the confidence level of the tables."""
+    for metric in metrics:
+        check_option("metrics", metric, dict.fromkeys(RATES, ""))
+    return 0.95 if confidence is None else check_confidence(confidence)
 
 
-def _places(n_metrics: int, n_groups: int, n_models: int) -> Array:
-    """Return the positions of the bars, of shape (n_metrics, n_groups, n_models).
+def _table(parts: Sequence[Predictions], metrics: Sequence[str], level: float) -> pd.DataFrame:
+    """Return the rates of all groups, of each attribute if the groups are marginal."""
+    return pd.concat([part.table(metrics, level).iloc[:-1] for part in parts])
 
-    The unit is the width of a bar. The space between metrics is 1.5; the space between groups is
-    0.35 if there are several models, and else 0.
+
+def _sizes(table: pd.DataFrame, metric: str, order: Choice) -> list[int]:
+    """Return the rows of the denominator of a metric, for the shown groups and for the others."""
+    rows, positive = table["rows"].to_numpy(), table["positive_labels"].to_numpy()
+    special = {
+        "true_positive_rate": positive,
+        "false_positive_rate": rows - positive,
+        "precision": table["positive_decisions"].to_numpy(),
+    }
+    sizes = special.get(metric, rows)
+    shown = [int(sizes[k]) for k in order.shown]
+    return [*shown, int(sizes[order.others].sum())] if len(order.others) else shown
+
+
+def _style(m: int, n_models: int) -> dict[str, Any]:
+    """Return colour and marker of a model; the first of several models is grey and hollow."""
+    if n_models > 1 and m == 0:
+        return {
+            "color": GREY, "marker": MARKERS[0], "markersize": 6.0, "markerfacecolor": "white",
+            "markeredgewidth": 1.4,
+        }  # fmt: skip
+    k = max(m - 1, 0)
+    return {
+        "color": COLOURS[k % len(COLOURS)], "marker": MARKERS[k % len(MARKERS)],
+        "markersize": 6.5, "markeredgecolor": "white", "markeredgewidth": 0.5,
+    }  # fmt: skip
+
+
+def _places(n_metrics: int, n_rows: int) -> Array:
+    """Return the vertical places of the rows, of shape (n_metrics, n_rows), from the top down.
+
+    The unit is the height of a row. Each block has a heading above, if there are several.
     """
-    gap = 0.35 if n_models > 1 else 0.0
-    group = n_models + gap
-    metric = n_groups * group - gap + 1.5
-    return (
-        np.arange(n_metrics)[:, None, None] * metric
-        + np.arange(n_groups)[None, :, None] * group
-        + np.arange(n_models)[None, None, :]
-    )
+    block = n_rows + (1.7 if n_metrics > 1 else 0.0)
+    return np.arange(n_metrics)[:, None] * block + np.arange(n_rows)[None, :]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _POINTS = 500  # resolution of each axis; finer steps are not visible
+_SHORT_NAME = 18  # characters of the names that fit into two columns of the legend
 _LABEL_WIDTH = 50  # characters that fit below the axes
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
 
@@ -56,7 +57,8 @@ class GroupRateDisplay:
     :math:`\Pr(s > \theta \mid a)` and :math:`\Pr(s > \theta \mid b)`. On the diagonal the rates are
     equal. The largest vertical distance from the diagonal is
     :func:`~fairconstrained.metrics.roc_parity_difference`. A range of ranks is drawn as a square;
-    partial demographic parity restricts the part of the curve inside it.
+    partial demographic parity restricts the part of the curve inside it. Of more than eight groups
+    the extremes and the largest are shown, and the others as one group.
 
     Create it with :meth:`from_estimator` or :meth:`from_predictions`. The constructor only stores
     its arguments.
@@ -231,19 +233,24 @@ class GroupRateDisplay:
         """Return the display, not drawn; see :meth:`from_estimator` for the parameters."""
         check_option("rate", rate, dict.fromkeys(_RATES, ""))
         rows = _denominator(group_scores, rate)
-        parts = [group_scores.of_group(k, rows) for k in range(len(group_scores.groups))]
         names = group_labels(group_scores.groups)
-        known = [k for k, (scores, _) in enumerate(parts) if len(scores)]
+        counts = np.bincount(
+            group_scores.groups.codes[rows & group_scores.groups.known], minlength=len(names)
+        )
+        known = np.flatnonzero(counts).tolist()
         if len(known) < 2:
             raise ValueError(
                 f"GroupRateDisplay needs at least two groups with a {RATES[rate].title}; "
                 f"{len(known)} of {len(names)} groups have one."
             )
         first = _reference(group_scores, names, known, reference)
+        shown = group_scores.chosen(keep=first)
+        parts = {name: shown.of_group(k, rows) for k, name in enumerate(group_labels(shown.groups))}
+        against = parts.pop(names[first])
         curves = {
-            names[k]: _curve(parts[first], parts[k], group_scores.threshold)
-            for k in known
-            if k != first
+            name: _curve(against, part, group_scores.threshold)
+            for name, part in parts.items()
+            if len(part[0])
         }
         ranks = None if ranks is None else check_ranks(ranks)
         return cls(curves, reference=names[first], rate=rate, ranks=ranks, kappa=kappa)
@@ -261,7 +268,7 @@ class GroupRateDisplay:
         display : GroupRateDisplay
             The display itself.
         """
-        self.ax_ = axes_for(ax, f"{type(self).__name__}.plot", figsize=(4.8, 5.2))
+        self.ax_ = axes_for(ax, f"{type(self).__name__}.plot", figsize=self._figsize)
         self.figure_ = self.ax_.figure
         style_axes(self.ax_)
         handles = self._draw_background()
@@ -279,12 +286,19 @@ class GroupRateDisplay:
             )  # fmt: skip
         title = RATES[self.rate].title
         other = f"group {next(iter(self.curves))}" if len(self.curves) == 1 else "the other groups"
-        self.ax_.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+        self.ax_.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal", anchor="S")
         self.ax_.set_xlabel(fill(f"{title} of group {self.reference}", _LABEL_WIDTH))
         self.ax_.set_ylabel(fill(f"{title} of {other}", _LABEL_WIDTH))
         curves = list(self.lines_.values())
         legend_above(self.ax_, [*curves, next(iter(self.points_.values())), *handles])
         return self
+
+    @property
+    def _figsize(self) -> tuple[float, float]:
+        """The size of a new figure, with room for the legend above."""
+        columns = 2 if max(map(len, self.curves), default=0) <= _SHORT_NAME else 1
+        n_rows = -(-(len(self.curves) + 3) // columns)
+        return 4.8, 4.7 + 0.25 * max(n_rows, 2)
 
     def _draw_background(self) -> list[Artist]:
         """Draw the diagonal, the range of ranks and the band of kappa; return legend handles."""

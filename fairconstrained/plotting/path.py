@@ -11,12 +11,19 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from fairconstrained.estimators.linear.base import FairLinearClassifier
-from fairconstrained.metrics.distributions import weak_partial_demographic_parity_difference
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
+from fairconstrained.plotting._path_parts import (
+    MarginLabels,
+    checked_points,
+    draw_band,
+    draw_mark,
+    in_order,
+    noise_of,
+    selection_gap,
+)
 from fairconstrained.plotting.style import (
     COLOURS,
-    GREY,
     MARKERS,
     axes_for,
     legend_above,
@@ -36,6 +43,9 @@ _POINT_MARKERS = MARKERS[1:]
 class FairnessPathDisplay:
     """Accuracy against the gap along a fairness path, with other models for comparison.
 
+    On validation rows a band shows the noise of the accuracies. The unconstrained and the chosen
+    model are marked, and named in the margin.
+
     Create it with :meth:`from_path`, :meth:`from_estimator` or :meth:`from_predictions`. The
     constructor only stores its arguments. Better models are higher and further to the left.
 
@@ -51,6 +61,10 @@ class FairnessPathDisplay:
         The gap and the accuracy of the unconstrained model.
     points : mapping of str to array-like or None, default=None
         Other models by name: a pair (gap, accuracy), or an array of pairs of shape (n, 2).
+    noise : array-like of shape (n_points, 2) or None, default=None
+        The confidence intervals of the accuracies, drawn as a band.
+    chosen : int or None, default=None
+        The position of the chosen model, which is marked.
     gap_name, accuracy_name : str
         The labels of the axes.
 
@@ -62,8 +76,10 @@ class FairnessPathDisplay:
         The figure.
     line_ : matplotlib Line2D
         The line of the path.
-    unconstrained_ : matplotlib Line2D or None
-        The point of the unconstrained model.
+    unconstrained_, chosen_ : matplotlib Line2D or None
+        The points of the unconstrained and of the chosen model, which are named in the margin.
+    band_ : matplotlib PathPatch or None
+        The band of the confidence intervals.
     points_ : dict of str to matplotlib Line2D
         The other models.
 
@@ -89,6 +105,8 @@ class FairnessPathDisplay:
         kappas: ArrayLike | None = None,
         unconstrained: tuple[float, float] | None = None,
         points: Mapping[str, ArrayLike] | None = None,
+        noise: ArrayLike | None = None,
+        chosen: int | None = None,
         gap_name: str = "gap of the predictions",
         accuracy_name: str = "accuracy",
     ):
@@ -97,6 +115,8 @@ class FairnessPathDisplay:
         self.kappas = kappas
         self.unconstrained = unconstrained
         self.points = points
+        self.noise = noise
+        self.chosen = chosen
         self.gap_name = gap_name
         self.accuracy_name = accuracy_name
 
@@ -108,9 +128,14 @@ class FairnessPathDisplay:
         rows: str = "auto",
         unconstrained: tuple[float, float] | None = None,
         points: Mapping[str, ArrayLike] | None = None,
+        chosen: float | None = None,
+        confidence: float | None = 0.95,
         ax: Axes | None = None,
     ) -> FairnessPathDisplay:
         """Plot the result of :func:`~fairconstrained.fairness_path`.
+
+        On validation rows, a band shows the confidence intervals of the accuracies
+        (Clopper-Pearson): differences within it may be noise.
 
         Parameters
         ----------
@@ -119,30 +144,36 @@ class FairnessPathDisplay:
         rows : {"auto", "training", "validation"}, default="auto"
             The rows on which accuracy and the gap of the predictions are measured. With "auto",
             the validation rows are used if the path has any.
-        unconstrained : tuple of float or None, default=None
-            The gap and the accuracy of the unconstrained model.
-        points : mapping of str to array-like or None, default=None
-            Other models by name: a pair (gap, accuracy), or an array of pairs of shape (n, 2).
+        unconstrained, points
+            See :class:`FairnessPathDisplay`.
+        chosen : float or None, default=None
+            The tolerance of the chosen model; the model with the nearest one is marked.
+        confidence : float or None, default=0.95
+            The confidence level of the band; None draws no band.
         ax : matplotlib Axes or None, default=None
             The axes to draw on; None creates a new figure.
 
         Returns
         -------
         display : FairnessPathDisplay
-            The display, drawn.
 
         Raises
         ------
         ValueError
             If ``rows="validation"`` and the path has no validation rows.
         """
-        display = cls._of(path, rows, points)
+        display = cls._of(path, rows, points, chosen, confidence)
         display.unconstrained = unconstrained
         return display.plot(ax=ax)
 
     @classmethod
     def _of(
-        cls, path: FairnessPath, rows: str, points: Mapping[str, ArrayLike] | None
+        cls,
+        path: FairnessPath,
+        rows: str,
+        points: Mapping[str, ArrayLike] | None,
+        chosen: float | None = None,
+        confidence: float | None = 0.95,
     ) -> FairnessPathDisplay:
         check_option("rows", rows, dict.fromkeys(("auto", "training", "validation"), ""))
         if rows == "validation" and not path.validation:
@@ -151,11 +182,15 @@ class FairnessPathDisplay:
             )
         measured = path.validation if rows != "training" else {}
         where = "validation rows" if measured else "training rows"
+        size = path.validation_size if measured else float("nan")
+        accuracies = measured.get("val_accuracy", path.train_accuracy)
         return cls(
             measured.get("val_decision_gap", path.decision_gaps),
-            measured.get("val_accuracy", path.train_accuracy),
+            accuracies,
             kappas=path.kappas,
             points=points,
+            noise=noise_of(accuracies, size, confidence),
+            chosen=None if chosen is None else int(np.argmin(np.abs(path.kappas - chosen))),
             gap_name=f"gap of the predictions, {where}",
             accuracy_name=f"accuracy, {where}",
         )
@@ -191,7 +226,6 @@ class FairnessPathDisplay:
         Returns
         -------
         display : FairnessPathDisplay
-            The display, drawn.
         """
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         path = fairness_path(estimator, X, y, sensitive_features=sensitive_features, **options)
@@ -226,10 +260,8 @@ class FairnessPathDisplay:
         y_preds : mapping of float to array-like, or sequence of array-like
             The predictions of each model, or the scores if `gap` is a metric of scores. The keys of
             a mapping are the values of kappa.
-        sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-            The groups.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            The sample weights.
+        sensitive_features, sample_weight
+            The groups and the sample weights, as for the metrics.
         unconstrained : array-like of shape (n_samples,) or None, default=None
             The predictions of the unconstrained model.
         gap : callable or None, default=None
@@ -247,13 +279,12 @@ class FairnessPathDisplay:
         Returns
         -------
         display : FairnessPathDisplay
-            The display, drawn.
         """
         rows = {"sensitive_features": sensitive_features, "sample_weight": sample_weight}
 
         def evaluate(y_pred: ArrayLike) -> tuple[float, float]:
             share_correct = accuracy(y_true, y_pred, sample_weight=sample_weight)
-            return (gap or _selection_gap)(y_true, y_pred, **rows), share_correct
+            return (gap or selection_gap)(y_true, y_pred, **rows), share_correct
 
         kappas = list(y_preds) if isinstance(y_preds, Mapping) else None
         given = y_preds.values() if isinstance(y_preds, Mapping) else y_preds
@@ -291,7 +322,7 @@ class FairnessPathDisplay:
         ValueError
             If there are no models, or the numbers of gaps and accuracies differ.
         """
-        gaps, accuracies, kappas = self._in_order()
+        gaps, accuracies, kappas, order = in_order(self.gaps, self.accuracies, self.kappas)
         self.ax_ = axes_for(ax, f"{type(self).__name__}.plot")
         self.figure_ = self.ax_.figure
         style_axes(self.ax_)
@@ -302,14 +333,10 @@ class FairnessPathDisplay:
         }  # fmt: skip
         style.update(line_kw or {})
         (self.line_,) = self.ax_.plot(gaps, accuracies, **style)
-        self.unconstrained_ = None
-        if self.unconstrained is not None:
-            (self.unconstrained_,) = self.ax_.plot(
-                *([value] for value in self.unconstrained), linestyle="none", color="black",
-                marker="*", markersize=12.0, markeredgecolor="white", zorder=4.0,
-                label="unconstrained",
-            )  # fmt: skip
-        self._label_ends(gaps, accuracies, kappas)
+        self.band_ = None
+        if self.noise is not None:
+            self.band_ = draw_band(self.ax_, gaps, self.noise, order, _PATH_COLOUR)
+        self._mark(gaps, accuracies, kappas)
         self.ax_.set(xlabel=self.gap_name, ylabel=self.accuracy_name)
         self.points_: dict[str, Line2D] = {}
         for name, points in (self.points or {}).items():
@@ -332,18 +359,8 @@ class FairnessPathDisplay:
         Returns
         -------
         display : FairnessPathDisplay
-            The display itself.
         """
-        if not isinstance(name, str):
-            raise ValueError(f"name must be a string, the name in the legend; got {name!r}.")
-        places = np.asarray(points, dtype=float)
-        if places.shape != (2,) and (places.ndim != 2 or places.shape[1] != 2):
-            raise ValueError(
-                f"points of {name!r} must be a pair (gap, accuracy), or pairs of shape (n, 2); "
-                f"got shape {places.shape}."
-            )
-        places = places.reshape(-1, 2)
-        places = places[np.argsort(places[:, 0], kind="stable")]
+        places = checked_points(name, points)
         i = len(self.points_)
         style = {
             "color": COLOURS[1 + i % (len(COLOURS) - 1)],
@@ -355,20 +372,21 @@ class FairnessPathDisplay:
         self._set_limits()
         return self
 
-    def _in_order(self) -> tuple[Array, Array, Array | None]:
-        """Return the path sorted by kappa, or by gap if there are no kappas."""
-        gaps = np.atleast_1d(np.asarray(self.gaps, dtype=float))
-        accuracies = np.atleast_1d(np.asarray(self.accuracies, dtype=float))
-        kappas = None if self.kappas is None else np.asarray(self.kappas, dtype=float)
-        sizes = {len(gaps), len(accuracies), *([] if kappas is None else [len(kappas)])}
-        if len(sizes) != 1 or 0 in sizes:
-            raise ValueError(
-                f"FairnessPathDisplay needs a gap and an accuracy for each model; got {len(gaps)} "
-                f"gaps and {len(accuracies)} accuracies"
-                + ("." if kappas is None else f" for {len(kappas)} kappas.")
-            )
-        order = np.argsort(gaps if kappas is None else kappas, kind="stable")
-        return gaps[order], accuracies[order], None if kappas is None else kappas[order]
+    def _mark(self, gaps: Array, accuracies: Array, kappas: Array | None) -> None:
+        """Mark the unconstrained and the chosen model, and label them in the margin."""
+        self._margin = MarginLabels(self.ax_)
+        self.unconstrained_ = self.chosen_ = None
+        if kappas is not None:
+            for i in sorted({0, len(gaps) - 1}):
+                self._margin.add(f"κ = {kappas[i]:.2g}", gaps[i], accuracies[i])
+        if self.chosen is not None:
+            x, y = (np.asarray(values)[self.chosen] for values in (self.gaps, self.accuracies))
+            of = "" if self.kappas is None else f", κ = {np.asarray(self.kappas)[self.chosen]:.2g}"
+            self._margin.add(f"chosen{of}", x, y)
+            self.chosen_ = draw_mark(self.ax_, x, y, "chosen")
+        if self.unconstrained is not None:
+            self._margin.add("unconstrained", *self.unconstrained)
+            self.unconstrained_ = draw_mark(self.ax_, *self.unconstrained, "unconstrained")
 
     def _set_limits(self) -> None:
         """Fit the axes to all points, without space for negative gaps, and draw the legend."""
@@ -378,23 +396,5 @@ class FairnessPathDisplay:
         least = min(float(np.min(line.get_xdata())) for line in self.ax_.lines)
         if left < 0.0 <= least:
             self.ax_.set_xlim(left=-0.008 * right)
+        self._margin.draw()
         legend_above(self.ax_)
-
-    def _label_ends(self, gaps: Array, accuracies: Array, kappas: Array | None) -> None:
-        """Write kappa beside the two ends of the path."""
-        if kappas is None:
-            return
-        self.ax_.margins(0.12, 0.08)
-        for i in {0, len(kappas) - 1}:  # below to the right: no points lie there
-            self.ax_.annotate(
-                f"κ = {kappas[i]:.2g}", (gaps[i], accuracies[i]), (6.0, -3.0),
-                textcoords="offset points", fontsize="small", color=GREY, ha="left", va="top",
-                zorder=5.0,
-            )  # fmt: skip
-
-
-def _selection_gap(y_true: ArrayLike, y_pred: ArrayLike, **rows: Any) -> float:
-    """Return the gap of the selection rates."""
-    values = np.unique(np.concatenate([np.asarray(y_true), np.asarray(y_pred)]))
-    selected = np.asarray(y_pred) == values[-1]
-    return weak_partial_demographic_parity_difference(y_true, selected, threshold=0.5, **rows)

@@ -54,8 +54,7 @@ def style_axes(ax: Axes) -> None:
 def legend_above(ax: Axes, handles: Sequence[Artist] | None = None, **kw: Any) -> Legend:
     """Draw the legend above the axes, in as many columns as fit."""
     handles = ax.get_legend_handles_labels()[0] if handles is None else handles
-    alone = len(ax.figure.axes) == 1  # the layout widens a single axes to about this width
-    room = 0.88 * ax.figure.bbox.width if alone else ax.get_window_extent().width
+    room = _room_above(ax)
     for columns in range(max(len(handles), 1), 0, -1):
         legend = ax.legend(
             handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.01), borderaxespad=0.0,
@@ -64,3 +63,14 @@ def legend_above(ax: Axes, handles: Sequence[Artist] | None = None, **kw: Any) -
         if columns == 1 or legend.get_window_extent().width <= room:
             break
     return legend
+
+
+def _room_above(ax: Axes) -> float:
+    """Return the width in pixels from the left end of the axes to the right end of its space."""
+    figure: Any = ax.figure
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+    inside = ax.get_window_extent()
+    alone = len(ax.figure.axes) == 1
+    return float(0.98 * ax.figure.bbox.x1 - inside.x0 if alone else inside.width)

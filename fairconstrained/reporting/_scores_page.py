@@ -9,8 +9,8 @@ from html import escape
 import numpy as np
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.inspection.chosen_groups import choose_groups, with_others
-from fairconstrained.inspection.collected import ModelOutput, stacked
+from fairconstrained.inspection.chosen_groups import choose_groups, stacked, with_others
+from fairconstrained.inspection.collected import ModelOutput
 from fairconstrained.inspection.deciding import FEW_ROWS
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.metrics.rates import group_labels

@@ -247,8 +247,8 @@ def fairness_report(
     >>> report.to_frame("summary").loc[["accuracy", "gap: demographic_parity"]].round(2)
                              before  after
     measure
-    accuracy                   0.80   0.79
-    gap: demographic_parity    0.25   0.16
+    accuracy                   0.79   0.74
+    gap: demographic_parity    0.20   0.16
     """
     confidence = check_confidence(confidence)
     collected = collect(

@@ -8,7 +8,8 @@ from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.inspection.collected import ModelOutput, collect, stacked
+from fairconstrained.inspection.chosen_groups import stacked
+from fairconstrained.inspection.collected import ModelOutput, collect
 
 X, Y, Z = make_biased_classification(300, 4, random_state=0)
 

@@ -4,6 +4,7 @@ import sys
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from _support.drawing import draw, plt, three_groups
 from fairlearn.metrics import MetricFrame, selection_rate
@@ -67,19 +68,22 @@ def test_any_number_and_names_of_groups(kind, n_groups, data, model):
     names = [f"a group with quite a long name, number {k}" for k in range(n_groups)]
     groups = np.array(names)[np.arange(len(y)) % n_groups]
     display = draw(kind.from_estimator(model, X, y, sensitive_features=groups))
-    labels = " ".join(text.get_text() for text in display.ax_.get_legend().get_texts())
-    if kind is not GroupRateDisplay:
-        assert all(name in labels for name in names)
+    texts = [*display.ax_.get_legend().get_texts(), *display.ax_.get_yticklabels()]
+    labels = " ".join(text.get_text() for text in texts).replace("\n", " ")
+    if kind is GroupRateDisplay:
+        labels += display.ax_.get_xlabel().replace("\n", " ")
     else:
-        assert names[0] in display.ax_.get_xlabel().replace("\n", " ")
+        assert sum(name in labels for name in names) == min(n_groups, 8)
+    assert ("1 other" in labels) == (n_groups > 8)
+    assert names[0] in labels or n_groups > 8
 
 
 @pytest.mark.parametrize("kind", DISPLAYS)
 def test_groups_differ_without_colour(kind, data, model):
     X, y, groups = data
     display = kind.from_estimator(model, X, y, sensitive_features=groups)
-    if kind is GroupMetricsDisplay:
-        looks = [bars[0].get_hatch() or "" for bars in display.bars_.values()]
+    if kind is GroupMetricsDisplay:  # a row for each group
+        looks = [dots.get_ydata()[0] for dots in display.dots_.values()]
     else:
         looks = [str(line.get_linestyle()) for line in display.lines_.values()]
     assert len(set(looks)) == len(looks)
@@ -236,7 +240,7 @@ def test_invalid_rates_raise(data, model):
 # Metrics
 
 
-def test_bars_equal_the_rates_of_fairlearn(data, model):
+def test_dots_equal_the_rates_of_fairlearn(data, model):
     X, y, groups = data
     before = LogisticRegression().fit(X, y)
     models = {"before": before, "after": model}
@@ -247,46 +251,126 @@ def test_bars_equal_the_rates_of_fairlearn(data, model):
             y_true=y, y_pred=one.predict(X), sensitive_features=groups,
         ).by_group  # fmt: skip
         for group in "abc":
-            bars = [bar.get_height() for bar in display.bars_[name, group]]
-            assert bars[0] == pytest.approx(frame.loc[group, "selection_rate"])
-            assert bars[3] == pytest.approx(frame.loc[group, "accuracy"])
+            values = display.dots_[name, group].get_xdata()
+            assert values[0] == pytest.approx(frame.loc[group, "selection_rate"])
+            assert values[3] == pytest.approx(frame.loc[group, "accuracy"])
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts == ["a", "b", "c", "before", "after"]
+    assert texts == ["before", "after", "95% confidence interval"]
 
 
-def test_bars_do_not_overlap(data, model):
+def test_models_differ_without_colour_and_rows_do_not_overlap(data, model):
     X, y, groups = data
     models = {str(k): model for k in range(3)}
     display = GroupMetricsDisplay.from_estimator(models, X, y, sensitive_features=groups)
-    spans = sorted(
-        (bar.get_x(), bar.get_x() + bar.get_width())
-        for bars in display.bars_.values()
-        for bar in bars
-    )
-    assert len(spans) == 3 * 3 * 4
-    assert all(first[1] <= second[0] for first, second in pairwise(spans))
+    looks = {
+        name: (dots.get_marker(), dots.get_markerfacecolor())
+        for (name, _), dots in display.dots_.items()
+    }
+    assert len(set(looks.values())) == 3
+    places = sorted(y for dots in display.dots_.values() for y in dots.get_ydata())
+    assert len(places) == 3 * 3 * 4
+    assert all(second - first > 0.2 for first, second in pairwise(places))
+
+
+def test_groups_are_sorted_with_sizes_beside_them(data, model):
+    X, y, groups = data
+    display = draw(GroupMetricsDisplay.from_estimator(model, X, y, sensitive_features=groups))
+    rates = display.tables[""]["selection_rate"].sort_values(ascending=False)
+    places = {group: display.dots_["", group].get_ydata()[0] for group in "abc"}
+    assert sorted(places, key=places.get) == rates.index.tolist()
+    (right,) = display.ax_.child_axes
+    sizes = [text.get_text() for text in right.get_yticklabels()]
+    assert sizes[:3] == [f"n = {np.sum(groups == group)}" for group in rates.index]
+    positive = [np.sum((groups == group) & (y == 1)) for group in rates.index]
+    assert sizes[3:6] == [f"n = {n}" for n in positive]
+
+
+@pytest.mark.parametrize("n_groups", [2, 3, 30])
+def test_no_interval_is_clipped_and_nothing_touches_the_legend(n_groups, data, model):
+    X, y, _ = data
+    groups = np.array([f"group {k}" for k in np.arange(len(y)) % n_groups])
+    models = {"before": LogisticRegression().fit(X, y), "after": model}
+    display = draw(GroupMetricsDisplay.from_estimator(models, X, y, sensitive_features=groups))
+    left, right = display.ax_.get_xlim()
+    for lines in display.intervals_.values():
+        for segment in lines.get_segments():
+            assert left <= segment[:, 0].min() <= segment[:, 0].max() <= right
+    legend = display.ax_.get_legend().get_window_extent()
+    texts = [text.get_window_extent() for text in display.ax_.get_yticklabels()]
+    marks = [one.get_window_extent() for one in display.dots_.values()]
+    assert not any(legend.overlaps(one) for one in [*texts, *marks])
+    assert legend.x1 <= display.figure_.bbox.x1 and legend.y1 <= display.figure_.bbox.y1
 
 
 def test_intervals_are_optional(data, model):
     X, y, groups = data
     display = GroupMetricsDisplay.from_estimator(model, X, y, sensitive_features=groups)
     table = display.tables[""]
-    segments = display.errorbars_["", "a"][2][0].get_segments()
-    assert segments[0][:, 1] == pytest.approx(
+    segments = display.intervals_["", "a"].get_segments()
+    assert segments[0][:, 0] == pytest.approx(
         table.loc["a", ["selection_rate_low", "selection_rate_high"]].to_numpy(float)
     )
     bare = GroupMetricsDisplay.from_estimator(
         model, X, y, sensitive_features=groups, confidence=None, metrics=["accuracy"]
     )
-    assert not bare.errorbars_
+    assert not bare.intervals_
 
 
-def test_true_positive_rate_without_positives_has_no_bar(data):
+def test_true_positive_rate_without_positives_has_no_dot(data):
     _, y, groups = data
     y = np.where(groups == "a", 0, y)
     display = draw(GroupMetricsDisplay.from_predictions(y, y, sensitive_features=groups))
     assert np.isnan(display.tables[""].loc["a", "true_positive_rate"])
-    assert display.bars_["", "a"][1].get_height() == 0.0
+    assert np.isnan(display.dots_["", "a"].get_xdata()[1])
+    assert len(display.intervals_["", "a"].get_segments()) == 3
+
+
+def test_many_groups_show_extremes_the_largest_and_others(data, model, rng):
+    X, y, _ = data
+    groups = np.array([f"group {k:02d}" for k in rng.integers(0, 20, len(y))])
+    groups[rng.random(len(y)) < 0.3] = "large"
+    display = GroupMetricsDisplay.from_estimator(model, X, y, sensitive_features=groups)
+    table = display.tables[""]
+    shown = {group for _, group in display.dots_}
+    assert len(shown) == 8
+    assert {table["selection_rate"].idxmax(), table["selection_rate"].idxmin(), "large"} <= shown
+    hidden = table.loc[[name for name in table.index if name not in shown], "selection_rate"]
+    ends = display.spans_.get_segments()[0][:, 0]
+    assert ends == pytest.approx([hidden.min(), hidden.max()])
+    densities = ScoreDensityDisplay.from_estimator(model, X, sensitive_features=groups)
+    rates = GroupRateDisplay.from_estimator(model, X, y, sensitive_features=groups)
+    assert len(densities.densities) == 9 and "13 others" in densities.densities
+    pooled = densities.densities["13 others"]
+    assert pooled.n_rows == sum(one not in densities.densities for one in groups)
+    assert rates.reference == "large" and "13 others" in rates.curves
+    assert len(rates.curves) == 8
+    for display in (densities, rates):
+        draw(display)
+
+
+def test_more_than_four_densities_are_drawn_one_below_the_other(data, model):
+    X, y, groups = data
+    more = np.char.add(groups, np.where(np.arange(len(y)) % 2, "1", "2"))
+    display = draw(ScoreDensityDisplay.from_estimator(model, X, sensitive_features=more))
+    bases = [line.get_data().baseline for line in display.lines_.values()]
+    assert bases == [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]
+    for line in display.lines_.values():
+        values, _, base = line.get_data()
+        assert values.max() == pytest.approx(base + 0.85)
+    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert labels[0] == f"a1 (n = {np.sum(more == 'a1')})"
+
+
+def test_marginal_groups_of_the_classifier_are_shown(data):
+    X, y, groups = data
+    both = pd.DataFrame({"sex": groups, "old": np.arange(len(y)) % 3 == 0})
+    clf = FairLogisticClassifier(kappa=0.2, combine="marginal").fit(X, y, sensitive_features=both)
+    names = ["sex=a", "sex=b", "sex=c", "old=False", "old=True"]
+    metrics = draw(GroupMetricsDisplay.from_estimator(clf, X, y, sensitive_features=both))
+    assert metrics.tables[""].index.tolist() == names
+    densities = draw(ScoreDensityDisplay.from_estimator(clf, X, sensitive_features=both))
+    assert list(densities.densities) == names
+    assert densities.densities["old=True"].n_rows == both["old"].sum()
 
 
 def test_invalid_metrics_raise(data, model):

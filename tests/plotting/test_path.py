@@ -6,7 +6,9 @@ from _support.drawing import draw, plt, three_groups
 from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import FairLogisticClassifier, fairness_path
+from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.plotting import FairnessPathDisplay
+from fairconstrained.plotting._path_parts import apart
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,56 @@ def test_other_models_can_be_added(data):
         (line.get_marker(), line.get_color()) for line in [display.line_, *display.points_.values()]
     }
     assert len(looks) == 4
+
+
+def test_band_is_the_noise_of_the_validation_rows(path):
+    display = draw(FairnessPathDisplay.from_path(path))
+    assert path.validation_size == 100
+    limits = clopper_pearson(path.validation["val_accuracy"], np.full(4, 100), 0.95)
+    assert display.noise == pytest.approx(np.column_stack([limits.low, limits.high]))
+    low, high = display.ax_.get_ylim()
+    assert low <= display.noise.min() and display.noise.max() <= high
+    ends = display.band_.get_path().vertices
+    assert ends[:, 1].min() == pytest.approx(display.noise.min())
+    narrow = FairnessPathDisplay.from_path(path, confidence=0.5)
+    assert np.ptp(narrow.noise, axis=1).max() < np.ptp(display.noise, axis=1).min()
+    assert FairnessPathDisplay.from_path(path, confidence=None).band_ is None
+    assert FairnessPathDisplay.from_path(path, rows="training").band_ is None
+    with pytest.raises(ValueError, match="a lower and an upper end for each of the 2"):
+        FairnessPathDisplay([0.1, 0.2], [0.8, 0.9], noise=[[0.1, 0.2]]).plot()
+
+
+def test_weighted_validation_rows_count_less(data):
+    X, y, groups = data
+    path = fairness_path(
+        FairLogisticClassifier(), X[:300], y[:300], sensitive_features=groups[:300], n_kappas=2,
+        X_val=X[300:], y_val=y[300:], sensitive_features_val=groups[300:],
+        sample_weight_val=np.repeat([1.0, 3.0], 50),
+    )  # fmt: skip
+    assert path.validation_size == pytest.approx(200.0**2 / (50 + 9 * 50))
+
+
+def test_chosen_and_unconstrained_models_are_marked_and_named_in_the_margin(path):
+    kappa = path.kappas[1] * 1.01
+    display = draw(FairnessPathDisplay.from_path(path, chosen=kappa, unconstrained=(0.4, 0.9)))
+    assert display.chosen_.get_xdata() == [path.validation["val_decision_gap"][1]]
+    assert display.chosen_.get_ydata() == [path.validation["val_accuracy"][1]]
+    texts = [text.get_text() for text in display.ax_.texts]
+    assert texts[2:] == [f"chosen, κ = {path.kappas[1]:.2g}", "unconstrained"]
+    inside = display.ax_.get_window_extent()
+    boxes = [text.get_bbox_patch() or text for text in display.ax_.texts]
+    assert all(text.get_position()[0] > 1.0 for text in display.ax_.texts)
+    heights = sorted(text.get_position()[1] for text in boxes)
+    assert np.diff(heights).min() >= 0.07 - 1e-9
+    legend = display.ax_.get_legend().get_window_extent()
+    assert legend.y0 >= inside.y1 - 1.0
+    assert "unconstrained" not in [t.get_text() for t in display.ax_.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("places", [[0.5, 0.5, 0.5], [0.0, 0.01, 0.02], [1.0, 0.0], []])
+def test_labels_keep_their_distance(places):
+    moved = np.sort(apart(np.array(places), 0.1))
+    assert np.all(np.diff(moved) >= 0.1 - 1e-12) and np.all(moved >= 0.0)
 
 
 def test_invalid_paths_raise():

@@ -1,0 +1,180 @@
+"""Parts of the picture of a path: the band of the noise, and the labels in the margin."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fairconstrained.metrics.distributions import weak_partial_demographic_parity_difference
+from fairconstrained.metrics.intervals import clopper_pearson
+from fairconstrained.plotting.style import COLOURS, GREY
+from fairconstrained.utils.typing import Array, ArrayLike
+from fairconstrained.utils.validation import check_confidence
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import PathPatch
+    from matplotlib.text import Annotation
+
+_DISTANCE = 0.07  # of labels in the margin, as a share of the height
+
+
+class MarginLabels:
+    """Labels in the right margin of axes, with thin lines to their points.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+        The axes.
+    """
+
+    def __init__(self, ax: Axes):
+        self.ax = ax
+        self.labels: list[tuple[str, float, float]] = []
+        self._texts: list[Annotation] = []
+
+    def add(self, text: str, x: float, y: float) -> None:
+        """Add the label of a point; `draw` shows it."""
+        self.labels.append((text, float(x), float(y)))
+
+    def draw(self) -> None:
+        """Draw all labels at the heights of their points, but not over each other."""
+        for drawn in self._texts:
+            drawn.remove()
+        low, high = self.ax.get_ylim()
+        wanted = np.array([(y - low) / (high - low) for _, _, y in self.labels])
+        line = {"arrowstyle": "-", "color": "0.75", "linewidth": 0.7, "shrinkA": 1.0}
+        line["shrinkB"] = 5.0
+        self._texts = [
+            self.ax.annotate(
+                text, (x, y), (1.02, place), textcoords="axes fraction", fontsize="small",
+                color=GREY, ha="left", va="center", arrowprops=line, zorder=2.5,
+            )
+            for (text, x, y), place in zip(self.labels, apart(wanted, _DISTANCE), strict=True)
+        ]  # fmt: skip
+
+
+def apart(places: Array, distance: float) -> Array:
+    """Return places that are at least a distance apart, near the given ones and not below 0."""
+    moved = np.array(places, dtype=float)
+    order = np.argsort(-moved, kind="stable")
+    for above, below in pairwise(order):
+        moved[below] = min(moved[below], moved[above] - distance)
+    if len(moved) and moved[order[-1]] < 0.0:
+        moved[order[-1]] = 0.0
+        for below, above in pairwise(order[::-1]):
+            moved[above] = max(moved[above], moved[below] + distance)
+    return moved
+
+
+def noise_of(accuracies: Array, size: float, confidence: float | None) -> Array | None:
+    """Return exact confidence intervals of accuracies on `size` rows; None if it is not known."""
+    if confidence is None or not np.isfinite(size):
+        return None
+    sizes = np.full(len(accuracies), size)
+    limits = clopper_pearson(accuracies, sizes, check_confidence(confidence))
+    return np.column_stack([limits.low, limits.high])
+
+
+def in_order(
+    gaps: ArrayLike, accuracies: ArrayLike, kappas: ArrayLike | None
+) -> tuple[Array, Array, Array | None, Array]:
+    """Return a path sorted by kappa, or by gap if there are no kappas, and the order.
+
+    Raises
+    ------
+    ValueError
+        If there are no models, or the numbers of values differ.
+    """
+    found, measured = (np.atleast_1d(np.asarray(one, dtype=float)) for one in (gaps, accuracies))
+    known = None if kappas is None else np.asarray(kappas, dtype=float)
+    sizes = {len(found), len(measured), *([] if known is None else [len(known)])}
+    if len(sizes) != 1 or 0 in sizes:
+        raise ValueError(
+            f"FairnessPathDisplay needs a gap and an accuracy for each model; got {len(found)} "
+            f"gaps and {len(measured)} accuracies"
+            + ("." if known is None else f" for {len(known)} kappas.")
+        )
+    order = np.argsort(found if known is None else known, kind="stable")
+    return found[order], measured[order], None if known is None else known[order], order
+
+
+_MARKS: dict[str, dict[str, Any]] = {
+    "chosen": {
+        "color": COLOURS[1], "marker": "o", "markersize": 11.0, "markerfacecolor": "none",
+        "markeredgewidth": 2.0,
+    },
+    "unconstrained": {
+        "color": "black", "marker": "*", "markersize": 12.0, "markeredgecolor": "white",
+    },
+}  # fmt: skip
+
+
+def draw_mark(ax: Axes, x: float, y: float, kind: str) -> Line2D:
+    """Mark the point of the chosen or the unconstrained model, which is not in the legend."""
+    (mark,) = ax.plot([x], [y], linestyle="none", zorder=4.0, label=f"_{kind}", **_MARKS[kind])
+    return mark
+
+
+def draw_band(ax: Axes, gaps: Array, noise: ArrayLike, order: Array, colour: str) -> PathPatch:
+    """Draw the band of intervals along a sorted path, which may turn back.
+
+    Raises
+    ------
+    ValueError
+        If there is not a lower and an upper end for each model.
+    """
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    noise = np.asarray(noise, dtype=float)
+    if noise.shape != (len(gaps), 2):
+        raise ValueError(
+            f"noise must have a lower and an upper end for each of the {len(gaps)} models; got "
+            f"shape {noise.shape}."
+        )
+    (low, high), quads = noise[order].T, []
+    for i in range(len(gaps) - 1):
+        left, right = sorted((i, i + 1), key=lambda k: gaps[k])  # all are drawn the same way round
+        corners = [
+            (gaps[left], low[left]), (gaps[right], low[right]), (gaps[right], high[right]),
+            (gaps[left], high[left]), (gaps[left], low[left]),
+        ]  # fmt: skip
+        quads.append(Path(corners, closed=True))
+    band = PathPatch(
+        Path.make_compound_path(*quads), facecolor=colour, alpha=0.13, linewidth=0.0, zorder=1.0,
+        label="confidence interval of the accuracy",
+    )  # fmt: skip
+    ax.add_patch(band)
+    ax.update_datalim(np.column_stack([np.repeat(gaps, 2), noise[order].ravel()]))
+    return band
+
+
+def selection_gap(y_true: ArrayLike, y_pred: ArrayLike, **rows: Any) -> float:
+    """Return the gap of the selection rates."""
+    values = np.unique(np.concatenate([np.asarray(y_true), np.asarray(y_pred)]))
+    selected = np.asarray(y_pred) == values[-1]
+    return weak_partial_demographic_parity_difference(y_true, selected, threshold=0.5, **rows)
+
+
+def checked_points(name: str, points: ArrayLike) -> Array:
+    """Return the points of other models, sorted by gap, of shape (n, 2).
+
+    Raises
+    ------
+    ValueError
+        If the name is not a string, or the points are not pairs.
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"name must be a string, the name in the legend; got {name!r}.")
+    places = np.asarray(points, dtype=float)
+    if places.shape != (2,) and (places.ndim != 2 or places.shape[1] != 2):
+        raise ValueError(
+            f"points of {name!r} must be a pair (gap, accuracy), or pairs of shape (n, 2); "
+            f"got shape {places.shape}."
+        )
+    places = places.reshape(-1, 2)
+    return places[np.argsort(places[:, 0], kind="stable")]
