@@ -160,8 +160,8 @@ class FunctionAverages(AffineHead, DifferenceOfConvex, Smoothable):
         return self.function.smoothable or self.n_outputs == 0
 
     def smoothed(self, width: float) -> FunctionAverages:
-        """Return the term with phi rounded."""
-        return self._with_function(self.function.smoothed(width))
+        """Return the term with phi rounded; itself if phi has no kinks."""
+        return self if self.function.smooth else self._with_function(self.function.smoothed(width))
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return abs(R) times the averages of the subgradient error of phi."""

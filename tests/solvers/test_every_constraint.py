@@ -12,6 +12,7 @@ from fairconstrained import (
     ConvergenceWarning,
     DemographicParity,
     EqualizedOdds,
+    FairHingeClassifier,
     FairLogisticClassifier,
     make_biased_classification,
 )
@@ -156,6 +157,19 @@ def test_problems_without_an_interior_are_solved_to_the_tolerance(
     constant = np.mean(y)
     entropy = -constant * np.log(constant) - (1.0 - constant) * np.log1p(-constant)
     assert result.objective <= entropy
+
+
+@pytest.mark.parametrize("constraint", ["group_auc", "inter_group_auc", "intra_group_auc"])
+def test_rounding_the_loss_leaves_smooth_constraints_as_they_are(constraint: str) -> None:
+    X, y, groups = make_biased_classification(1000, 10, random_state=0)
+    clf = FairHingeClassifier(constraint, kappa=0.1)
+    problem = Fit.of(clf, X, y, None, groups).problem
+    w = np.full(problem.n_variables, 0.1)
+    rounded = problem.smoothed(1e-3)
+    assert np.array_equal(rounded.at(w).constraints, problem.at(w).constraints)
+    result = clf.fit(X, y, sensitive_features=groups).result_
+    assert result.converged
+    assert result.objective < 0.95  # a constant model has 0.996
 
 
 def test_level_search_goes_on_below_a_level_that_does_not_bind() -> None:
