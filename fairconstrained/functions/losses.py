@@ -54,8 +54,8 @@ class Logistic(ExponentialFunction, Loss):
         With u = 1 + e as rounded, log(1 + e) is log(u) + (e - (u - 1)) / u to double precision:
         this takes half the time of `log1p`.
         """
-        sums = exponential + 1.0
-        rest = sums - 1.0
+        sums = np.asarray(exponential + 1.0)
+        rest = np.asarray(sums - 1.0)
         np.subtract(exponential, rest, out=rest)
         rest /= sums
         out = np.log(sums, out=sums)
