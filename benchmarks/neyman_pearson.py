@@ -48,13 +48,18 @@ def mnist(n_rows: int | None = None, part: str = "train"):
 
 
 def problem_of(n_rows: int | None = None) -> Problem:
-    """Return 3S-Econ's Problem 3, to be started at 0: without intercepts, a ball for each digit."""
+    """Return 3S-Econ's Problem 3, to be started at 0: without intercepts, a ball for each digit.
+
+    As in its equation (3), the sums are over the classes without priority, hence 0 is strictly
+    feasible: the loss of a class is then 8 / 2 - 4.5 = -0.5.
+    """
     X, labels = mnist(n_rows)
     function, weight = Reflected(Sigmoid()), np.ones(len(labels))
-    loss = class_losses(function, labels, weight, [0], [0.0], ["loss of 1"])
+    loss = class_losses(function, labels, weight, [0], [0.0], ["loss of 1"], left_out=[0])
     others = list(range(1, CLASSES))
     names = [f"loss of {(k + 1) % 10}" for k in others]
-    bounds = class_losses(function, labels, weight, others, [KAPPA] * len(others), names)
+    limits = [KAPPA] * len(others)
+    bounds = class_losses(function, labels, weight, others, limits, names, left_out=[0])
     model = LinearModel(X, fit_intercept=False, n_outputs=CLASSES)
     domain = Leading(Blocks(L2Ball(RADIUS), CLASSES), model.n_coefficients)
     return Problem(CompositeFunction(model, loss), (CompositeFunction(model, bounds),), domain)

@@ -154,6 +154,21 @@ _TABLE = (
         "A ranker with two constraints per query, five methods (PLADA, appendix D.3)",
     ),
     Benchmark(
+        "additions",
+        "benchmarks.additions",
+        "What each addition of the defaults to the printed algorithms buys",
+    ),
+    Benchmark(
+        "papers",
+        "benchmarks.papers",
+        "Every line of the papers' tables: published, with paper(), by default",
+    ),
+    Benchmark(
+        "peers",
+        "benchmarks.peers",
+        "The same task for fairlearn, scikit-lego, fairret, OxonFair and others: frontiers, cost",
+    ),
+    Benchmark(
         "fuzz",
         "benchmarks.fuzz.command",
         "Random problems and settings, checked by independent formulas",

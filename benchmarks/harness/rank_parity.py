@@ -24,6 +24,8 @@ from benchmarks.harness.data import Data
 from benchmarks.harness.options import Default, add_choice, add_seeds
 from benchmarks.harness.rank_data import RANKS, split, with_group
 from benchmarks.harness.rank_figures import draw_densities, draw_frontiers, draw_rates
+from benchmarks.harness.rank_tolerances import TOLERANCES
+from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import (
@@ -41,8 +43,6 @@ PAIRWISE = {
     "intra-group": IntraGroupAUCParity,
 }
 SCALE = 0.1  # with cross terms groups differ in finer ways than the default, 0.25, can see
-PAIRWISE_KAPPAS = (0.01, 0.05, 0.1, 0.2, 0.4)
-STRENGTHS = (0.03, 0.1, 0.3, 1.0)
 METHODS = ("ours", "unconstrained", *PAIRWISE, "regularisation")
 QUICK_KAPPAS = 2  # how many of the paper's a quick run takes
 
@@ -73,15 +73,22 @@ class Method:
     solver: Callable[[float], str | Solver] = lambda level: "auto"
 
 
-def regularized(strength: float) -> Solver:
-    """Return the paper's regularisation: the objective plus `strength` times the violation."""
-    return Regularization(strength, max_iter=1000, check_every=1000)
+def regularized(data: str, strength: float) -> Solver:
+    """Return the paper's regularisation (78): 2 lambda / (beta - alpha) times the violation."""
+    low, high = RANKS[data]
+    return Regularization(2.0 * strength / (high - low), max_iter=1000, check_every=1000)
 
 
 def methods_for(experiment: Experiment, data: str, options: Namespace) -> list[Method]:
     """Return the methods in the figure."""
-    kappas = experiment.kappas[data]
-    kappas = kappas[-QUICK_KAPPAS:] if options.quick else kappas
+
+    def levels(all_of_them: tuple[float, ...]) -> tuple[float, ...]:
+        return all_of_them[-QUICK_KAPPAS:] if options.quick else all_of_them
+
+    def tolerances(baseline: str) -> tuple[float, ...]:
+        return levels(TOLERANCES[baseline][experiment.name][data])
+
+    kappas = levels(experiment.kappas[data])
 
     def ours(surrogate: Surrogate, kappa: float) -> Constraint:
         return experiment.notion(kappa, surrogate=surrogate, ranks=RANKS[data])
@@ -90,9 +97,11 @@ def methods_for(experiment: Experiment, data: str, options: Namespace) -> list[M
         Method("ours", kappas, partial(ours, Sigmoid(SCALE))),
         Method("unconstrained", (1.0,), lambda level: None),
     ]
-    methods += [Method(name, PAIRWISE_KAPPAS, kind) for name, kind in PAIRWISE.items()]
+    methods += [Method(name, tolerances(name), kind) for name, kind in PAIRWISE.items()]
     exact = partial(ours, Sigmoid(SCALE), 0.0)
-    methods.append(Method("regularisation", STRENGTHS, lambda strength: exact(), regularized))
+    penalised = partial(regularized, data)
+    levels_of_penalty = tolerances("regularisation")
+    methods.append(Method("regularisation", levels_of_penalty, lambda _: exact(), penalised))
     methods = [one for one in methods if one.name in options.methods]
     if options.idca:
         solver = IDCA(InteriorPoint(max_iter=1), max_iter=60)
@@ -117,31 +126,52 @@ def fit(method: Method, level: float, train: Data) -> tuple[FairLogisticClassifi
 
 
 def measured(
-    experiment: Experiment, name: str, methods: Iterable[Method], seeds: Iterable[int]
+    experiment: Experiment,
+    name: str,
+    methods: Iterable[Method],
+    seeds: Iterable[int],
+    store: Store,
+    any_version: bool = False,
 ) -> Iterator[tuple[Row, np.ndarray, np.ndarray]]:
-    """Yield, for every fit, a row of the table, the test rows' scores and their groups."""
+    """Yield, for every fit, a row of the table, the test rows' scores and their groups.
+
+    Fits that the store knows are not made again.
+    """
     for seed in seeds:
         train, (X, y, groups) = split(name, seed)
         for method in methods:
             for level in method.levels:
-                model, seconds = fit(method, level, train)
-                scores = model.decision_function(with_group(X, groups))
-                row: Row = {
-                    "data": name,
-                    "method": method.name,
-                    "level": level,
-                    "seed": seed,
-                    "test accuracy": float(np.mean((scores > 0) == (y == np.max(y)))),
-                    "test unfairness": experiment.unfairness(name, scores, groups),
-                    "gap on training rows": model.decision_gap_,
-                    "objective": model.objective_,
-                    "violation": model.violation_,
-                    "status": model.result_.status.value,
-                    "solver": type(model.result_.solver).__name__,
-                    "seconds": seconds,
-                }
-                print(*row.values(), flush=True)
-                yield row, scores, groups
+                key = (experiment.name, name, method.name, repr(level), str(seed))
+                known = store.get(key, any_version=any_version)
+                if known is None:
+                    model, seconds = fit(method, level, train)
+                    scores = model.decision_function(with_group(X, groups))
+                    row = _row(experiment, name, model, scores, y, groups)
+                    row = {"method": method.name, "level": level, "seed": seed, **row}
+                    row = {"data": name, **row, "seconds": seconds}
+                    known = store.put(key, {"row": row, "scores": scores.tolist()})
+                    print(*row.values(), flush=True)
+                yield known["row"], np.array(known["scores"]), groups
+
+
+def _row(
+    experiment: Experiment,
+    name: str,
+    model: FairLogisticClassifier,
+    scores: np.ndarray,
+    y: np.ndarray,
+    groups: np.ndarray,
+) -> Row:
+    """Return the measures of a fit."""
+    return {
+        "test accuracy": float(np.mean((scores > 0) == (y == np.max(y)))),
+        "test unfairness": experiment.unfairness(name, scores, groups),
+        "gap on training rows": float(model.decision_gap_),
+        "objective": float(model.objective_),
+        "violation": float(model.violation_),
+        "status": model.result_.status.value,
+        "solver": type(model.result_.solver).__name__,
+    }
 
 
 def interval(values: list[float]) -> float:
@@ -197,7 +227,8 @@ def run_experiment(experiment: Experiment, options: Namespace) -> None:
     for data in options.data:
         shown: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         methods = methods_for(experiment, data, options)
-        for row, scores, groups in measured(experiment, data, methods, options.seeds):
+        store = Store(options.out / "rank_parity")
+        for row, scores, groups in measured(experiment, data, methods, options.seeds, store):
             rows.append(row)
             if row["seed"] == options.seeds[0] and row["method"] in METHODS[:2]:
                 level = "" if row["method"] == "unconstrained" else f", kappa = {row['level']:g}"

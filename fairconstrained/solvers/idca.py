@@ -69,6 +69,13 @@ class IDCA(Solver):
         Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
         from its best point, see :attr:`Solver.polish`.
 
+    Notes
+    -----
+    What the additions to the printed algorithm buy, by ``python -m benchmarks additions`` (COMPAS,
+    demographic parity 0.02, 300 data passes; gaps are relative to the best objective):
+    the default converges after 29 passes, without `safeguard` after 144. With algorithm 2 in place
+    of the augmented Lagrangian the gap is 0.24%, with `paper()` and 30 steps per subproblem 0.12%.
+
     References
     ----------
     IDCA, algorithm 1, equation (21).

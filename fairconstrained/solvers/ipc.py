@@ -56,6 +56,13 @@ class IPC(Solver):
         Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
         from its best point, see :attr:`Solver.polish`.
 
+    Notes
+    -----
+    What the additions to the printed algorithm buy, by ``python -m benchmarks additions`` (COMPAS,
+    demographic parity 0.02, 300 data passes; gaps are relative to the best objective):
+    the default converges after 20 passes; with the switching subgradient oracle the gap is 0.13%,
+    with `paper()` and 100 steps per subproblem 12%.
+
     References
     ----------
     IPC, algorithm 1, equation (9); Remark 1 for phase one.

@@ -96,6 +96,16 @@ class ThreeSEcon(Solver):
         Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
         from its best point, see :attr:`Solver.polish`.
 
+    Notes
+    -----
+    What the additions to the printed algorithm buy, by ``python -m benchmarks additions`` (COMPAS,
+    demographic parity 0.02, 300 data passes; gaps are relative to the best objective):
+    the default converges after 110 passes. Without momentum it takes 301, without the repair 132;
+    without margins the gap is 0.09%, with nu = 1e-5 12%, with `paper()` 4.6%. With batches (67
+    passes) the gap is 0.06%; 0.08% without the repair, 0.14% without margins, 3.4% with
+    `paper(stochastic=True)`; averages and full gradients at big batches did not help (0.03%
+    without).
+
     References
     ----------
     W. Liu, Y. Xu, "A SPIDER-type stochastic subgradient method for expectation-constrained

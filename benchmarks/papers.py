@@ -1,0 +1,167 @@
+"""Reproducing the papers: every line of their tables with `paper()`, by default, and as published.
+
+E1, E2 (IPC), E3 to E5 (3S-Econ), E6 (PLADA), E9, E10 (IDCA); E7 and E8 are benchmarks of their own.
+`--quick` runs every line with a fraction of the data passes. Results are kept by the content of the
+library's code: a table is redone alone with `--only`. `--docs docs` writes the page.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import partial_parity, weak_partial_parity
+from benchmarks.harness import rank_parity
+from benchmarks.harness.options import Default, add_seeds
+from benchmarks.harness.paper_lines import Line, Setup, all_lines, default_solver
+from benchmarks.harness.papers_page import Ranks, write_page
+from benchmarks.harness.rank_data import RANKS
+from benchmarks.harness.store import Store
+from benchmarks.harness.tables import Row, write_table
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import Solver, SwitchingSubgradient
+from fairconstrained.solvers.stationarity import near_stationarity
+from fairconstrained.utils.typing import Array
+
+EXPERIMENTS = ("E1", "E2", "E3", "E4", "E5", "E6", "E9", "E10")
+RANK_EXPERIMENTS = {"E9": partial_parity.EXPERIMENT, "E10": weak_partial_parity.EXPERIMENT}
+FORMS = ("full", "quick")
+_STATIONARITY = {"full": 2000, "quick": 150}  # steps of the subproblem of near-stationarity
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add experiments, budgets, splits and the folder of the page."""
+    parser.add_argument(
+        "--only", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS), help="experiments"
+    )
+    parser.add_argument(
+        "--data", nargs="+", metavar="NAME", help="run lines of E1 to E6 on these data only"
+    )
+    parser.add_argument(
+        "--passes",
+        type=float,
+        default=Default(np.inf, 100.0),
+        help="the most data passes of a run, below those that the paper names",
+    )
+    parser.add_argument(
+        "--rank-data",
+        nargs="+",
+        choices=list(RANKS),
+        default=Default(list(RANKS), ["law_school"]),
+        help="data sets of E9 and E10",
+    )
+    add_seeds(parser, range(5))
+    parser.add_argument(
+        "--any-version", action="store_true", help="take results of other versions as well"
+    )
+    parser.add_argument("--only-known", action="store_true", help="run nothing, show what is known")
+    parser.add_argument("--docs", type=Path, help="folder of the page papers.md and its figures")
+
+
+def solve(
+    problem: Problem, original: Problem, start: Array, solver: Solver, rho: float, line: Line,
+    options: Namespace,
+) -> Row:  # fmt: skip
+    """Return the figures of a run; near-stationarity is that of the problem in its own form."""
+    missing = solver.missing(problem)
+    if missing:
+        return {"status": f"needs {' and '.join(missing)}"}
+    limit = min(options.passes, line.passes)
+    clock = time.process_time()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        result = solver.minimize(problem.uncounted(), start, max_data_passes=limit, random_state=0)
+    row: Row = {
+        "status": result.status.value,
+        "objective": result.objective,
+        "violation": result.violation,
+        "KKT residual": result.kkt_residual,
+        "passes": result.data_passes,
+        "seconds": time.process_time() - clock,
+        "solver": type(result.solver).__name__,
+    }
+    steps = _STATIONARITY["quick" if options.quick else "full"]
+    point = result.w[: original.n_variables]
+    inner = SwitchingSubgradient(max_iter=steps, check_every=steps, polish=False)
+    finite = np.all(np.isfinite(point))
+    found = near_stationarity(original, point, rho, tol=1e-2, solver=inner) if finite else np.inf
+    return {**row, "SVio": found}
+
+
+def figures(line: Line, kind: str, options: Namespace, store: Store) -> Row | None:
+    """Return the figures of a line with "paper" or "default"; full ones where they are known."""
+    keys = {form: (line.experiment, line.data, line.method, kind, form) for form in FORMS}
+    wanted = "quick" if options.quick else "full"
+    for form in FORMS if options.quick else ("full",):
+        known = store.get(keys[form], any_version=options.any_version)
+        if known is not None:
+            return known
+    chosen = options.data is None or line.data.split(",")[0] in options.data
+    if options.only_known or not chosen:
+        return store.get(keys["quick"], any_version=options.any_version)
+    setup = line.setup(options.quick)
+    found = store.put(keys[wanted], {**_run(line, kind, setup, options), "form": wanted})
+    shown = [found.get(name) for name in ("status", "objective", "violation", "SVio", "seconds")]
+    print(line.experiment, line.data, line.method, kind, *shown, flush=True)
+    return found
+
+
+def _run(line: Line, kind: str, setup: Setup, options: Namespace) -> Row:
+    if kind == "paper":
+        assert line.paper is not None
+        solver, own = line.paper(setup).unpolished(), False
+    else:
+        solver, own = default_solver(line, setup)
+    problem, start = (setup.default, setup.first) if own else (setup.problem, setup.start)
+    return solve(problem, setup.problem, start, solver, setup.rho, line, options)
+
+
+def rank_tables(name: str, options: Namespace, store: Store) -> Ranks:
+    """Return the means over the splits of E9 or E10, and draw its figure."""
+    experiment = RANK_EXPERIMENTS[name]
+    options.idca, options.methods = not options.quick, rank_parity.METHODS
+    rows = []
+    for data in options.rank_data:
+        methods = rank_parity.methods_for(experiment, data, options)
+        rows += [
+            row
+            for row, _, _ in rank_parity.measured(
+                experiment, data, methods, options.seeds, store, options.any_version
+            )
+        ]
+    return Ranks(name, experiment.symbol, rank_parity.summary(rows), len(options.seeds))
+
+
+def run(options: Namespace) -> None:
+    """Run what is not known, write papers.md, and the page."""
+    store, table = Store(options.out / "papers"), []
+    for line in all_lines():
+        if line.experiment not in options.only:
+            continue
+        row: Row = {"line": line}
+        if line.paper is not None:
+            row["paper"] = figures(line, "paper", options, store)
+        row["default"] = figures(line, "default", options, store)
+        table.append(row)
+    ranks = [
+        rank_tables(name, options, Store(options.out / "rank_parity"))
+        for name in RANK_EXPERIMENTS
+        if name in options.only
+    ]
+    if table:
+        write_table([_flat(row) for row in table], "papers", "The papers' tables", options.out)
+    if options.docs is not None:
+        write_page(options.docs, table, ranks)
+
+
+def _flat(row: Row) -> Row:
+    line = row["line"]
+    flat: Row = {"experiment": line.experiment, "data": line.data, "method": line.method}
+    for kind in ("paper", "default"):
+        for name in ("form", "status", "objective", "violation", "SVio", "passes", "seconds"):
+            flat[f"{kind}: {name}"] = (row.get(kind) or {}).get(name, "")
+    return flat

@@ -1,0 +1,178 @@
+"""The pages of the papers and of the peers: their tables, from figures that are made up."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+import numpy as np
+import pytest
+
+from benchmarks import additions, peers
+from benchmarks.harness import papers_page, peer_worker
+from benchmarks.harness.paper_lines import ConstantSteps, all_lines, simple_example
+from benchmarks.harness.peers_page import at_gaps, best, frontier, verdicts
+from benchmarks.harness.rank_parity import METHODS, PAIRWISE
+from benchmarks.harness.rank_tolerances import TOLERANCES
+from benchmarks.harness.store import Store
+from fairconstrained import make_biased_classification
+from fairconstrained.solvers import Solver
+
+
+def test_every_experiment_has_lines_with_the_papers_solvers() -> None:
+    lines = all_lines()
+    assert {line.experiment for line in lines} == {"E1", "E2", "E3", "E4", "E5", "E6"}
+    of_table_2 = [line for line in lines if line.published.count(",") == 4]
+    assert len(of_table_2) == 3 * 12  # six methods, two data sets, E4 and both variants of E3
+    assert {line.data for line in lines if line.experiment == "E3"} == {
+        f"{data}, x* {kind}" for data in ("a9a", "compas") for kind in ("exact", "by SGD")
+    }
+    setup = simple_example(True)
+    for line in lines:
+        if line.paper is not None:
+            solver = line.paper(setup)
+            assert isinstance(solver, Solver)
+            assert not solver.polishes or "Penalty" in repr(solver)
+
+
+def test_constant_steps_are_constant() -> None:
+    rule = ConstantSteps(0.5)
+    assert {rule.descent(k, 1e-4, 9.0, 1.0) for k in (0, 99)} == {0.5}
+    assert rule.restoration(3, 0.1, 4.0) == 0.5
+    assert rule.tolerance(3, 0.1) == 0.1
+
+
+def test_every_baseline_has_tolerances_for_every_notion_and_data_set() -> None:
+    assert set(TOLERANCES) == {*PAIRWISE, "regularisation"} <= set(METHODS)
+    for levels in TOLERANCES.values():
+        assert set(levels) == {"partial_parity", "weak_partial_parity"}
+        assert all(set(one) == {"a9a", "bank", "law_school"} for one in levels.values())
+
+
+def rank_row(method: str, fair: float, accuracy: float) -> dict:
+    return {
+        "data": "some", "method": method, "level": 1.0, "1 - unfairness": fair, "+-": 0.0,
+        "accuracy": accuracy, "+- ": 0.001, "seconds": 1.0, "splits": 2,
+    }  # fmt: skip
+
+
+def test_a_baseline_above_our_frontier_is_named() -> None:
+    table = [
+        rank_row("ours", 0.9, 0.80),
+        rank_row("ours", 0.7, 0.84),
+        rank_row("unconstrained", 0.5, 0.85),
+        rank_row("group AUC", 0.8, 0.815),  # below 0.82
+        rank_row("inter-group", 0.8, 0.83),  # above 0.82 by more than the intervals
+        rank_row("intra-group", 0.95, 0.7),
+    ]
+    found = papers_page.dominance(papers_page.Ranks("E9", "DP^I", table, 2))
+    assert [row["verdict"] for row in found] == [
+        "ours is on or above",
+        "**ours is below**",
+        "fairer than any of ours",
+    ]
+    assert found[0]["ours there"] == pytest.approx(0.82)
+
+
+def test_the_page_of_the_papers_says_what_is_quick_and_what_is_not_run(tmp_path) -> None:
+    line = next(line for line in all_lines() if line.experiment == "E4")
+    figures = {"objective": 0.5, "violation": 0.0, "SVio": np.inf, "passes": 100.0, "seconds": 2.0}
+    row = {"line": line, "paper": {**figures, "form": "quick"}, "default": None}
+    papers_page.write_page(tmp_path, [row], [])
+    text = (tmp_path / "papers.md").read_text()
+    assert "0.5, CVio 0.0e+00, SVio none, 100 passes, 2 s (quick)" in text
+    assert "at most 100 of 80000 passes" in text or "at most 100 of 578000 passes" in text
+    assert "not run" in text
+
+
+def point(method: str, accuracy: float, gap: float, split: int = 0) -> dict:
+    return {
+        "data": "some", "notion": "demographic_parity", "peer": method, "setting": gap,
+        "split": split, "accuracy": accuracy, "AUC": 0.7, "log loss": None, "gap": gap,
+        "gap, low": 0.0, "gap, high": 0.1, "CPU seconds": 0.5, "MiB": 1.0, "rows": 1000,
+        "least positives": 60,
+    }  # fmt: skip
+
+
+def test_accuracy_at_a_gap_is_that_of_the_best_setting_within_it() -> None:
+    rows = [point("ours, scores", 0.8, 0.004), point("ours, scores", 0.82, 0.04)]
+    rows += [point("fairret", 0.7, 0.004), point("GridSearch", 0.9, 0.5)]
+    table = frontier(rows)
+    assert best(table, 0.001) is None
+    found = {row["method"]: row for row in at_gaps(table)}
+    assert (found["ours, scores"]["at 0.02"], found["ours, scores"]["at 0.05"]) == (
+        "0.8000",
+        "0.8200",
+    )
+    assert found["GridSearch"]["at 0.05"] == "-"
+    leaders = [row["sees group: no"] for row in verdicts(table)]
+    assert all(text.startswith("**ours**") for text in leaders)
+    closer = frontier([*rows[:2], point("fairret", 0.81, 0.004)])
+    assert verdicts(closer)[0]["sees group: no"].startswith("level")
+    ahead = frontier([*rows[:2], point("fairret", 0.95, 0.004)])
+    assert verdicts(ahead)[0]["sees group: no"].startswith("**fairret**")
+
+
+def test_gap_and_accuracy_of_random_predictions_are_expected_ones() -> None:
+    y, groups = np.array([1, 0, 1, 0]), np.array([0, 0, 1, 1])
+    chance = np.array([0.5, 0.5, 1.0, 0.0])
+    found = peers.measures("equalized_odds", y, groups, chance, chance)
+    assert found["gap"] == pytest.approx(0.5)
+    assert found["accuracy"] == pytest.approx(0.75)
+    assert found["least positives"] == 1
+
+
+def test_a_peer_runs_in_a_process_and_a_missing_one_gives_a_reason(tmp_path) -> None:
+    X, y, groups = make_biased_classification(300, random_state=0)
+    task = {
+        "X": X, "y": y, "groups": groups, "X_test": X, "groups_test": groups,
+        "notion": np.array("demographic_parity"), "settings": np.array([0.05]),
+        "seed": np.array(0),
+    }  # fmt: skip
+    free, ours = (
+        peers.run_worker(sys.executable, name, [task])[0]
+        for name in ("no constraint", "ours, scores")
+    )
+    for found in (free, ours):
+        assert found["fits"][0]["CPU seconds"] > 0.0
+        assert found["arrays"]["chance0"].shape == y.shape
+    gaps = [
+        peers.measures("demographic_parity", y, groups, one["arrays"]["chance0"], y)["gap"]
+        for one in (free, ours)
+    ]
+    assert gaps[1] < gaps[0]
+    absent = peer_worker.Peer(peer_worker.unconstrained, "no_such_package")
+    assert "missing" not in free
+    assert absent.package == "no_such_package"
+
+
+def test_results_of_peers_are_kept(tmp_path, monkeypatch) -> None:
+    calls = []
+
+    def run_worker(python, peer, tasks):
+        calls.append(peer)
+        return [{"missing": "x is not installed"} for _ in tasks]
+
+    monkeypatch.setattr(peers, "run_worker", run_worker)
+    monkeypatch.setattr(peers, "_task", lambda *job: {})
+    options = Namespace(any_version=False, only_known=False, pythons={})
+    store = Store(tmp_path)
+    rows = peers.points("compas", "fairret", [("demographic_parity", 0)], options, store)
+    assert rows[0]["missing"] == "x is not installed"
+    options.only_known = True
+    peers.points("compas", "fairret", [("demographic_parity", 0)], options, store)
+    assert calls == ["fairret"]
+
+
+def test_interpreters_are_given_by_package_or_by_method() -> None:
+    found = peers.interpreters(["fairlearn=/a/python", "OxonFair=/b/python"])
+    assert found["ExponentiatedGradient"] == found["GridSearch"] == "/a/python"
+    assert found["OxonFair"] == "/b/python"
+    with pytest.raises(SystemExit, match="PACKAGE=PATH"):
+        peers.interpreters(["nothing"])
+
+
+def test_every_addition_is_a_solver_that_differs_from_the_default() -> None:
+    for name, solvers in additions.variants().items():
+        texts = [repr(solver) for solver in solvers.values()]
+        assert len(set(texts)) == len(texts), name
