@@ -1,14 +1,15 @@
 """Fits on dask collections: overhead of a round, seconds and CPU per row, memory, two workers.
 
-Generated float32 rows, 20 features, two groups, demographic parity 0.02. Blocks are generated where
-they are used, so that the data are never in the memory of one process.
+Generated float32 rows, 20 features, two groups, demographic parity 0.02, in Parquet files of at
+most 250,000 rows each, which are written once. Every measurement is kept in a folder as soon as it
+is made, with the load of the machine, so that a run that was ended goes on where it was.
 
 - "rounds": tiny shards, so that a round costs its overhead. The target is at most 25 ms.
 - "rows": seconds and data passes against the number of rows, and the slope of
-  log(seconds per pass) in log(rows), with one worker process; the memory of that worker beyond its
+  log(seconds per round) in log(rows), with one worker process; the memory of that worker beyond its
   shards. The targets are a slope of 1 and at most 250 MB.
-- "CPU": CPU seconds per row and pass of the worker, and of the estimator in memory.
-- "workers": seconds per pass with one and with two worker processes. The target is 1.7 times.
+- "CPU": CPU seconds per row and round of the worker, and of the estimator in memory.
+- "workers": seconds per round with one and with two worker processes. The target is 1.7 times.
 """
 
 from __future__ import annotations
@@ -17,41 +18,50 @@ import os
 import resource
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from benchmarks.harness.options import Default
+from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, at_least, at_most, write_table
 from fairconstrained import FairLogisticClassifier
 
 N_FEATURES = 20
+FEATURES = [f"x{k}" for k in range(N_FEATURES)]
 BLOCK = 250_000
-LEAST_BLOCK = 1000
+TINY = 4000  # rows, in four files
+COLUMNS = ("what", "rows", "workers", "value", "target", "met", "load")
 
 
-def _block(seed: int, n: int) -> np.ndarray:
+def _block(seed: int, n: int) -> pd.DataFrame:
     """Return rows of features, label and group."""
     rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, N_FEATURES), dtype=np.float32)
+    table = pd.DataFrame(rng.standard_normal((n, N_FEATURES), dtype=np.float32), columns=FEATURES)
     group = rng.integers(0, 2, n)
-    score = X[:, :5].sum(axis=1) + 0.8 * group + rng.logistic(size=n)
-    return np.column_stack([X, score > 0.4, group]).astype(np.float32)
+    table["x0"] += np.float32(0.7) * group.astype(np.float32)
+    score = table[FEATURES[:5]].sum(axis=1) + 0.8 * group + rng.logistic(size=n)
+    return table.assign(label=(score > 0.4).astype(np.int8), group=group.astype(np.int8))
 
 
-def collections(n_rows: int, block: int = BLOCK) -> tuple[Any, Any, Any]:
-    """Return dask arrays of features, labels and groups."""
-    import dask.array as da
-    from dask import delayed
-
-    sizes = [block] * (n_rows // block)
-    parts = [
-        da.from_delayed(delayed(_block)(seed, n), shape=(n, N_FEATURES + 2), dtype=np.float32)
-        for seed, n in enumerate(sizes)
-    ]
-    table = da.concatenate(parts)
-    return table[:, :N_FEATURES], table[:, N_FEATURES], table[:, N_FEATURES + 1]
+def written(folder: Path, n_rows: int) -> list[Path]:
+    """Return Parquet files with so many rows; files that are not there are written."""
+    block = min(BLOCK, max(n_rows // 4, 1))
+    sizes = np.diff(np.append(np.arange(0, n_rows, block), n_rows))
+    folder = folder / str(n_rows)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"part-{k:04d}.parquet" for k in range(len(sizes))]
+    for seed, (path, n) in enumerate(zip(paths, sizes, strict=True)):
+        if not path.exists():
+            temporary = path.with_suffix(".tmp")
+            _block(seed, int(n)).to_parquet(temporary, index=False)
+            temporary.replace(path)
+    return paths
 
 
 def _cpu() -> float:
@@ -67,7 +77,7 @@ def _resident() -> int:
 
 
 class Rounds:
-    """Counts and times the rounds of a fit, through the shards of its problem."""
+    """Times the rounds of a fit, through the shards of its problem."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
@@ -85,17 +95,28 @@ class Rounds:
         object.__setattr__(shards, "gather", timed)
 
 
-def fit(client: Any, n_rows: int, block: int = BLOCK) -> tuple[Any, Rounds, dict[str, Any]]:
-    """Return the fitted estimator, its rounds, and figures of the workers."""
+@contextmanager
+def _cluster(n_workers: int) -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with LocalCluster(n_workers=n_workers, **options) as cluster, Client(cluster) as client:
+        yield client
+
+
+def on_workers(folder: Path, n_rows: int, n_workers: int) -> dict[str, Any]:
+    """Return the figures of a fit on worker processes."""
+    import dask.dataframe as dd
+
     from fairconstrained.dask import FairLogisticClassifier as DaskClassifier
 
     rounds = Rounds()
-    figures: dict[str, Any] = {}
+    figures: dict[str, Any] = {"load": os.getloadavg()[0]}
 
     class Watched(DaskClassifier):
         def _minimize(self, problem: Any, *args: Any, **options: Any) -> Any:
-            shards = problem.objective.model.shards
-            rounds.watch(shards)
+            rounds.watch(problem.objective.model.shards)
+            figures["preparation"] = time.perf_counter() - start
             before = client.run(_cpu)
             found = super()._minimize(problem, *args, **options)
             after = client.run(_cpu)
@@ -103,30 +124,37 @@ def fit(client: Any, n_rows: int, block: int = BLOCK) -> tuple[Any, Rounds, dict
             figures["resident"] = max(client.run(_resident).values())
             return found
 
-    X, y, groups = collections(n_rows, block)
-    model = Watched("demographic_parity", 0.02)
-    model.client = client
-    model.fit(X, y, sensitive_features=groups)
-    return model, rounds, figures
+    with _cluster(n_workers) as client:
+        table = dd.read_parquet(written(folder, n_rows))
+        start = time.perf_counter()
+        model = Watched("demographic_parity", 0.02)
+        model.client = client
+        model.fit(table[FEATURES], table["label"], sensitive_features=table["group"])
+        figures["seconds"] = time.perf_counter() - start
+    return {
+        **figures,
+        "passes": model.result_.data_passes,
+        "rounds": len(rounds.seconds),
+        "round": median(rounds.seconds),
+    }
 
 
-def _cluster(n_workers: int) -> Any:
-    from distributed import Client, LocalCluster
+def in_memory(folder: Path, n_rows: int) -> dict[str, Any]:
+    """Return the figures of the estimator in memory, by the same evaluations."""
+    figures: dict[str, Any] = {"load": os.getloadavg()[0]}
 
-    cluster = LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, dashboard_address=None, memory_limit=0
-    )
-    return Client(cluster)
+    class Watched(FairLogisticClassifier):
+        def _minimize(self, *args: Any, **options: Any) -> Any:
+            before = _cpu()
+            found = super()._minimize(*args, **options)
+            figures["cpu"] = _cpu() - before
+            return found
 
-
-def in_memory(n_rows: int) -> float:
-    """Return the CPU seconds per row and pass of the estimator in memory."""
-    table = np.concatenate([_block(seed, BLOCK) for seed in range(n_rows // BLOCK)])
-    X, y, groups = table[:, :N_FEATURES], table[:, N_FEATURES], table[:, N_FEATURES + 1]
-    X = np.ascontiguousarray(X)
-    before = _cpu()
-    model = FairLogisticClassifier("demographic_parity", 0.02).fit(X, y, sensitive_features=groups)
-    return (_cpu() - before) / n_rows / model.result_.data_passes
+    table = pd.concat([pd.read_parquet(path) for path in written(folder, n_rows)])
+    X = np.ascontiguousarray(table[FEATURES].to_numpy())
+    model = Watched("demographic_parity", 0.02, solver="ipc")  # from 0, not from a sample
+    model.fit(X, table["label"].to_numpy(), sensitive_features=table["group"].to_numpy())
+    return {**figures, "passes": model.result_.data_passes}
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -135,72 +163,100 @@ def add_options(parser: ArgumentParser) -> None:
         "--rows",
         type=int,
         nargs="+",
-        default=Default([1_000_000, 3_000_000, 10_000_000], [250_000, 500_000]),
-        help="numbers of rows, multiples of 250,000; at least two",
+        default=Default([100_000, 1_000_000, 10_000_000], [10_000, 20_000]),
+        help="numbers of rows; at least two",
     )
+
+
+def _measured(store: Store, key: tuple[str, ...], run: Callable[[], dict[str, Any]]) -> Row:
+    """Return stored figures, or measure and store them."""
+    return store.get(key) or store.put(key, run())
 
 
 def run(options: Namespace) -> None:
     """Write scale.md and scale.csv."""
-    rows: list[Row] = []
-    with _cluster(1) as client:
-        _, rounds, _ = fit(client, 4 * LEAST_BLOCK, LEAST_BLOCK)
-        overhead = 1000.0 * median(rounds.seconds)
-        rows.append({"what": "overhead of a round (ms)", "value": overhead, "target": 25.0})
-        rows[-1]["met"] = at_most(overhead, 25.0)
-        seconds, beyond, cpu = [], [], []
-        for n in options.rows:
-            model, rounds, figures = fit(client, n)
-            seconds.append(median(rounds.seconds))
-            shard = n * (N_FEATURES * 4 + 1)
-            beyond.append((figures["resident"] - shard) / 1e6)
-            passes = model.result_.data_passes
-            cpu.append(figures["cpu"] / n / len(rounds.seconds))
-            for what, value in (
-                ("data passes", passes),
-                ("seconds per round", seconds[-1]),
-                ("worker memory beyond its shards (MB)", beyond[-1]),
-                ("CPU ns per row and round", 1e9 * cpu[-1]),
-            ):
-                rows.append({"what": what, "rows": n, "value": value})
-            print(*rows[-4:], sep="\n", flush=True)
-    slope = float(np.polyfit(np.log(options.rows), np.log(seconds), 1)[0])
-    rows.append({"what": "slope of seconds per round in rows", "value": slope, "target": 1.0})
-    rows[-1]["met"] = at_most(slope, 1.05)
-    rows.append(
-        {
-            "what": "worker memory beyond its shards (MB), largest",
-            "value": max(beyond),
-            "target": 250.0,
-            "met": at_most(max(beyond), 250.0),
-        }
-    )
-    local = in_memory(options.rows[0])
-    rows.append(
-        {
-            "what": "CPU ns per row and pass in memory",
-            "rows": options.rows[0],
-            "value": 1e9 * local,
-            "target": 1e9 * cpu[0],
-            "met": at_least(1.05 * local, cpu[0]),
-        }
-    )
-    with _cluster(2) as client:
-        _, rounds, _ = fit(client, options.rows[-1])
-        ratio = seconds[-1] / median(rounds.seconds)
-    rows.append(
-        {
-            "what": "seconds per round: one worker over two",
-            "rows": options.rows[-1],
-            "value": ratio,
-            "target": 1.7,
-            "met": at_least(ratio, 1.7),
-        }
-    )
-    columns = ("what", "rows", "value", "target", "met")
-    write_table(
-        [{name: row.get(name, "") for name in columns} for row in rows],
-        "scale",
-        "Rows in shards, on dask workers",
-        options.out,
-    )
+    store, folder = Store(options.out / "scale"), options.out / "scale-data"
+
+    def workers(n_rows: int, n_workers: int) -> Row:
+        key = ("workers", str(n_rows), str(n_workers))
+        found = _measured(store, key, lambda: on_workers(folder, n_rows, n_workers))
+        print({name: value for name, value in found.items() if name != "version"}, flush=True)
+        return found
+
+    rows = _overhead(workers(TINY, 1))
+    fits = {n: workers(n, 1) for n in options.rows}
+    for n, figures in fits.items():
+        rows += _per_row(n, figures)
+    rows += _targets(fits)
+    least, most = min(options.rows), max(options.rows)
+    local = _measured(store, ("memory", str(least)), lambda: in_memory(folder, least))
+    rows.append(_against_memory(least, fits[least], local))
+    rows.append(_against_two(most, fits[most], workers(most, 2)))
+    table = [{name: row.get(name, "") for name in COLUMNS} for row in rows]
+    write_table(table, "scale", "Rows in shards, on dask workers", options.out)
+
+
+def _overhead(figures: Row) -> list[Row]:
+    value = 1e3 * figures["round"]
+    what = {"what": "overhead of a round (ms)", "rows": TINY, "workers": 1, "load": figures["load"]}
+    return [{**what, "value": value, "target": 25.0, "met": at_most(value, 25.0)}]
+
+
+def _beyond(n_rows: int, figures: Row) -> float:
+    """Return the memory of a worker beyond its shards in MB."""
+    return (figures["resident"] - n_rows * (N_FEATURES * 4 + 1)) / 1e6
+
+
+def _cpu_per_row(n_rows: int, figures: Row) -> float:
+    """Return the CPU nanoseconds of workers per row and round."""
+    return 1e9 * figures["cpu"] / n_rows / figures["rounds"]
+
+
+def _per_row(n_rows: int, figures: Row) -> list[Row]:
+    values = {
+        "data passes": figures["passes"],
+        "seconds of the fit": figures["seconds"],
+        "seconds of its preparation": figures["preparation"],
+        "seconds per round": figures["round"],
+        "worker memory beyond its shards (MB)": _beyond(n_rows, figures),
+        "CPU ns per row and round": _cpu_per_row(n_rows, figures),
+    }
+    shared = {"rows": n_rows, "workers": 1, "load": figures["load"]}
+    return [{"what": what, "value": value, **shared} for what, value in values.items()]
+
+
+def _targets(fits: dict[int, Row]) -> list[Row]:
+    sizes, seconds = list(fits), [figures["round"] for figures in fits.values()]
+    slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    most = max(_beyond(n, figures) for n, figures in fits.items())
+    slopes = {"what": "slope of seconds per round in rows", "value": slope, "target": 1.0}
+    memory = {"what": "worker memory beyond its shards (MB), largest", "value": most}
+    return [
+        {**slopes, "met": at_most(slope, 1.05)},
+        {**memory, "target": 250.0, "met": at_most(most, 250.0)},
+    ]
+
+
+def _against_memory(n_rows: int, figures: Row, local: Row) -> Row:
+    ours, theirs = _cpu_per_row(n_rows, figures), 1e9 * local["cpu"] / n_rows / local["passes"]
+    return {
+        "what": "CPU ns per row and pass in memory",
+        "rows": n_rows,
+        "value": theirs,
+        "target": ours,
+        "met": at_least(1.05 * theirs, ours),
+        "load": local["load"],
+    }
+
+
+def _against_two(n_rows: int, one: Row, two: Row) -> Row:
+    ratio = one["round"] / two["round"]
+    return {
+        "what": "seconds per round: one worker over two",
+        "rows": n_rows,
+        "workers": 2,
+        "value": ratio,
+        "target": 1.7,
+        "met": at_least(ratio, 1.7),
+        "load": two["load"],
+    }

@@ -289,3 +289,17 @@ def test_clones_keep_the_client():
     model.client, model.disk = object(), True
     assert clone(model).client is model.client
     assert clone(model).disk is True
+
+
+def test_columns_of_one_parquet_table_keep_its_partitions(rows, tmp_path):
+    X, y, groups, _ = rows
+    names = [f"x{k}" for k in range(X.shape[1])]
+    table = pd.DataFrame(X, columns=names).assign(label=y, group=groups)
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    for k, part in enumerate(np.array_split(np.arange(N_ROWS), 5)):
+        table.iloc[part].reset_index(drop=True).to_parquet(tmp_path / f"part-{k}.parquet")
+    stored = dd.read_parquet(tmp_path)  # dask reads several files at once where columns are few
+    there = FairLogisticClassifier("equalized_odds")
+    there.fit(stored[names], stored["label"], sensitive_features=stored["group"])
+    here = fairconstrained.FairLogisticClassifier("equalized_odds")
+    assert_same_fit(there, here.fit(X, y, sensitive_features=groups))
