@@ -150,7 +150,7 @@ class _Run:
         options, fair = self.options, models["fair"]
         if options.report:
             report = fairness_report(
-                fair, self.X_test, self.y_test, self.X_test[list(options.sensitive)]
+                models, self.X_test, self.y_test, self.X_test[list(options.sensitive)]
             )
             report.to_html(options.report)
         if options.model:
