@@ -66,6 +66,7 @@ class FairnessScorer:
         self.sensitive_columns = sensitive_columns
         self.requested = requested
         self.options = options
+        self.weight_request: bool | str | None = None
 
     def __call__(
         self,
@@ -156,8 +157,33 @@ class FairnessScorer:
             alias = True if self.requested == "sensitive_features" else self.requested
             request.score.add_request(param="sensitive_features", alias=alias)
         if self._accept_sample_weight():
-            request.score.add_request(param="sample_weight", alias=None)
+            request.score.add_request(param="sample_weight", alias=self.weight_request)
         return get_routing_for_object(request)
+
+    def set_score_request(self, *, sample_weight: bool | str | None = None) -> FairnessScorer:
+        """Set whether the scorer asks for weights by scikit-learn's metadata routing.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None, default=None
+            True asks for `sample_weight`, a string for weights of that name, False for none; with
+            None it is an error to pass weights.
+
+        Returns
+        -------
+        self : FairnessScorer
+
+        Raises
+        ------
+        ValueError
+            If the metric takes no weights.
+        """
+        if sample_weight and not self._accept_sample_weight():
+            raise ValueError(
+                f"{_name(self.metric)} takes no sample_weight: leave sample_weight at None."
+            )
+        self.weight_request = sample_weight
+        return self
 
     def _accept_sample_weight(self) -> bool:
         return "sample_weight" in inspect.signature(self.metric).parameters

@@ -18,7 +18,8 @@ from fairlearn.metrics import (
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -334,3 +335,62 @@ class TestBestScoreWithin:
         assert repr(best_score_within("gap", 0.1)) == (
             "best_score_within('gap', 0.1, score='accuracy')"
         )
+
+
+class TestRoutedWeights:
+    """Weights reach every step of a pipeline, its score and its scorers, in one line."""
+
+    @pytest.fixture
+    def weight(self, data):
+        return np.random.default_rng(0).uniform(0.1, 3.0, len(data[1]))
+
+    def test_cross_validation_has_the_weighted_fits_and_scores(self, data, routing, weight):
+        X, y, groups = data
+        asks = {"sensitive_features": True, "sample_weight": True}
+        clf = FairLogisticClassifier(kappa=0.05).set_fit_request(**asks)
+        clf.set_score_request(sample_weight=True)
+        scaler = StandardScaler().set_fit_request(sample_weight=True)
+        gap = make_fairness_scorer(demographic_parity_difference)
+        accuracy = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        scoring = {"gap": gap.set_score_request(sample_weight=True), "accuracy": accuracy}
+        found = cross_validate(
+            make_pipeline(scaler, clf), X, y, cv=KFold(2), scoring=scoring,
+            params={"sensitive_features": groups, "sample_weight": weight},
+        )  # fmt: skip
+        for k, (train, test) in enumerate(KFold(2).split(X)):
+            seen = scaler.fit(X[train], sample_weight=weight[train])
+            model = clone(clf).fit(
+                seen.transform(X[train]), y[train], weight[train], sensitive_features=groups[train]
+            )
+            decided = model.predict(seen.transform(X[test]))
+            options = {"sample_weight": weight[test]}
+            right = accuracy_score(y[test], decided, **options)
+            assert found["test_accuracy"][k] == pytest.approx(right)
+            expected = demographic_parity_difference(
+                y[test], decided, sensitive_features=groups[test], **options
+            )
+            assert found["test_gap"][k] == pytest.approx(-expected)
+
+    def test_the_score_of_a_search_is_weighted(self, data, routing, weight):
+        X, y, groups = data
+        clf = FairLogisticClassifier().set_fit_request(sensitive_features=True, sample_weight=True)
+        clf.set_score_request(sample_weight=True)
+        passed = {"sensitive_features": groups, "sample_weight": weight}
+        search = GridSearchCV(clf, {"kappa": [0.05]}, cv=KFold(2)).fit(X, y, **passed)
+        train, test = next(KFold(2).split(X))
+        model = FairLogisticClassifier(kappa=0.05)
+        model.fit(X[train], y[train], weight[train], sensitive_features=groups[train])
+        right = accuracy_score(y[test], model.predict(X[test]), sample_weight=weight[test])
+        assert search.cv_results_["split0_test_score"][0] == pytest.approx(right)
+
+    def test_weights_that_nobody_asked_for_are_an_error(self, data, routing, weight):
+        X, y, groups = data
+        clf = FairLogisticClassifier().set_fit_request(sensitive_features=True, sample_weight=True)
+        scorer = make_fairness_scorer(demographic_parity_difference)
+        params = {"sensitive_features": groups, "sample_weight": weight}
+        with pytest.raises(ValueError, match="sample_weight"):
+            cross_validate(clf, X, y, cv=2, scoring=scorer, params=params)
+
+    def test_a_metric_without_weights_cannot_ask_for_them(self):
+        with pytest.raises(ValueError, match="rate_gap takes no sample_weight"):
+            make_gap_scorer(rate_gap).set_score_request(sample_weight=True)
