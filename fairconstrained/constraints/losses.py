@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,7 +51,10 @@ class LossMeans(CellMeans):
         )
 
 
-def measured_from(term: Term | None, threshold: float) -> Term | None:
+AnyTerm = TypeVar("AnyTerm", bound=Term | None)
+
+
+def measured_from(term: AnyTerm, threshold: float) -> AnyTerm:
     """Return a term for scores that are measured from a threshold.
 
     Terms of decisions compare such scores with 0 and are unchanged. Mean losses are functions of

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constraints
+from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
@@ -39,12 +40,15 @@ class Rows:
         The groups.
     weight : ndarray of shape (n_rows,)
         The weights, > 0.
+    threshold : float, default=0.0
+        The threshold that the scores are measured from; losses are functions of their sum.
     """
 
     y: Array
     scores: Array
     groups: Groups
     weight: Array
+    threshold: float = 0.0
 
     def predictions(self) -> list[Predictions]:
         """Return labels and predictions, once for each grouping (marginal groups have several)."""
@@ -189,7 +193,8 @@ def _gaps(terms: list[Term], rows: Rows, scores_known: bool) -> tuple[float, flo
 def _terms(constraint: Constraint, rows: Rows) -> list[Term]:
     with warnings.catch_warnings():  # the tables show nan for cells without rows
         warnings.simplefilter("ignore", VacuousConstraintWarning)
-        return [constraint.bind(rows.y, one, rows.weight) for one in rows.groups.separate]
+        bound = [constraint.bind(rows.y, one, rows.weight) for one in rows.groups.separate]
+    return [measured_from(term, rows.threshold) for term in bound]
 
 
 def _interval(constraint: Constraint, rows: Rows, confidence: float) -> Interval:

@@ -52,8 +52,10 @@ class ModelOutput:
         """The threshold: a prediction is positive if its score is above; nan if there is none."""
         if self.scores is None:
             return float("nan")
-        if np.array_equal(self.scores > self.usual_threshold, self.decided):
-            return self.usual_threshold
+        own = getattr(final_estimator(self.estimator), "score_threshold_", self.usual_threshold)
+        for threshold in (float(own), self.usual_threshold):
+            if np.array_equal(self.scores > threshold, self.decided):
+                return threshold
         highest = self.scores[~self.decided].max(initial=-np.inf)
         lowest = self.scores[self.decided].min(initial=np.inf)
         if np.isneginf(highest):

@@ -175,7 +175,8 @@ def evidence_of(
 def rows_of(collected: Collected, output: ModelOutput) -> Rows:
     """Return the rows on which constraints are measured, with the scores of a model."""
     labels = np.where(collected.labels, 1.0, -1.0)
-    return Rows(labels, output.centred, collected.groups, collected.weight)
+    threshold = 0.0 if np.isnan(output.threshold) else output.threshold
+    return Rows(labels, output.centred, collected.groups, collected.weight, threshold)
 
 
 def _findings(

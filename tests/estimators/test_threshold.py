@@ -12,6 +12,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV
 from fairconstrained import (
     FairLogisticClassifier,
     fairness_path,
+    fairness_report,
     make_biased_classification,
 )
 from fairconstrained.constraints import (
@@ -297,3 +298,19 @@ def test_data_frames_and_the_frame_of_a_path(rows):
     clf = FairLogisticClassifier(DemographicParity(), threshold=0.3)
     clf.fit(table, y, sensitive_features=groups)
     assert_allclose(clf.coef_, fitted("logistic", rows).coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "error_rate_parity", "loss"])
+def test_reports_measure_what_the_fit_did(rows, constraint):
+    X, y, groups = rows
+    bound = BoundedGroupLoss(0.62) if constraint == "loss" else constraint
+    names = np.where(y > 0, "accept", "reject")
+    clf = FairLogisticClassifier(bound, kappa=0.05, threshold=0.3, pos_label="accept")
+    clf.fit(X, names, sensitive_features=groups)
+    report = fairness_report(clf, X, names, groups)
+    assert "the positive class is accept" in report.title
+    found = report.to_frame("constraints").iloc[0]
+    assert found["scores"] == pytest.approx(clf.gap_, abs=1e-9)
+    assert found["decisions"] == pytest.approx(clf.decision_gap_, abs=1e-9)
+    rate = np.mean(clf.predict(X) == "accept")
+    assert report.to_frame("groups")["selection_rate"].iloc[-1] == pytest.approx(rate)
