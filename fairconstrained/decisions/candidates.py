@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +15,7 @@ from fairconstrained.decisions.score_line import Line, Measure, Scores, points_b
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, average
 from fairconstrained.utils.rounding import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
@@ -83,6 +85,8 @@ class CandidateSearch:
 
     Attributes
     ----------
+    line : type
+        The lines that are searched.
     best : Candidate
         The best one so far.
     constant : Candidate
@@ -90,6 +94,8 @@ class CandidateSearch:
     n_lines : int
         The lines searched.
     """
+
+    line: ClassVar[type[Line]] = Line
 
     def __init__(
         self,
@@ -104,13 +110,12 @@ class CandidateSearch:
         self.model = problem.objective.model
         self.offset = self.model.offset()
         self.budget = SearchBudget() if budget is None else budget
-        correct = CompositeFunction(self.model, correct_predictions(y, sample_weight))
+        correct = CompositeFunction(self.model, self._correct(y, sample_weight))
         parts = [correct, *(part.zero_one() for part in problem.constraints)]
         self.measures = Measure.all_of(parts, problem.models)
         (self.objective,) = Measure.all_of([problem.objective], problem.models)
-        self.counted = all(measure.counted for measure in self.measures)
-        share = float(np.average(y > 0, weights=sample_weight))
-        known = self._constants(share) if constants is None else constants
+        self.counted = self._is_counted()
+        known = self._constants(y, sample_weight) if constants is None else constants
         first, *others = (self.evaluate(w) for w in known)
         self.best = first
         for one in others:
@@ -119,8 +124,22 @@ class CandidateSearch:
         self.constant = self.best
         self.n_lines = 0
 
-    def _constants(self, share: float) -> Iterator[Array]:
+    def _correct(self, y: Array, sample_weight: Array) -> Term:
+        """Return the share of correct predictions."""
+        return correct_predictions(y, sample_weight)
+
+    def _is_counted(self) -> bool:
+        """Return whether all constraints are on rates of predictions."""
+        return all(measure.counted for measure in self.measures)
+
+    def _is_constant(self, scores: Array) -> bool:
+        """Return whether the same class is predicted for every row."""
+        decisions = scores > 0.0
+        return bool(decisions.all() or not decisions.any())
+
+    def _constants(self, y: Array, sample_weight: Array) -> Iterator[Array]:
         """Yield the constant models, the one that predicts the majority first."""
+        share = float(np.average(y > 0, weights=sample_weight))
         w = self.problem.start()
         w[: self.model.n_parameters] = 0.0
         signs = (1.0, -1.0) if share > 0.5 else (-1.0, 1.0)
@@ -150,13 +169,12 @@ class CandidateSearch:
         """Return the candidate; without its scores this is a pass over the data."""
         scores = self.scores_at(w) if scores is None else scores
         correct, *others = (measure.value(scores, w) for measure in self.measures)
-        decisions = scores[0] > 0.0
         return Candidate(
             w,
             float(correct[0]),
             float(np.concatenate([np.zeros(0), *others]).max(initial=-np.inf)),
             self._loss(scores, w),
-            bool(decisions.all() or not decisions.any()),
+            self._is_constant(scores[0]),
             scores,
         )
 
@@ -232,7 +250,7 @@ class CandidateSearch:
         if not self.model.linear:
             return one
         by = tuple(end - start for start, end in zip(one.scores, other.scores, strict=True))
-        line = Line(self.measures, one.w, other.w - one.w, one.scores, by)
+        line = self.line(self.measures, one.w, other.w - one.w, one.scores, by)
         whole = self.problem.domain.whole_space
         reach = self.budget.line_range if whole else (0.0, 1.0)
         return self.follow(line, self.points_on(line, reach, None))

@@ -11,11 +11,13 @@ import numpy as np
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch, most_promising
 from fairconstrained.decisions.repair import repair
+from fairconstrained.decisions.several_classes import ClassCandidateSearch
 from fairconstrained.decisions.tightening import steepened, tightening
 from fairconstrained.exceptions import ConstantDecisionWarning, InfeasibleConstraintWarning
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
+from fairconstrained.terms.class_scores import MultinomialLoss
 from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
 
@@ -78,7 +80,7 @@ class DecisionTask:
     solver : Solver
         The solver for problems with other tolerances.
     y : ndarray of shape (n_rows,)
-        The labels of the objective's rows, -1 or +1.
+        The labels of the objective's rows, -1 or +1, or the classes 0, 1, ... of several.
     sample_weight : ndarray of shape (n_rows,)
         Their weights.
     unconstrained : ndarray of shape (n_parameters,)
@@ -103,7 +105,9 @@ class DecisionTask:
 
     def candidates(self) -> CandidateSearch:
         """Return a search that knows the constant models only."""
-        return CandidateSearch(self.problem, self.y, self.sample_weight, self.budget)
+        several = isinstance(self.problem.objective.term, MultinomialLoss)
+        kind = ClassCandidateSearch if several else CandidateSearch
+        return kind(self.problem, self.y, self.sample_weight, self.budget)
 
     @property
     def first_passes(self) -> float:

@@ -15,6 +15,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.class_scores import ByClass
 from fairconstrained.utils.typing import Array
 
 
@@ -49,6 +50,8 @@ def tightening(search: CandidateSearch, problem: Problem, candidate: Candidate) 
         if isinstance(smooth.term, CellMeans):
             scores = candidate.scores[smooth.position]
             shifts.append(found / speeds(smooth.term, scores, search.budget) - values)
+        elif isinstance(smooth.term, ByClass):
+            shifts.append(found - values)
         else:
             shift = found.max() - values.max() if found.size and values.size else 0.0
             shifts.append(np.full(len(values), shift))
@@ -82,12 +85,18 @@ def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
     factor : float
         What the surrogate's scale is divided by.
     """
-    term = part.term
+    return replace(part, term=_steeper(part.term, factor))
+
+
+def _steeper(term: Term | None, factor: float) -> Term | None:
+    """Return a term with a surrogate that is steeper; others unchanged."""
+    if isinstance(term, ByClass):
+        return replace(term, terms=tuple(_steeper(one, factor) for one in term.terms))
     if not (isinstance(term, CellMeans) and isinstance(term.function, Surrogate)):
-        return part
+        return term
     function = copy.copy(term.function)
     function.scale /= factor
-    return replace(part, term=replace(term, function=function))
+    return replace(term, function=function)
 
 
 def steepened(search: CandidateSearch, candidate: Candidate, factor: float) -> Problem:
@@ -109,7 +118,7 @@ def steepened(search: CandidateSearch, candidate: Candidate, factor: float) -> P
     def steeper(part: CompositeFunction, strict: Measure) -> CompositeFunction:
         term = part.term
         if not (isinstance(term, CellMeans) and isinstance(term.function, Surrogate)):
-            return part
+            return steeper_part(part, factor)
         scores = candidate.scores[strict.position]
         active = strict.value(candidate.scores, candidate.w) > -budget.active
         speed = float(speeds(term, scores, budget)[active].max(initial=1.0))

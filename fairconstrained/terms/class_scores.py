@@ -1,0 +1,365 @@
+"""Terms of several classes: the multinomial loss, and terms of the log odds of each class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from scipy.special import expit, logsumexp, softmax
+
+from fairconstrained.functions.elementary import Indicator
+from fairconstrained.terms.affine import AffineHead
+from fairconstrained.terms.base import (
+    NO_AUXILIARY,
+    Batchable,
+    Pullback,
+    Shardable,
+    Shiftable,
+    Smoothable,
+    Term,
+    joint_codes,
+    smoothed,
+    subgradient_error,
+)
+from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.typing import Array, Matrix
+
+
+def log_odds(scores: Array) -> Array:
+    r"""Return the log odds of every class against all others.
+
+    .. math:: t_{ik} = s_{ik} - \log \sum_{l \ne k} e^{s_{il}}, \qquad
+        \frac{1}{1 + e^{-t_{ik}}} = \frac{e^{s_{ik}}}{\sum_l e^{s_{il}}}.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_classes)
+        The scores s.
+
+    Returns
+    -------
+    log_odds : ndarray of shape (n_rows, n_classes)
+        Stored by columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.terms.class_scores import log_odds
+    >>> log_odds(np.log([[0.5, 0.25, 0.25]])).round(4) + 0.0
+    array([[ 0.    , -1.0986, -1.0986]])
+    """
+    rows, best = np.arange(len(scores)), scores.argmax(axis=1)
+    centred = scores - scores[rows, best][:, None]
+    raised = np.exp(centred)
+    raised[rows, best] = 0.0
+    rest = 1.0 + raised.sum(axis=1)  # all classes
+    out = np.array(centred - np.log(rest[:, None] - raised), order="F")
+    others = np.array(scores, dtype=float)
+    others[rows, best] = -np.inf
+    out[rows, best] = scores[rows, best] - logsumexp(others, axis=1)
+    return out
+
+
+def predicted(scores: Array) -> Array:
+    """Return +1 in the column of the class of the largest score (the first one), else -1."""
+    out = np.full(scores.shape, -1.0, order="F")
+    out[np.arange(len(scores)), scores.argmax(axis=1)] = 1.0
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialLoss(AffineHead, Shardable):
+    r"""The weighted mean of the multinomial logistic loss.
+
+    .. math:: \sum_i v_i \Bigl(\log \sum_k e^{s_{ik}} - s_{i, y_i}\Bigr), \qquad \sum_i v_i = 1.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n_rows,)
+        The class of every row, the column of its own score.
+    weights : ndarray of shape (n_rows,)
+        v, which sums to one on the full data.
+    offset : ndarray of shape (1,)
+        Subtracted from the loss.
+    """
+
+    labels: Array
+    weights: Array
+    offset: Array = field(default_factory=lambda: np.zeros(1))
+    names: Sequence[str] = ("loss",)
+    combination: Matrix = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]
+    constant: Array | float = field(default=0.0, kw_only=True)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return len(self.labels)
+
+    @property
+    def n_statistics(self) -> int:
+        """One, the loss."""
+        return 1
+
+    @property
+    def smooth(self) -> bool:
+        """The loss is smooth."""
+        return True
+
+    @property
+    def convex(self) -> bool:
+        """The loss is convex."""
+        return True
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the mean loss and its pullback."""
+        rows = np.arange(len(scores))
+        total = logsumexp(scores, axis=1)
+        loss = self.weights @ (total - scores[rows, self.labels])
+
+        def pullback(u: Array) -> tuple[Array, Array]:
+            back = np.exp(scores - total[:, None])
+            back[rows, self.labels] -= 1.0
+            back *= (u[0] * self.weights)[:, None]
+            return back, NO_AUXILIARY
+
+        return np.array([loss]), pullback
+
+    def zero_one(self) -> ErrorRate:
+        """Return the share of wrong predictions."""
+        return ErrorRate(
+            self.labels, self.weights, self.offset, self.names, combination=self.combination
+        )
+
+    def take(self, rows: Array, weights: Array) -> Self:
+        """Return the term on some rows; the number of all rows stays that of the full data."""
+        return replace(self, labels=self.labels[rows], weights=self.weights[rows] * weights)
+
+    def strata(self) -> Array:
+        """Return the labels."""
+        return self.labels
+
+    @property
+    def least_constant(self) -> tuple[float, Array]:
+        """The least loss of constant scores and these scores: logarithms of the classes' shares."""
+        n_classes = int(self.labels.max()) + 1
+        shares = np.bincount(self.labels, self.weights, minlength=n_classes)
+        scores = np.log(np.maximum(shares, np.finfo(float).tiny))
+        return float(-shares @ scores), scores
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorRate(MultinomialLoss):
+    """The share of rows whose largest score is that of another class; parameters as above."""
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the error rate; its pullback is zero, as the derivative is."""
+        wrong = scores.argmax(axis=1) != self.labels
+        return np.array([self.weights @ wrong]), lambda u: (np.zeros(scores.shape), NO_AUXILIARY)
+
+    @property
+    def convex(self) -> bool:
+        """Rates of predictions are not convex."""
+        return False
+
+    @property
+    def smooth(self) -> bool:
+        """Rates of predictions are not smooth."""
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class ByClass(Shiftable, Batchable, Smoothable):
+    r"""Terms of one score, one for every class, applied to the log odds of the classes.
+
+    The sigmoid of the log odds of class k is its soft-max probability, so that the average of the
+    sigmoid is the expected rate at which class k is predicted. Zero-one versions of rates count the
+    rows whose largest score is that of class k; those of other terms, for instance of ranks, are
+    taken at the log odds.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+        One term of scores of shape (n_rows,) for every class.
+    classes : tuple of str
+        The names of the classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import DemographicParity
+    >>> from fairconstrained.terms.class_scores import ByClass
+    >>> y, groups = np.array([0, 1, 2, 1]), np.array(["a", "a", "b", "b"])
+    >>> terms = [
+    ...     DemographicParity(0.1).bind(np.where(y == k, 1, -1), groups, np.ones(4))
+    ...     for k in range(3)
+    ... ]
+    >>> term = ByClass(tuple(terms), ("low", "middle", "high"))
+    >>> term.names[0]
+    'class low: rate(a) - rate(b) <= 0.1'
+    >>> scores = np.array([[9.0, 0, 0], [0, 9.0, 0], [0, 0, 9.0], [0, 9.0, 0]])
+    >>> term.zero_one().gap(scores)
+    array([ 0.5, -0.5,  0. ,  0. , -0.5,  0.5])
+    """
+
+    terms: tuple[Term, ...]
+    classes: tuple[str, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return self.terms[0].n_rows
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of outputs of all classes."""
+        return sum(term.n_outputs for term in self.terms)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the classes' outputs."""
+        pairs = zip(self.classes, self.terms, strict=True)
+        return tuple(f"class {name}: {one}" for name, term in pairs for one in term.names)
+
+    @property
+    def counts_predictions(self) -> bool:
+        """Whether all terms are affine functions of shares of predictions."""
+        return all(map(_counts_predictions, self.terms))
+
+    @property
+    def smooth(self) -> bool:
+        """Whether all terms are smooth."""
+        return all(term.smooth for term in self.terms)
+
+    @property
+    def n_auxiliary(self) -> int:
+        """The number of the variables of all terms."""
+        return sum(term.n_auxiliary for term in self.terms)
+
+    @property
+    def auxiliary_start(self) -> Array:
+        """The initial values of all terms."""
+        return np.concatenate([term.auxiliary_start for term in self.terms])
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """The number of statistics of every term."""
+        zeros = np.zeros(self.n_rows)
+        return [len(term.forward(zeros, term.auxiliary_start)[0]) for term in self.terms]
+
+    def _split(self, values: Array, sizes: Sequence[int]) -> list[Array]:
+        return np.split(values, np.cumsum(sizes)[:-1])
+
+    def _each(self, statistics: Array) -> Iterator[tuple[Term, Array]]:
+        """Yield the terms with their statistics."""
+        return zip(self.terms, self._split(statistics, self._sizes), strict=True)
+
+    def _joined(self, change: Callable[[Term, Array], Array], statistics: Array) -> Array:
+        return np.concatenate([change(term, part) for term, part in self._each(statistics)])
+
+    def _scores(self, scores: Array) -> list[Array]:
+        """Return the scores of every term: log odds, or +1 where the class is predicted."""
+        odds = log_odds(scores)
+        decided = predicted(scores) if any(map(_counts_predictions, self.terms)) else odds
+        return [
+            (decided if _counts_predictions(term) else odds)[:, k]
+            for k, term in enumerate(self.terms)
+        ]
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the statistics of all terms and their pullback."""
+        columns = self._scores(scores)
+        own = self._split(auxiliary, [term.n_auxiliary for term in self.terms])
+        found = [
+            term.forward(column, variables)
+            for term, column, variables in zip(self.terms, columns, own, strict=True)
+        ]
+
+        def pullback(u: Array) -> tuple[Array, Array]:
+            parts = self._split(u, self._sizes)
+            back = [pull(part) for (_, pull), part in zip(found, parts, strict=True)]
+            slopes = np.column_stack([slope for slope, _ in back])
+            return _to_scores(slopes, scores, columns), np.concatenate([own for _, own in back])
+
+        return np.concatenate([statistics for statistics, _ in found]), pullback
+
+    def head(self, statistics: Array) -> Array:
+        """Return the outputs of all terms."""
+        return self._joined(lambda term, part: term.head(part), statistics)
+
+    def head_vjp(self, statistics: Array, v: Array) -> Array:
+        """Return the gradient of <v, outputs> with respect to the statistics."""
+        weights = self._split(v, [term.n_outputs for term in self.terms])
+        each = zip(self._each(statistics), weights, strict=True)
+        return np.concatenate([term.head_vjp(part, one) for (term, part), one in each])
+
+    def gap_of(self, statistics: Array) -> Array:
+        """Return the gaps of all terms."""
+        return self._joined(lambda term, part: term.gap_of(part), statistics)
+
+    @property
+    def gap_bounds(self) -> Array:
+        """The largest values allowed for the gaps of all terms."""
+        return np.concatenate([term.gap_bounds for term in self.terms])
+
+    def zero_one(self) -> ByClass:
+        """Return the zero-one versions of all terms."""
+        return replace(self, terms=tuple(term.zero_one() for term in self.terms))
+
+    def shifted(self, shift: Array) -> Self:
+        """Return the term plus `shift`."""
+        parts = self._split(shift, [term.n_outputs for term in self.terms])
+        moved = [
+            term.shifted(part)
+            for term, part in zip(self.terms, parts, strict=True)
+            if isinstance(term, Shiftable)
+        ]
+        return replace(self, terms=tuple(moved))
+
+    @property
+    def batchable(self) -> bool:
+        """Whether all terms are."""
+        return all(isinstance(term, Batchable) and term.batchable for term in self.terms)
+
+    def take(self, rows: Array, weights: Array) -> ByClass:
+        """Return the terms on some rows."""
+        taken = [term.take(rows, weights) for term in self.terms if isinstance(term, Batchable)]
+        return replace(self, terms=tuple(taken))
+
+    def strata(self) -> Array:
+        """Return codes of the cells of all terms together."""
+        return joint_codes([term.strata() for term in self.terms if isinstance(term, Batchable)])
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether all terms are smooth or can be rounded."""
+        return all(
+            term.smooth or (isinstance(term, Smoothable) and term.smoothable) for term in self.terms
+        )
+
+    def smoothed(self, width: float) -> ByClass:
+        """Return the terms with their kinks rounded."""
+        return replace(self, terms=tuple(smoothed(term, width) for term in self.terms))
+
+    def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return the subgradient errors of all terms."""
+        own = self._split(auxiliary, [term.n_auxiliary for term in self.terms])
+        each = zip(self.terms, self._scores(scores), own, strict=True)
+        return np.concatenate([subgradient_error(term, one, aux) for term, one, aux in each])
+
+
+def _counts_predictions(term: Term) -> bool:
+    """Return whether a term is an affine function of shares of predictions."""
+    return isinstance(term, CellMeans) and isinstance(term.function, Indicator)
+
+
+def _to_scores(slopes: Array, scores: Array, columns: Sequence[Array]) -> Array:
+    r"""Pull derivatives with respect to log odds back to scores.
+
+    :math:`\partial t_k / \partial s_l = -p_l / (1 - p_k)` for l other than k, and 1 for l = k.
+    """
+    rest = np.column_stack([expit(-column) for column in columns])  # 1 - p
+    ratio = slopes / np.maximum(rest, np.finfo(float).tiny)
+    return slopes - softmax(scores, axis=1) * (ratio.sum(axis=1, keepdims=True) - ratio)

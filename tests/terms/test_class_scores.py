@@ -1,0 +1,156 @@
+"""Terms of several classes: log odds, the multinomial loss, and terms of every class's log odds."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import approx_fprime
+from scipy.special import expit, softmax
+from sklearn.metrics import log_loss
+
+from fairconstrained import constraints
+from fairconstrained.terms.base import Batchable
+from fairconstrained.terms.class_scores import ByClass, MultinomialLoss, log_odds, predicted
+
+N, K = 60, 4
+RNG = np.random.default_rng(0)
+Y, GROUPS = np.arange(N) % K, RNG.integers(0, 2, N)
+SCORES = 2.0 * RNG.standard_normal((N, K))
+WEIGHTS = RNG.uniform(0.5, 2.0, N)
+RATES = {
+    "demographic parity": constraints.DemographicParity(0.05),
+    "equal opportunity": constraints.EqualOpportunity(0.05),
+    "predictive equality": constraints.PredictiveEquality(0.05),
+    "equalized odds": constraints.EqualizedOdds(0.05, against="overall"),
+    "error rates": constraints.ErrorRateParity(0.05),
+    "disparate impact": constraints.DisparateImpact(0.8),
+    "balanced rates": constraints.BalancedRate(beta=1.0, kappa=0.05),
+    "minority": constraints.MinorityRate(0.3),
+}
+RANKS = {
+    "group AUC": constraints.GroupAUCParity(0.05),
+    "inter-group AUC": constraints.InterGroupAUCParity(0.05, surrogate="sigmoid"),
+    "intra-group AUC": constraints.IntraGroupAUCParity(0.05),
+    "ROC": constraints.ROCParity(0.05, thresholds=[-1.0, 0.0]),
+}
+
+
+def by_class(constraint):
+    terms = [constraint.bind(np.where(k == Y, 1.0, -1.0), GROUPS, WEIGHTS) for k in range(K)]
+    return ByClass(tuple(terms), tuple("abcd"))
+
+
+def numerical(function, scores):
+    return approx_fprime(scores.ravel(), function, 1e-6).reshape(scores.shape)
+
+
+def test_the_sigmoid_of_log_odds_is_the_soft_max():
+    assert_allclose(expit(log_odds(SCORES)), softmax(SCORES, axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e8])
+def test_log_odds_of_large_scores_are_exact(size):
+    found = log_odds(np.array([[size, 0.0, -size], [-size, size, 0.0]]))
+    assert_allclose(found, [[size, -size, -2.0 * size], [-2.0 * size, size, -size]])
+
+
+def test_log_odds_of_small_differences_are_exact():
+    assert_allclose(log_odds(np.full((1, K), 1e6)), -np.log(K - 1.0) * np.ones((1, K)))
+
+
+def test_the_largest_score_is_predicted_and_the_first_of_equal_ones():
+    scores = np.array([[0.0, 2.0, 1.0], [3.0, 3.0, 3.0]])
+    assert_array_equal(predicted(scores), [[-1.0, 1.0, -1.0], [1.0, -1.0, -1.0]])
+
+
+class TestMultinomialLoss:
+    term = MultinomialLoss(Y, WEIGHTS / WEIGHTS.sum())
+
+    def test_it_is_the_log_loss(self):
+        expected = log_loss(Y, softmax(SCORES, axis=1), sample_weight=WEIGHTS)
+        assert_allclose(self.term.value(SCORES), expected)
+
+    def test_gradient(self):
+        found = self.term.vjp(SCORES, np.array([3.0]))[0]
+        expected = numerical(lambda s: 3.0 * self.term.value(s.reshape(N, K))[0], SCORES)
+        assert_allclose(found, expected, atol=1e-7)
+
+    def test_zero_one_version_is_the_error_rate(self):
+        wrong = SCORES.argmax(axis=1) != Y
+        expected = np.average(wrong, weights=WEIGHTS)
+        assert_allclose(self.term.zero_one().value(SCORES), expected)
+
+    def test_least_constant(self):
+        loss, scores = self.term.least_constant
+        assert_allclose(self.term.value(np.tile(scores, (N, 1))), loss)
+        for k in range(K):
+            for step in (-0.1, 0.1):
+                moved = scores + step * (np.arange(K) == k)
+                assert self.term.value(np.tile(moved, (N, 1)))[0] > loss
+
+    def test_shards_add_up(self):
+        parts = [self.term.shard(rows) for rows in np.array_split(np.arange(N), 3)]
+        pieces = np.array_split(SCORES, 3)
+        found = [part.forward(one)[0] for part, one in zip(parts, pieces, strict=True)]
+        assert_allclose(self.term.merge(found), self.term.forward(SCORES)[0])
+
+
+@pytest.mark.parametrize("name", {**RATES, **RANKS})
+def test_gradients(name):
+    term = by_class({**RATES, **RANKS}[name])
+    v = np.random.default_rng(1).standard_normal(term.n_outputs)
+    found, own = term.vjp(SCORES, v, term.auxiliary_start)
+    assert own.shape == (term.n_auxiliary,)
+    expected = numerical(lambda s: v @ term.value(s.reshape(N, K), term.auxiliary_start), SCORES)
+    assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_values_are_those_of_each_class_on_probabilities(name):
+    term, probabilities = by_class(RATES[name]), softmax(SCORES, axis=1)
+    with np.errstate(divide="ignore"):
+        columns = np.log(probabilities) - np.log1p(-probabilities)
+    each = [one.value(columns[:, k]) for k, one in enumerate(term.terms)]
+    assert_allclose(term.value(SCORES), np.concatenate(each), atol=1e-9)
+    assert len(term.names) == term.n_outputs
+    assert term.names[0].startswith("class a: ")
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_zero_one_versions_count_the_predicted_class(name):
+    strict = by_class(RATES[name]).zero_one()
+    assert strict.counts_predictions
+    decided = SCORES.argmax(axis=1)
+    columns = [np.where(decided == k, 1.0, -1.0) for k in range(K)]
+    pairs = list(zip(strict.terms, columns, strict=True))
+    assert_allclose(strict.value(SCORES), np.concatenate([one.value(s) for one, s in pairs]))
+    assert_allclose(strict.gap(SCORES), np.concatenate([one.gap(s) for one, s in pairs]))
+
+
+@pytest.mark.parametrize("name", {**RATES, **RANKS})
+def test_shifted_terms(name):
+    term = by_class({**RATES, **RANKS}[name])
+    shift = np.linspace(-0.1, 0.1, term.n_outputs)
+    moved = term.shifted(shift)
+    own = term.auxiliary_start
+    assert_allclose(moved.value(SCORES, own), term.value(SCORES, own) + shift, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_batches_of_all_rows_are_the_term(name):
+    term = by_class(RATES[name])
+    assert isinstance(term, Batchable)
+    assert term.batchable
+    order = np.random.default_rng(2).permutation(N)
+    assert_allclose(term.batch(order).value(SCORES[order]), term.value(SCORES), atol=1e-12)
+    assert len(term.strata()) == N
+
+
+def test_ramps_are_smoothed():
+    term = by_class(constraints.DemographicParity(0.05, surrogate="ramp"))
+    assert not term.smooth
+    assert term.smoothable
+    rounded = term.smoothed(0.1)
+    assert rounded.smooth
+    near = np.abs(rounded.value(SCORES) - term.value(SCORES))
+    assert near.max() <= 0.1
+    assert rounded.subgradient_error(SCORES).shape == (term.n_outputs,)
