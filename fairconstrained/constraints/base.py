@@ -95,6 +95,8 @@ class Constraint(Parametrized, ABC):
         Whether it compares the groups of the sensitive features, each of which needs enough rows.
     joins_attributes : bool
         Whether one part has the groups of all attributes, also with ``combine="marginal"``.
+    by_class : bool
+        Whether it can be put on each of several classes, against all others.
     labels : tuple of str
         The names of the negative and the positive class in messages; see `naming`.
     """
@@ -110,6 +112,7 @@ class Constraint(Parametrized, ABC):
     tolerance: ClassVar[str] = "kappa"
     compares_groups: bool = True
     joins_attributes: ClassVar[bool] = False
+    by_class: ClassVar[bool] = True
     labels: tuple[str, str] = ("-1", "+1")
     kappa: float | None
     surrogate: str | ScalarFunction | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -140,6 +140,7 @@ class IntersectionalLossParity(Constraint):
     'loss(attribute 0 > 0.1 & attribute 1 > 0.1) - loss(all) <= 0.05'
     """
 
+    by_class: ClassVar[bool] = False
     subtracts_kappa = True
     joins_attributes = True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -107,6 +107,7 @@ class BoundedGroupLoss(Constraint):
     array([0.093, 0.093])
     """
 
+    by_class: ClassVar[bool] = False
     subtracts_kappa = True
     cannot_be_tested = ""
     tolerance = "bound"

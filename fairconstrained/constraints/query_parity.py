@@ -75,6 +75,7 @@ class QueryParity(Constraint):
     (array([-1.5,  1.5]), array([-1.,  1.]))
     """
 
+    by_class: ClassVar[bool] = False
     subtracts_kappa = True
     needs_queries: ClassVar[bool] = True
 

@@ -16,7 +16,7 @@ from fairconstrained.data.labels import ScoreConvention, binary_labels, class_we
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.linear.parametrization import (
-    BinaryLinearParametrization,
+    ClassifierParametrization,
     LinearOptions,
     feature_map_of,
 )
@@ -143,7 +143,7 @@ def sharded_data(
     )
 
 
-class ShardedParametrization(BinaryLinearParametrization):
+class ShardedParametrization(ClassifierParametrization):
     """Linear scores of rows in shards."""
 
     @classmethod

@@ -51,24 +51,24 @@ class FeatureMap:
         return sp.hstack([rows, _products(membership, rows), membership], format="csr")
 
     def fold(self, coef: Array, intercept: Array) -> tuple[Array, Array]:
-        """Return the coefficients and the intercept of every group.
+        """Return the coefficients and the intercept of every group, or of every score.
 
         Parameters
         ----------
-        coef : ndarray of shape (1, n_model_features)
-            Of the features that `expand` returns.
-        intercept : ndarray of shape (1,)
-            The intercept.
+        coef : ndarray of shape (n_outputs, n_model_features)
+            Of the features that `expand` returns; with groups there is one output.
+        intercept : ndarray of shape (n_outputs,)
+            The intercepts.
 
         Returns
         -------
-        coef : ndarray of shape (max(1, n_groups), n_features)
-        intercept : ndarray of shape (max(1, n_groups),)
+        coef : ndarray of shape (n_groups or n_outputs, n_features)
+        intercept : ndarray of shape (n_groups or n_outputs,)
         """
-        d, n_rows = len(self.kept), max(1, self.n_groups)
+        d, n_rows = len(self.kept), self.n_groups or len(coef)
         full = np.zeros((n_rows, self.n_features))
-        full[:, self.kept] = coef[0, :d]
-        levels = np.repeat(intercept, n_rows)
+        full[:, self.kept] = coef[:, :d]
+        levels = np.repeat(intercept, n_rows // len(coef))
         if self.n_groups:
             own, shifts = np.split(coef[0, d:], [d * self.n_groups])
             full[:, self.kept] += own.reshape(self.n_groups, d)

@@ -103,20 +103,77 @@ def binary_labels(y: Array, pos_label: object = None) -> tuple[Array, Array]:
     return classes[[1 - favourable, favourable]], np.where(positions == favourable, 1.0, -1.0)
 
 
+def class_labels(y: Array, pos_label: object = None) -> tuple[Array, Array]:
+    """Return the classes and the labels: -1 and +1 of two classes, 0, 1, ... of several.
+
+    Parameters
+    ----------
+    y, pos_label
+        See :func:`binary_labels`; several classes have no favourable one.
+
+    Raises
+    ------
+    ValueError
+        If there is one class, or `pos_label` is given and there are more than two or it is not one
+        of them.
+    """
+    check_classification_targets(y)
+    if type_of_target(y) != "multiclass":
+        return binary_labels(y, pos_label)
+    classes, positions = np.unique(y, return_inverse=True)
+    if pos_label is not None:
+        raise ValueError(
+            f"pos_label={pos_label!r}: y has {len(classes)} classes, and constraints are on the "
+            "rate of each of them; use pos_label=None."
+        )
+    return classes, positions.astype(float)
+
+
+def check_classes_counted(classes: Array, labels: Array) -> None:
+    """Raise a ValueError if a class has no rows of positive weight.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The classes of y.
+    labels : ndarray of shape (n_rows,)
+        The labels of the rows of positive weight.
+    """
+    if len(classes) == 2:
+        if labels.min(initial=1.0) == labels.max(initial=-1.0):
+            raise ValueError(
+                "y must have two classes; in the rows with positive weight there is one class: "
+                f"{classes.tolist()[int(labels.max(initial=0) > 0)]!r}."
+            )
+        return
+    found = classes[np.unique(labels).astype(int)].tolist()
+    if len(found) == len(classes):
+        return
+    raise ValueError(
+        f"y has the classes {classes.tolist()}, and the rows with positive weight have {found} "
+        "only: leave the other rows out."
+    )
+
+
+def positions_of(labels: Array, n_classes: int) -> Array:
+    """Return the position among the classes of every label."""
+    return (labels > 0).astype(int) if n_classes == 2 else labels.astype(int)
+
+
 def class_weights(
     class_weight: ClassWeight, classes: Array, y: Array, sample_weight: Array
 ) -> Array | None:
-    """Return the weights of the labels -1 and +1 in the loss, None if they are equal.
+    """Return the weights of the classes in the loss, None if they are equal.
 
     Parameters
     ----------
     class_weight : "balanced", mapping from label to number, or None
-        As in scikit-learn: "balanced" makes the total weights of both classes equal and leaves that
+        As in scikit-learn: "balanced" makes the total weights of all classes equal and leaves that
         of all rows as it is. Labels that a mapping leaves out have the weight 1.
-    classes : ndarray of shape (2,)
-        What the labels -1 and +1 are called.
+    classes : ndarray of shape (n_classes,)
+        What the labels are called.
     y : ndarray of shape (n_rows,)
-        The labels, -1 or +1.
+        The labels, -1 or +1, or 0, 1, ... of several classes.
     sample_weight : ndarray of shape (n_rows,)
         The weights of the rows, > 0.
 
@@ -135,11 +192,12 @@ def class_weights(
     if class_weight is None:
         return None
     if isinstance(class_weight, str) and class_weight == "balanced":
-        totals = np.array([sample_weight[y < 0].sum(), sample_weight[y > 0].sum()])
-        return totals.sum() / (2.0 * np.maximum(totals, np.finfo(float).tiny))
+        n = len(classes)
+        totals = np.bincount(positions_of(y, n), sample_weight, minlength=n)
+        return totals.sum() / (n * np.maximum(totals, np.finfo(float).tiny))
     if not isinstance(class_weight, Mapping):
         raise ValueError(f"{_CLASS_WEIGHT}; got {class_weight!r}.")
-    names, weights = classes.tolist(), np.ones(2)
+    names, weights = classes.tolist(), np.ones(len(classes))
     for label, weight in class_weight.items():
         if label not in names:
             raise ValueError(

@@ -26,7 +26,10 @@ from fairconstrained.data.labels import (
     ClassWeight,
     ScoreConvention,
     binary_labels,
+    check_classes_counted,
+    class_labels,
     class_weights,
+    positions_of,
 )
 from fairconstrained.data.queries import Queries
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
@@ -221,16 +224,16 @@ class Reader:
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Checked data: rows of weight zero are left out, labels are -1 and +1.
+    """Checked data: rows of weight zero are left out, labels are numbers.
 
     Attributes
     ----------
     X : ndarray or CSR of shape (n_rows, n_model_features)
         The features that the model sees.
     y : ndarray of shape (n_rows,)
-        The labels, -1 or +1.
-    classes : ndarray of shape (2,)
-        What the labels -1 and +1 were called; the second one is the favourable class.
+        The labels: -1 or +1, or 0, 1, ... of several classes.
+    classes : ndarray of shape (n_classes,)
+        What the labels were called; of two, the second one is the favourable class.
     groups : Groups or None
         The groups, if any were given.
     sample_weight : ndarray of shape (n_rows,)
@@ -241,8 +244,8 @@ class TrainingData:
         The queries, for rankers.
     counts : ndarray of int of shape (n_rows,) or None
         How many rows each of these stands for; None stands for ones.
-    class_weight : ndarray of shape (2,) or None
-        What the weights of the labels -1 and +1 are multiplied by in the loss; None for ones.
+    class_weight : ndarray of shape (n_classes,) or None
+        What the weights of the classes' rows are multiplied by in the loss; None for ones.
     convention : ScoreConvention
         How the scores of the fit are related to those that users see.
     """
@@ -263,7 +266,24 @@ class TrainingData:
         """The weights of the rows in the loss; averages over groups have `sample_weight`."""
         if self.class_weight is None:
             return self.sample_weight
-        return self.sample_weight * self.class_weight[(self.y > 0).astype(int)]
+        return self.sample_weight * self.class_weight[self.class_positions]
+
+    @property
+    def several_classes(self) -> bool:
+        """Whether there are more than two classes."""
+        return len(self.classes) > 2
+
+    @property
+    def class_positions(self) -> Array:
+        """The position among the classes of every row's class."""
+        return positions_of(self.y, len(self.classes))
+
+    def one_versus_rest(self, k: int) -> TrainingData:
+        """Return the rows with the label +1 for class k of several and -1 for all others."""
+        name = self.classes.tolist()[k]
+        names = np.array([f"other than {name}", str(name)], dtype=object)
+        signs = np.where(self.class_positions == k, 1.0, -1.0)
+        return replace(self, y=signs, classes=names, class_weight=None)
 
     @classmethod
     def check(
@@ -279,6 +299,7 @@ class TrainingData:
         query: ArrayLike | None = None,
         pos_label: object = None,
         class_weight: ClassWeight = None,
+        several_classes: bool = False,
     ) -> TrainingData:
         """Check what was passed to `fit`; sets n_features_in_ and feature_names_in_.
 
@@ -310,7 +331,8 @@ class TrainingData:
         groups = None
         if values is not None:
             groups = check_groups(values, n_rows, name=source, combine=combine, missing=missing)
-        classes, labels = binary_labels(labels, pos_label)
+        read = class_labels if several_classes else binary_labels
+        classes, labels = read(labels, pos_label)
         queries = None if query is None else Queries.encode(query, n_rows)
         weight = check_weight("sample_weight", sample_weight, n_rows)
         names = getattr(estimator, "feature_names_in_", None)
@@ -322,11 +344,7 @@ class TrainingData:
             features, labels, weight = features[counted], labels[counted], weight[counted]
             groups = None if groups is None else groups.take(counted)
             queries = None if queries is None else queries.take(counted)
-        if labels.min(initial=1.0) == labels.max(initial=-1.0):
-            raise ValueError(
-                "y must have two classes; in the rows with positive weight there is one class: "
-                f"{classes.tolist()[int(labels.max(initial=0) > 0)]!r}."
-            )
+        check_classes_counted(classes, labels)
         reader = Reader(estimator, columns, combine, missing=missing)
         by_class = class_weights(class_weight, classes, labels, weight)
         convention = ScoreConvention(1.0 if np.array_equal(classes, np.unique(classes)) else -1.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Line
-from fairconstrained.terms.class_scores import ByClass, ErrorRate
+from fairconstrained.terms.class_scores import ByClass, ErrorRate, correct_share
 from fairconstrained.utils.typing import Array
 
 
@@ -57,9 +57,8 @@ class ClassCandidateSearch(CandidateSearch):
     line: ClassVar[type[Line]] = ClassLine
 
     def _correct(self, y: Array, sample_weight: Array) -> ErrorRate:
-        """Return the share of correct predictions: one less the error rate."""
-        weights = sample_weight / sample_weight.sum()
-        return ErrorRate(y.astype(int), weights, combination=np.array([[-1.0]]), constant=1.0)
+        """Return the share of correct predictions."""
+        return correct_share(y.astype(int), sample_weight)
 
     def _is_counted(self) -> bool:
         """Return whether all constraints are on rates of predictions."""

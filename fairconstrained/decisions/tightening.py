@@ -50,7 +50,7 @@ def tightening(search: CandidateSearch, problem: Problem, candidate: Candidate) 
         if isinstance(smooth.term, CellMeans):
             scores = candidate.scores[smooth.position]
             shifts.append(found / speeds(smooth.term, scores, search.budget) - values)
-        elif isinstance(smooth.term, ByClass):
+        elif isinstance(strict.term, ByClass) and strict.term.counts_predictions:
             shifts.append(found - values)
         else:
             shift = found.max() - values.max() if found.size and values.size else 0.0
@@ -85,10 +85,10 @@ def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
     factor : float
         What the surrogate's scale is divided by.
     """
-    return replace(part, term=_steeper(part.term, factor))
+    return part if part.term is None else replace(part, term=_steeper(part.term, factor))
 
 
-def _steeper(term: Term | None, factor: float) -> Term | None:
+def _steeper(term: Term, factor: float) -> Term:
     """Return a term with a surrogate that is steeper; others unchanged."""
     if isinstance(term, ByClass):
         return replace(term, terms=tuple(_steeper(one, factor) for one in term.terms))

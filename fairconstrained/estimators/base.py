@@ -115,9 +115,12 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     parametrization : type
         How their scores depend on the solver's variables; see
         :class:`~fairconstrained.estimators.fit.Parametrization`.
+    several_classes : bool
+        Whether y may have more than two classes.
     """
 
     parametrization: ClassVar[type[Any]]
+    several_classes: ClassVar[bool] = False
 
     def _wanted(self, fit: Fit) -> tuple[Problem, Start | None]:
         """Return the problem that the goal asks for, and a start."""
@@ -185,7 +188,7 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             The features.
         y : array-like of shape (n_samples,)
-            The labels, of two classes.
+            The labels, of two classes, or more where `several_classes` is True.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the rows, in the loss (times `class_weight`) and in the groups' averages.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
@@ -237,6 +240,8 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
     def predict(self, X: MatrixLike) -> Array:
         """Return the class of each row: the favourable one where its score is above the threshold.
 
+        Of several classes it is the one of the largest score.
+
         The score of the favourable class is that of `decision_function` if it is the second of
         `classes_`, else minus that.
 
@@ -250,6 +255,8 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         labels : ndarray of shape (n_samples,)
         """
         scores = self.decision_function(X)
+        if scores.ndim > 1:
+            return self.classes_[scores.argmax(axis=1)]
         convention = ScoreConvention.of(self)
         favourable = convention.fitted(scores) > 0.0
         return self.classes_[(favourable == (convention.sign > 0.0)).astype(int)]

@@ -23,6 +23,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.solvers import Result, automatic
+from fairconstrained.terms.class_scores import ByClass, log_odds
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 
@@ -110,6 +111,29 @@ class ScoresOnRows:
         return (self._scores if rows is None else self._scores[rows]), data
 
 
+@dataclass(frozen=True, eq=False)
+class ClassLogOdds:
+    """The log odds of one of several classes, by the unconstrained model.
+
+    Attributes
+    ----------
+    unconstrained : HasScores
+        The unconstrained model.
+    position : int
+        The class.
+    """
+
+    unconstrained: HasScores
+    position: int
+
+    def weighted_scores(
+        self, data: TrainingData, rows: Array | None = None
+    ) -> tuple[Array, TrainingData]:
+        """Return log odds and the rows that have them, see :class:`HasScores`."""
+        scores, rows_of_scores = self.unconstrained.weighted_scores(data, rows)
+        return log_odds(scores)[:, self.position], rows_of_scores
+
+
 def _repeated(data: TrainingData, rows: Array, weight: Array) -> TrainingData:
     """Return rows, perhaps repeated, with other weights."""
     groups = None if data.groups is None else data.groups.take(rows)
@@ -149,7 +173,7 @@ def constraints_of(
     complete = resolve_constraints(
         given, kappa=kappa, surrogate=estimator.surrogate, loss=estimator.loss
     )
-    return [one.naming(data.classes) for one in complete]
+    return complete if data.several_classes else [one.naming(data.classes) for one in complete]
 
 
 def loss_part(estimator: FairOptions, model: Model, data: TrainingData) -> CompositeFunction:
@@ -218,17 +242,40 @@ def bound_parts(
     unconstrained: HasScores,
 ) -> list[CompositeFunction]:
     """Return the constraints on rows; variables of their terms follow the model's in order."""
-    parts = [
-        replace(part, term=measured_from(part.term, data.convention.threshold))
-        for one in constraints
-        for part in one.parts(model, data, unconstrained)
-    ]
+    bind = _class_parts if data.several_classes else _signed_parts
+    parts = [part for one in constraints for part in bind(one, model, data, unconstrained)]
     placed, start = [], model.n_parameters
     for part in parts:
         end = start + (0 if part.term is None else part.term.n_auxiliary)
         placed.append(replace(part, auxiliary=slice(start, end)) if end > start else part)
         start = end
     return placed
+
+
+def _signed_parts(
+    constraint: Constraint, model: Model, data: TrainingData, unconstrained: HasScores
+) -> list[CompositeFunction]:
+    """Return a constraint's parts on the scores of two classes."""
+    return [
+        replace(part, term=measured_from(part.term, data.convention.threshold))
+        for part in constraint.parts(model, data, unconstrained)
+    ]
+
+
+def _class_parts(
+    constraint: Constraint, model: Model, data: TrainingData, unconstrained: HasScores
+) -> list[CompositeFunction]:
+    """Return a constraint's parts on the log odds of each of several classes."""
+    names = tuple(map(str, data.classes.tolist()))
+    by_class = []
+    for k in range(len(names)):
+        rows = data.one_versus_rest(k)
+        named = constraint.naming(rows.classes)
+        by_class.append(named.parts(model, rows, ClassLogOdds(unconstrained, k)))
+    return [
+        replace(parts[0], term=ByClass(tuple(part.term for part in parts if part.term), names))
+        for parts in zip(*by_class, strict=True)
+    ]
 
 
 @contextmanager

@@ -26,7 +26,11 @@ from fairconstrained.estimators.binding import (
     without_constraints,
     without_repeated_warnings,
 )
-from fairconstrained.estimators.options import check_options, warn_of_small_groups
+from fairconstrained.estimators.options import (
+    check_options,
+    check_several_classes,
+    warn_of_small_groups,
+)
 from fairconstrained.estimators.parametrization import (
     FairOptions,
     Parametrization,
@@ -153,10 +157,13 @@ class Fit:
             query,
             estimator.pos_label,
             estimator.class_weight,
+            estimator.several_classes,
         )
         threshold = score_threshold(estimator)
         data = replace(data, convention=replace(data.convention, threshold=threshold))
         constraints = constraints_of(estimator, data)
+        if data.several_classes:
+            check_several_classes(estimator, constraints)
         warn_of_small_groups(constraints, data)
         data = estimator.parametrization.features(estimator, data)
         rows = Rows.of(estimator, data, constraints)

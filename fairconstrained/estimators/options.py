@@ -16,6 +16,8 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.population import check_confidence
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.exceptions import InputWarning
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.penalties.base import L2, Penalty
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.validation import check_seed, check_switch, is_number
@@ -85,6 +87,44 @@ def _check_goal(estimator: Any) -> None:
             "goal='fairness' makes the gap of a constraint as small as it can, and constraint=None "
             "has none: name one, such as 'demographic_parity'."
         )
+
+
+_OF_TWO_CLASSES = {"threshold": None, "confidence": None, "group_interactions": False}
+
+
+def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> None:
+    """Check options that are defined for two classes only.
+
+    Parameters
+    ----------
+    estimator : classifier
+        It was passed labels of several classes.
+    constraints : sequence of Constraint
+        Its constraints.
+
+    Raises
+    ------
+    ValueError
+        The message names the parameter.
+    """
+    for name, value in _OF_TWO_CLASSES.items():
+        if getattr(estimator, name, value) != value:
+            raise ValueError(
+                f"{name}={getattr(estimator, name)!r} is for two classes, and y has more: use "
+                f"{name}={value!r}."
+            )
+    objective = resolve_objective("loss", estimator.loss)
+    if not (isinstance(objective, MeanLoss) and isinstance(objective.loss, Logistic)):
+        raise ValueError(
+            f"loss={estimator.loss!r} is for two classes, and y has more: use loss='logistic', "
+            "which is then the multinomial loss."
+        )
+    for one in constraints:
+        if not one.by_class:
+            raise ValueError(
+                f"constraint={one!r} is for two classes, and y has more: use a constraint on the "
+                "rate of each class, such as 'demographic_parity' or 'error_rate_parity'."
+            )
 
 
 def warn_of_unused_kappa(estimator: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.metaestimators import available_if
 
 from fairconstrained.objectives import resolve_objective
@@ -27,14 +27,14 @@ def _gives_log_odds(estimator: Any) -> bool:
 
 
 class ProbabilitiesMixin:
-    """`predict_proba` and `predict_log_proba` of two classes, where the loss gives log odds.
+    """`predict_proba` and `predict_log_proba`, where the loss gives log odds.
 
     Subclasses have the parameter `loss` and a `decision_function`.
     """
 
     @available_if(_gives_log_odds)
     def predict_proba(self: Any, X: MatrixLike) -> Array:
-        """Return the probabilities of the classes, the logistic function of the scores.
+        """Return the probabilities of the classes: the logistic or soft-max function of the scores.
 
         It exists where the scores are log odds, that is with ``loss="logistic"``.
 
@@ -45,10 +45,12 @@ class ProbabilitiesMixin:
 
         Returns
         -------
-        probabilities : ndarray of shape (n_samples, 2)
+        probabilities : ndarray of shape (n_samples, n_classes)
             In the order of `classes_`.
         """
         scores = self.decision_function(X)
+        if scores.ndim > 1:
+            return softmax(scores, axis=1)
         return np.column_stack([expit(-scores), expit(scores)])
 
     @available_if(_gives_log_odds)
@@ -64,7 +66,9 @@ class ProbabilitiesMixin:
 
         Returns
         -------
-        log_probabilities : ndarray of shape (n_samples, 2)
+        log_probabilities : ndarray of shape (n_samples, n_classes)
         """
         scores = self.decision_function(X)
+        if scores.ndim > 1:
+            return log_softmax(scores, axis=1)
         return np.column_stack([log_expit(-scores), log_expit(scores)])

@@ -16,6 +16,7 @@ from fairconstrained.solvers import Result, Solver, automatic
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.result import Status, describe
 from fairconstrained.terms.base import Term
+from fairconstrained.terms.class_scores import MultinomialLoss
 from fairconstrained.utils.typing import Array
 
 _PASSES = 4000.0
@@ -131,11 +132,23 @@ class _Constants:
 
     def best(self) -> Array | None:
         """Return the feasible one of least objective, None if none is feasible."""
+        term = self.problem.objective.term
+        if isinstance(term, MultinomialLoss) and self.unit is not None:
+            return self._shares(term)
         found = self._least(_LEVELS if self.unit is not None else np.zeros(1))
         for width in _REFINED if self.unit is not None else ():
             if found is not None:
                 found = self._least(found[1] + np.linspace(-width, width, 21))
         return None if found is None else self.at(found[1])
+
+    def _shares(self, term: MultinomialLoss) -> Array | None:
+        """Return the model whose probabilities are the shares of the classes, if it is feasible."""
+        assert self.unit is not None
+        w = self.at(0.0)
+        w[np.flatnonzero(self.unit)] = term.least_constant[1]
+        at = self.problem.at(w)
+        feasible = _inside(self.problem, w) and at.violation <= 1e-3 * self.tol
+        return w if feasible else None
 
     def _least(self, levels: Array) -> tuple[float, float] | None:
         """Return the least objective of feasible levels and the level."""
@@ -158,6 +171,8 @@ def least_constant_loss(term: Term, model: Model) -> float:
         The model whose scores it takes; without an intercept the score is 0.
     """
     n_outputs = getattr(model, "n_outputs", 1)
+    if isinstance(term, MultinomialLoss) and model.offset() is not None:
+        return term.least_constant[0]
     if n_outputs > 1:
         return float(term.value(np.zeros((term.n_rows, n_outputs)))[0])
 

@@ -156,6 +156,8 @@ def decision_attributes(estimator: Any, data: TrainingData) -> dict[str, Any]:
     data : TrainingData
         The rows, with the names of the classes and the threshold on scores.
     """
+    if data.several_classes:
+        return {}
     score, given = data.convention.threshold, estimator.threshold
     shown = float(expit(score)) if is_probability(estimator) else score
     if is_number(given, Real):  # without rounding

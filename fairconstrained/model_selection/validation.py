@@ -15,7 +15,9 @@ from fairconstrained.functions.elementary import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
+from fairconstrained.terms.class_scores import correct_share
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
@@ -42,18 +44,23 @@ class Rows:
     @cached_property
     def _accuracy(self) -> Problem:
         """The problem with the accuracy as its one constraint function, a sum over rows."""
-        positive, codes = np.unique(self.data.y > 0, return_inverse=True)
+        function = CompositeFunction(self.problem.objective.model, self._correct())
+        return self.problem.with_constraints([function])
+
+    def _correct(self) -> Term:
+        """Return the share of correct predictions."""
         weight = self.data.sample_weight
+        if self.data.several_classes:
+            return correct_share(self.data.class_positions, weight)
+        positive, codes = np.unique(self.data.y > 0, return_inverse=True)
         share = np.bincount(codes, weight) / weight.sum()
-        term = CellMeans(
+        return CellMeans(
             cell_matrix(codes, weight, len(share)),
             Indicator(),
             np.where(positive, share, -share)[None, :],
             np.zeros(1),
             constant=share[~positive].sum(),
         )
-        function = CompositeFunction(self.problem.objective.model, term)
-        return self.problem.with_constraints([function])
 
     def measured(self, w: Array) -> dict[str, float]:
         """Return accuracy, loss and gaps of a model."""

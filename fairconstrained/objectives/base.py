@@ -11,6 +11,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import Loss
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import average
+from fairconstrained.terms.class_scores import MultinomialLoss
 from fairconstrained.utils.typing import Array
 
 
@@ -85,5 +86,8 @@ class MeanLoss(BaseEstimator, Objective):
 
     def build(self, data: TrainingData) -> Term:
         """Return the term for training rows, whose scores are measured from the threshold."""
+        if data.several_classes:
+            weights = data.loss_weight / data.loss_weight.sum()
+            return MultinomialLoss(data.class_positions, weights)
         term = average(self.loss, data.y, data.loss_weight)
         return replace(term, shift=data.convention.threshold)

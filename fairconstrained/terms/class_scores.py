@@ -170,6 +170,20 @@ class ErrorRate(MultinomialLoss):
         return False
 
 
+def correct_share(labels: Array, sample_weight: Array) -> ErrorRate:
+    """Return the share of rows whose largest score is that of their class: one less the error rate.
+
+    Parameters
+    ----------
+    labels : ndarray of int of shape (n_rows,)
+        The classes of the rows.
+    sample_weight : ndarray of shape (n_rows,)
+        The weights of the rows.
+    """
+    weights = sample_weight / sample_weight.sum()
+    return ErrorRate(labels, weights, combination=np.array([[-1.0]]), constant=1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class ByClass(Shiftable, Batchable, Smoothable):
     r"""Terms of one score, one for every class, applied to the log odds of the classes.

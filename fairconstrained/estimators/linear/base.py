@@ -14,7 +14,7 @@ from fairconstrained.data.validation import Columns, SensitiveColumns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.linear.export import exported
-from fairconstrained.estimators.linear.parametrization import BinaryLinearParametrization
+from fairconstrained.estimators.linear.parametrization import ClassifierParametrization
 from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
@@ -28,7 +28,7 @@ from fairconstrained.utils.typing import Array, MatrixLike, RandomState
 class FairLinearClassifier(FairClassifier):
     """Linear classifiers of two classes under fairness constraints."""
 
-    parametrization = BinaryLinearParametrization
+    parametrization = ClassifierParametrization
 
     def __init__(
         self,
@@ -90,9 +90,9 @@ class FairLinearClassifier(FairClassifier):
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Tags:
-        """Return scikit-learn's tags: binary labels, sparse features."""
+        """Return scikit-learn's tags: whether there may be several classes, sparse features."""
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self.several_classes
         tags.input_tags.sparse = True
         return tags
 
@@ -106,7 +106,7 @@ class FairLinearClassifier(FairClassifier):
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,)
+        scores : ndarray of shape (n_samples,), or (n_samples, n_classes) for several classes
             The second class is decided where the score is positive.
 
         Raises

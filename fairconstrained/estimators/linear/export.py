@@ -65,7 +65,7 @@ def exported(model: FairLinearClassifier, sensitive: str) -> ClassifierMixin:
     check_is_fitted(model)
     check_option("sensitive", sensitive, _SENSITIVE)
     plain = _counterpart(model)
-    if len(model.coef_) > 1:
+    if model.group_interactions:
         raise ValueError(
             f"{type(model).__name__} was fitted with group_interactions=True: it has coefficients "
             f"for each of {len(model.coef_)} groups, and {type(plain).__name__} has one row of "
@@ -81,7 +81,8 @@ def exported(model: FairLinearClassifier, sensitive: str) -> ClassifierMixin:
         plain.feature_names_in_ = model.feature_names_in_[kept]
     several = isinstance(plain, LogisticRegression)  # it counts the iterations of each class
     plain.n_iter_ = np.array([model.n_iter_], dtype=np.int32) if several else model.n_iter_
-    return plain if model.score_threshold_ == 0.0 else _cut_elsewhere(plain, model)
+    moved = getattr(model, "score_threshold_", 0.0) != 0.0  # several classes have no threshold
+    return _cut_elsewhere(plain, model) if moved else plain
 
 
 def _cut_elsewhere(plain: ClassifierMixin, model: FairLinearClassifier) -> ClassifierMixin:

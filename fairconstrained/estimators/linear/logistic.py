@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.estimators.probabilities import ProbabilitiesMixin
 
@@ -219,3 +221,5 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     >>> clf.objective_ > unconstrained.objective_
     True
     """
+
+    several_classes: ClassVar[bool] = True

@@ -96,8 +96,10 @@ class LinearParametrization(SolvedDirectly):
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryLinearParametrization(LinearParametrization):
-    """Linear scores of two classes, with group interactions if the estimator has them.
+class ClassifierParametrization(LinearParametrization):
+    """Linear scores of classes, with group interactions if the estimator has them.
+
+    Two classes have one score, several classes one each.
 
     Attributes
     ----------
@@ -143,6 +145,7 @@ class BinaryLinearParametrization(LinearParametrization):
             penalty=penalty_of(estimator.alpha),
             domain=domain_of(estimator.domain),
             fit_intercept=estimator.fit_intercept,
+            n_outputs=len(data.classes) if data.several_classes else 1,
         )
         feature_map = feature_map_of(estimator, data)
         groups = data.groups.names if feature_map.n_groups and data.groups is not None else None
@@ -167,7 +170,8 @@ class BinaryLinearParametrization(LinearParametrization):
 
     def variables(self, estimator: LinearScores) -> Array | None:
         """Return the variables of a fitted estimator, None if it was fitted to other features."""
-        shape = (max(1, self.feature_map.n_groups), self.feature_map.n_features)
+        n_rows = self.feature_map.n_groups or getattr(self.model, "n_outputs", 1)
+        shape = (n_rows, self.feature_map.n_features)
         if getattr(estimator, "coef_", np.empty(0)).shape != shape:
             return None
         shown = self._fitted(estimator.coef_, estimator.intercept_)

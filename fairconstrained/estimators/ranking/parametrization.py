@@ -12,7 +12,7 @@ from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.estimators.direct import SolvedDirectly
 from fairconstrained.estimators.linear.parametrization import (
-    BinaryLinearParametrization,
+    ClassifierParametrization,
     LinearOptions,
 )
 from fairconstrained.estimators.options import penalty_of
@@ -47,7 +47,7 @@ class FittedRanker(RankerOptions, Protocol):
     weights_: Array
 
 
-class LinearRanking(BinaryLinearParametrization):
+class LinearRanking(ClassifierParametrization):
     """Linear scores without an intercept, which no comparison within a query depends on."""
 
     def attributes(self, w: Array) -> dict[str, Array]:

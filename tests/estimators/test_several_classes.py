@@ -1,0 +1,283 @@
+"""Classifiers of several classes: every class's rate is constrained, against all others."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import log_softmax, softmax
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    ConstantDecisionWarning,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    InputWarning,
+    fairness_path,
+)
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, DisparateImpact, MinorityRate
+
+N, NAMES = 600, np.array(["cold", "mild", "warm"])
+
+
+def population(seed=0, n=N, n_groups=2):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, n_groups, n)
+    X = rng.standard_normal((n, 4))
+    X[:, 0] += 0.9 * groups
+    scores = X @ rng.normal(scale=1.5, size=(4, 3)) + rng.gumbel(size=(n, 3))
+    return X, NAMES[scores.argmax(axis=1)], groups
+
+
+X, Y, GROUPS = population()
+OF_TWO_CLASSES = {"bounded_group_loss", "intersectional_loss"}
+BY_CLASS = {name: name for name in CLASSIFIER_CONSTRAINTS if name not in OF_TWO_CLASSES}
+BY_CLASS |= {"disparate_impact": DisparateImpact(0.9), "minority_rate": MinorityRate(0.45)}
+ACTIVE = {"error_rate_parity": 0.002, "predictive_equality": 0.01, "intra_group_auc": 0.02}
+
+
+def fitted(constraint="demographic_parity", X=X, y=Y, groups=GROUPS, **options):
+    clf = FairLogisticClassifier(constraint, **{"kappa": 0.02, **options})
+    return clf.fit(X, y, sensitive_features=groups)
+
+
+def rates(predictions, rows=slice(None)):
+    """Return the rate of each class in each group, (n_groups, n_classes)."""
+    inside = [k == GROUPS for k in np.unique(GROUPS)]
+    keep = np.zeros(N, dtype=bool)
+    keep[rows] = True
+    return np.array([predictions[one & keep].mean(axis=0) for one in inside])
+
+
+def one_hot(labels):
+    return (np.asarray(labels)[:, None] == NAMES).astype(float)
+
+
+class TestWithoutConstraints:
+    def test_it_is_multinomial_logistic_regression(self):
+        Z = StandardScaler().fit_transform(X)
+        mine = FairLogisticClassifier(None, alpha=1e-3, tol=1e-8).fit(Z, Y)
+        theirs = LogisticRegression(C=1.0 / (1e-3 * N), tol=1e-10, max_iter=1000).fit(Z, Y)
+        assert_allclose(mine.predict_proba(Z), theirs.predict_proba(Z), atol=1e-6)
+        assert_allclose(mine.coef_, theirs.coef_, atol=1e-5)
+        assert mine.coef_.shape == (3, 4)
+        assert mine.intercept_.shape == (3,)
+
+    @pytest.mark.parametrize("class_weight", ["balanced", {"cold": 5.0, "warm": 0.5}])
+    def test_class_weights(self, class_weight):
+        Z = StandardScaler().fit_transform(X)
+        mine = FairLogisticClassifier(None, alpha=1e-3, tol=1e-8, class_weight=class_weight)
+        mine.fit(Z, Y)
+        counts = {name: np.sum(name == Y) for name in NAMES}
+        by_class = class_weight
+        if class_weight == "balanced":
+            by_class = {name: N / (3.0 * counts[name]) for name in NAMES}
+        total = sum(counts[name] * by_class.get(name, 1.0) for name in NAMES)
+        theirs = LogisticRegression(
+            C=1.0 / (1e-3 * total), class_weight=by_class, tol=1e-10, max_iter=1000
+        )
+        assert_allclose(mine.predict_proba(Z), theirs.fit(Z, Y).predict_proba(Z), atol=1e-6)
+
+    def test_a_fit_cut_short_is_not_worse_than_the_shares_of_the_classes(self):
+        shares = one_hot(Y).mean(axis=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clf = FairLogisticClassifier(None, solver="ssg", max_iter=1).fit(1e3 * X, Y)
+        assert clf.objective_ <= -shares @ np.log(shares) + 1e-3
+
+
+@pytest.mark.parametrize("name", BY_CLASS)
+def test_every_constraint_is_met_and_certified(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        clf = fitted(BY_CLASS[name], kappa=ACTIVE.get(name, 0.02))
+    assert clf.result_.status.value == "converged"
+    assert clf.violation_ <= 1e-4
+    assert clf.kkt_residual_ <= 1e-4
+    assert clf.multipliers_.max() > 0.0  # the constraint is active
+
+
+@pytest.mark.parametrize("name", sorted(OF_TWO_CLASSES))
+def test_constraints_of_two_classes(name):
+    with pytest.raises(ValueError, match=r"constraint=.* is for two classes, and y has more"):
+        fitted(name)
+
+
+@pytest.mark.parametrize("option", [
+    {"loss": "hinge"}, {"loss": "auc"}, {"threshold": 0.3}, {"confidence": 0.9},
+])  # fmt: skip
+def test_options_of_two_classes(option):
+    enforce = "decision" if "confidence" in option else "score"
+    with pytest.raises(ValueError, match=rf"{next(iter(option))}=.* is for two classes"):
+        fitted(enforce=enforce, **option)
+
+
+def test_there_is_no_favourable_label_of_several():
+    with pytest.raises(ValueError, match="pos_label='mild': y has 3 classes"):
+        fitted(pos_label="mild")
+
+
+def test_other_losses_take_two_classes():
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        FairHingeClassifier().fit(X, Y, sensitive_features=GROUPS)
+
+
+def test_a_class_without_rows_of_positive_weight():
+    with pytest.raises(
+        ValueError, match="rows with positive weight have \\['cold', 'mild'\\] only"
+    ):
+        FairLogisticClassifier().fit(X, Y, (Y != "warm").astype(float), sensitive_features=GROUPS)
+
+
+class TestDemographicParity:
+    def test_gaps_are_those_of_probabilities_and_predictions(self):
+        clf = fitted()
+        probabilities = rates(clf.predict_proba(X))
+        assert_allclose(clf.gap_, np.ptp(probabilities, axis=0).max(), atol=1e-9)
+        assert clf.gap_ <= 0.02 + 1e-4
+        decided = rates(one_hot(clf.predict(X)))
+        assert_allclose(clf.decision_gap_, np.ptp(decided, axis=0).max(), atol=1e-9)
+        free = fitted(kappa=1.0)
+        assert free.gap_ > 0.03
+
+    def test_the_certificate_is_that_of_the_lagrangian(self):
+        """The gradient of loss plus multipliers times gaps, by finite differences, is zero."""
+        clf = fitted(tol=1e-7)
+        first, second = (k == GROUPS for k in (0, 1))
+
+        def lagrangian(w):
+            coef, level = w[:12].reshape(3, 4), w[12:]
+            scores = X @ (coef / clf.feature_scale_).T + level
+            loss = -np.mean(log_softmax(scores, axis=1)[one_hot(Y) > 0])
+            probabilities = softmax(scores, axis=1)
+            gap = probabilities[first].mean(axis=0) - probabilities[second].mean(axis=0)
+            values = np.column_stack([gap, -gap]).ravel() - 0.02
+            return loss + 0.5 * clf.alpha * coef.ravel() @ coef.ravel() + clf.multipliers_ @ values
+
+        at = np.append((clf.coef_ * clf.feature_scale_).ravel(), clf.intercept_)
+        steps = 1e-5 * np.eye(len(at))
+        gradient = [(lagrangian(at + s) - lagrangian(at - s)) / 2e-5 for s in steps]
+        assert_allclose(gradient, 0.0, atol=1e-5)
+        assert clf.multipliers_.max() > 1e-3
+
+
+def test_equal_opportunity_is_on_the_rows_of_each_label():
+    clf = fitted("equal_opportunity", kappa=0.01)
+    probabilities = clf.predict_proba(X)
+    gaps = [np.ptp(rates(probabilities, name == Y)[:, k]) for k, name in enumerate(NAMES)]
+    assert_allclose(clf.gap_, max(gaps), atol=1e-9)
+    decided = one_hot(clf.predict(X))
+    gaps = [np.ptp(rates(decided, name == Y)[:, k]) for k, name in enumerate(NAMES)]
+    assert_allclose(clf.decision_gap_, max(gaps), atol=1e-9)
+
+
+RATES = [
+    "demographic_parity", "equal_opportunity", "predictive_equality", "equalized_odds",
+    "error_rate_parity", DisparateImpact(0.9), "balanced_rate",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("constraint", RATES, ids=str)
+def test_bounds_on_predictions_are_met(constraint):
+    clf = fitted(
+        constraint, enforce="decision", kappa=0.02 if isinstance(constraint, str) else 0.05
+    )
+    search = clf.decision_search_
+    assert search.met
+    assert search.violation == 0.0
+    assert_allclose(search.accuracy, clf.score(X, Y), atol=1e-12)
+    assert clf.score(X, Y) > one_hot(Y).mean(axis=0).max() + 0.1
+    free = FairLogisticClassifier(None).fit(X, Y).score(X, Y)
+    assert search.accuracy >= free - 0.05
+    if constraint == "demographic_parity":
+        gap = np.ptp(rates(one_hot(clf.predict(X))), axis=0).max()
+        assert gap <= 0.02 + 1e-9
+        assert_allclose(clf.decision_gap_, gap, atol=1e-9)
+
+
+def test_a_bound_that_only_constants_meet():
+    X, y, groups = population(1, 300)
+    with pytest.warns(ConstantDecisionWarning):
+        clf = fitted("equalized_odds", X, y, groups, kappa=0.0, enforce="decision")
+    assert len(np.unique(clf.predict(X))) == 1
+    assert clf.decision_gap_ == 0.0
+
+
+class TestPredictions:
+    def test_the_largest_probability_is_predicted(self):
+        clf = fitted()
+        assert clf.decision_function(X).shape == (N, 3)
+        assert_allclose(clf.predict_proba(X), softmax(clf.decision_function(X), axis=1))
+        assert_allclose(np.exp(clf.predict_log_proba(X)), clf.predict_proba(X))
+        assert_array_equal(clf.predict(X), clf.classes_[clf.predict_proba(X).argmax(axis=1)])
+
+    def test_to_sklearn(self):
+        clf = fitted()
+        plain = clf.to_sklearn()
+        assert_allclose(plain.predict_proba(X), clf.predict_proba(X))
+        assert_array_equal(plain.predict(X), clf.predict(X))
+
+    def test_pickle(self):
+        clf = fitted()
+        assert_array_equal(pickle.loads(pickle.dumps(clf)).predict(X), clf.predict(X))
+
+
+class TestInvariance:
+    def test_names_of_classes_and_groups(self):
+        clf = fitted()
+        names = np.array([7, 3, 5])  # cold, mild, warm
+        other = fitted(y=names[np.searchsorted(NAMES, Y)], groups=np.array(["b", "a"])[GROUPS])
+        order = np.argsort(names)
+        assert_allclose(other.objective_, clf.objective_, rtol=1e-3)
+        assert_allclose(other.predict_proba(X), clf.predict_proba(X)[:, order], atol=5e-3)
+
+    def test_weights_are_repetitions(self):
+        weight = np.random.default_rng(0).integers(0, 4, N)
+        rows = np.repeat(np.arange(N), weight)
+        weighted = FairLogisticClassifier(kappa=0.02, tol=1e-7)
+        weighted.fit(X, Y, weight, sensitive_features=GROUPS)
+        repeated = fitted(X=X[rows], y=Y[rows], groups=GROUPS[rows], tol=1e-7)
+        assert_allclose(weighted.coef_, repeated.coef_, atol=1e-4)
+
+    def test_units_of_features(self):
+        scaled = fitted(X=X * np.array([1e-3, 1.0, 1e3, 8.0]))
+        assert_allclose(scaled.objective_, fitted().objective_, rtol=1e-6)
+
+    def test_several_groups_and_missing_ones(self):
+        X, y, groups = population(2, n_groups=3)
+        names = np.array(["a", "b", "c"], dtype=object)[groups]
+        names[::10] = None
+        clf = fitted("demographic_parity", X, y, names, groups_missing="ignore_in_constraint")
+        known = np.array([name is not None for name in names])
+        probabilities = clf.predict_proba(X)
+        means = np.array([probabilities[known & (groups == k)].mean(axis=0) for k in range(3)])
+        assert_allclose(clf.gap_, np.ptp(means, axis=0).max(), atol=1e-9)
+        assert clf.violation_ <= 1e-4
+
+
+@pytest.mark.parametrize("solver", ["auto", "plada", "3s-econ", "exact-penalty", "smoothing"])
+def test_solvers_agree(solver):
+    clf = fitted(solver=solver)
+    assert clf.violation_ <= 1e-3
+    assert_allclose(clf.objective_, fitted(tol=1e-6).objective_, rtol=0.01)
+
+
+def test_path_and_search():
+    path = fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=4)
+    frame = path.to_frame()
+    assert (np.diff(frame["objective"]) >= -1e-4).all()
+    assert (frame["gap"] <= frame["kappa"] + 1e-4).all()
+    model = path.estimator_at(1)
+    assert_allclose(model.score(X, Y), frame["train_accuracy"].iloc[1])
+    pipeline = make_pipeline(
+        StandardScaler(), FairLogisticClassifier().set_fit_request(sensitive_features=True)
+    )
+    grid = {"fairlogisticclassifier__kappa": [0.02, 0.1]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, Y, sensitive_features=GROUPS)
+    assert search.best_score_ > 0.6
+    assert clone(search.best_estimator_).steps[1][1].kappa in (0.02, 0.1)
