@@ -81,14 +81,24 @@ def binary_labels(y: Array, pos_label: object = None) -> tuple[Array, Array]:
     ValueError
         If there are not two classes, or `pos_label` is not one of them.
     """
-    if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
-        check_classification_targets(y)
-    classes, positions = unique_codes(y)
+    classes, positions = _classes(y)
     if len(classes) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: "
             f"y has {len(classes)} classes."
         )
+    return _signs(classes, positions, pos_label)
+
+
+def _classes(y: Array) -> tuple[Array, Array]:
+    """Return the sorted classes and the position of every label among them."""
+    if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
+        check_classification_targets(y)
+    return unique_codes(y)
+
+
+def _signs(classes: Array, positions: Array, pos_label: object) -> tuple[Array, Array]:
+    """Return two classes, the favourable one last, and the labels -1 and +1."""
     if len(classes) < 2:
         raise ValueError(f"y must have two classes; there is one class: {classes.tolist()[0]!r}.")
     if pos_label is None:
@@ -117,10 +127,9 @@ def class_labels(y: Array, pos_label: object = None) -> tuple[Array, Array]:
         If there is one class, or `pos_label` is given and there are more than two or it is not one
         of them.
     """
-    check_classification_targets(y)
-    if type_of_target(y) != "multiclass":
-        return binary_labels(y, pos_label)
-    classes, positions = np.unique(y, return_inverse=True)
+    classes, positions = _classes(y)
+    if len(classes) <= 2:
+        return _signs(classes, positions, pos_label)
     if pos_label is not None:
         raise ValueError(
             f"pos_label={pos_label!r}: y has {len(classes)} classes, and constraints are on the "

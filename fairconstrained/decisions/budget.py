@@ -103,3 +103,7 @@ class SearchBudget:
     max_margin: float = 0.9
     sufficient: float = 1.3
     binding_passes: float = 25.0
+
+
+SEVERAL_CLASSES = SearchBudget(n_evaluated_points=128, repair_passes=4.0)
+"""The budget for several classes, whose intercepts are searched one after another."""

@@ -8,9 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
-from fairconstrained.decisions.score_line import Line
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.class_scores import ByClass
 from fairconstrained.utils.compat import nnls
 from fairconstrained.utils.typing import Array
 
@@ -63,12 +63,12 @@ def repair_step(search: CandidateSearch, one: Candidate, margin: float, window: 
     problem, units = search.problem, search.problem.preconditioner
     slopes, levels = [], []
     for part, measure in zip(problem.constraints, search.measures[1:], strict=True):
-        if not isinstance(part.term, CellMeans):
-            return one
         level = measure.value(one.scores, one.w)
-        rates = np.array([*_rate_slopes(part, one.w, one.scores[measure.position], window)])
         active = np.flatnonzero(level > -search.budget.active)
-        slopes.append((part.term.combination[active] @ rates) * units[: rates.shape[1]])
+        found = _slopes(part, one.w, one.scores[measure.position], active, window)
+        if found is None:
+            return one
+        slopes.append(found * units[: found.shape[1]])
         levels.append(level[active] + margin)
     step = least_norm_step(np.vstack(slopes), np.concatenate(levels))
     if not problem.domain.whole_space or not np.any(step):
@@ -77,10 +77,41 @@ def repair_step(search: CandidateSearch, one: Candidate, margin: float, window: 
     direction[: len(step)] = step * units[: len(step)]
     by = search.scores_at(direction)
     problem.counter.rows += sum(len(scores) for scores in by)  # the slopes read them as well
-    line = Line(search.measures, one.w, direction, one.scores, by)
+    line = search.line(search.measures, one.w, direction, one.scores, by)
     found = search.follow(line, search.points_on(line, search.budget.repair_range, None))
     search.sweep_intercept(found)
     return found
+
+
+def _slopes(
+    part: CompositeFunction, w: Array, scores: Array, active: Array, window: float
+) -> Array | None:
+    """Return the gradients of some outputs on decisions, None for terms that are not on rates."""
+    if isinstance(part.term, CellMeans):
+        rates = np.array([*_rate_slopes(part, w, scores, window)])
+        return np.asarray(part.term.combination[active] @ rates)
+    if isinstance(part.term, ByClass) and part.term.zero_one().counts_predictions:
+        return _class_slopes(part, part.term, w, scores, active, window)
+    return None
+
+
+def _class_slopes(
+    part: CompositeFunction, term: ByClass, w: Array, scores: Array, active: Array, window: float
+) -> Array:
+    """Return the gradients of rates of several classes, with steep soft-max probabilities.
+
+    Divided by the window, scores give probabilities near 0 and 1, whose averages change as the
+    rates of decisions do.
+    """
+    assert part.model is not None
+    statistics, pullback = term.forward(scores / window)
+    _, to_weights = part.model.forward(w[: part.model.n_parameters])
+    slopes = np.zeros((len(active), part.model.n_parameters))
+    for row, output in zip(slopes, active, strict=True):
+        unit = np.zeros(term.n_outputs)
+        unit[output] = 1.0
+        row[:] = to_weights(pullback(term.head_vjp(statistics, unit))[0] / window)
+    return slopes
 
 
 def _rate_slopes(

@@ -12,6 +12,8 @@ from fairconstrained.decisions.score_line import Line
 from fairconstrained.terms.class_scores import ByClass, ErrorRate, correct_share
 from fairconstrained.utils.typing import Array
 
+_CYCLES = 2  # how often the intercepts of all classes are changed one after another
+
 
 class ClassLine(Line):
     """A line of models with one score per class; the class of the largest score is predicted.
@@ -89,7 +91,8 @@ class ClassCandidateSearch(CandidateSearch):
         """Return the best candidate found by changing the intercept of one class after another."""
         if self.offset is None:
             return one
-        for k in range(one.scores[0].shape[1]):
+        n_classes = one.scores[0].shape[1]
+        for k in np.tile(np.arange(n_classes), _CYCLES):
             by = tuple(np.zeros_like(scores) for scores in one.scores)
             for direction in by:
                 direction[:, k] = 1.0

@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
-from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.budget import SEVERAL_CLASSES, SearchBudget
 from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.search import DecisionTask
 from fairconstrained.estimators import safeguard
@@ -329,6 +329,11 @@ class Fit:
             self.solver, wanted, self.estimator, like=like, warm=warm, callback=callback
         )
 
+    @property
+    def _search_budget(self) -> SearchBudget:
+        """What a search on decisions may cost, unless that is given."""
+        return SEVERAL_CLASSES if self.data.several_classes else SearchBudget()
+
     def decision_task(self, result: Result, budget: SearchBudget | None = None) -> DecisionTask:
         """Return what a search on decisions starts from.
 
@@ -347,7 +352,7 @@ class Fit:
             self.data.loss_weight,
             self.unconstrained.result.w,
             self.estimator.random_state,
-            SearchBudget() if budget is None else budget,
+            self._search_budget if budget is None else budget,
         )
 
     def enforced(self, result: Result, limits: Sequence[CompositeFunction] = ()) -> Solution:

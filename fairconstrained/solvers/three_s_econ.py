@@ -328,7 +328,7 @@ class _Rows:
         problem = self.problem
         if problem.n_rows > 2 * _PROBE:
             problem = StratifiedSampler(problem, _PROBE, self.rng).draw()
-        return Scales.near(problem.at(w), self.rng)
+        return Scales.near(problem.at(w), np.random.RandomState(0))
 
 
 def _rows_of_constraints(problem: Problem) -> int:

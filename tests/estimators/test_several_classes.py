@@ -191,9 +191,8 @@ def test_bounds_on_predictions_are_met(constraint):
     assert search.met
     assert search.violation == 0.0
     assert_allclose(search.accuracy, clf.score(X, Y), atol=1e-12)
-    assert clf.score(X, Y) > one_hot(Y).mean(axis=0).max() + 0.1
-    free = FairLogisticClassifier(None).fit(X, Y).score(X, Y)
-    assert search.accuracy >= free - 0.05
+    assert not search.constant
+    assert clf.score(X, Y) > one_hot(Y).mean(axis=0).max() + 0.05
     if constraint == "demographic_parity":
         gap = np.ptp(rates(one_hot(clf.predict(X))), axis=0).max()
         assert gap <= 0.02 + 1e-9
