@@ -65,10 +65,10 @@ def repair_step(search: CandidateSearch, one: Candidate, margin: float, window: 
     for part, measure in zip(problem.constraints, search.measures[1:], strict=True):
         level = measure.value(one.scores, one.w)
         active = np.flatnonzero(level > -search.budget.active)
-        found = _slopes(part, one.w, one.scores[measure.position], active, window)
-        if found is None:
+        slope = _slopes(part, one.w, one.scores[measure.position], active, window)
+        if slope is None:
             return one
-        slopes.append(found * units[: found.shape[1]])
+        slopes.append(slope * units[: slope.shape[1]])
         levels.append(level[active] + margin)
     step = least_norm_step(np.vstack(slopes), np.concatenate(levels))
     if not problem.domain.whole_space or not np.any(step):
