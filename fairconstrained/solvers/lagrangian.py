@@ -18,7 +18,7 @@ from fairconstrained.solvers._tools.multiplier_models import (
 )
 from fairconstrained.solvers._tools.rows import Drawn, Rows, rows_of
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, Matrix
 
 
 class LagrangianDescentAscent(Solver):
@@ -223,7 +223,7 @@ class LagrangianDescentAscent(Solver):
         ahead = 0.0 if zero_one else self._extrapolation(before, after)
         return after.constraints, values + ahead
 
-    def _features(self, problem: Problem) -> Array:
+    def _features(self, problem: Problem) -> Matrix:
         """Return the features of the constraints.
 
         Raises

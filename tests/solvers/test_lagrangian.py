@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from _support.problems import PROBLEMS, classification, reference
 from sklearn.base import clone
 
 from fairconstrained import DemographicParity
+from fairconstrained.constraints import ROCParity
 from fairconstrained.domains import Box
 from fairconstrained.penalties.base import Linear
 from fairconstrained.problem.composite import CompositeFunction
@@ -116,6 +118,19 @@ def test_features_of_parity_are_the_groups_added_and_subtracted() -> None:
     assert features.shape == (6, 6)
     assert np.array_equal(features.sum(axis=1), np.full(6, 2.0))
     assert np.array_equal(features[0], [1, 0, 0, 0, 1, 0]), "rate(0) - rate(1)"
+
+
+@pytest.mark.parametrize("model", [Network(8), DeepNetwork((8, 8))], ids=repr)
+def test_many_features_are_sparse_and_mean_the_same(model) -> None:
+    problem = classification(ROCParity(0.1, thresholds=np.linspace(-2.0, 2.0, 50)))
+    features = constraint_features(problem)
+    assert isinstance(features, sp.csr_array)
+    theta = model.start(features, np.ones(100), np.random.RandomState(0))
+    v = np.random.RandomState(1).normal(size=100)
+    for name, last in [("multipliers", ()), ("gradient", (v,)), ("ascend", (v, 0.1))]:
+        sparse = getattr(model, name)(theta, features, *last)
+        dense = getattr(model, name)(theta, features.toarray(), *last)
+        assert np.allclose(sparse, dense, atol=1e-12)
 
 
 def test_features_of_several_constraints_do_not_mix() -> None:

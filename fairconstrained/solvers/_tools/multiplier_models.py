@@ -13,7 +13,9 @@ from sklearn.base import BaseEstimator
 
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, Matrix
+
+_DENSE = 1 << 14  # entries of features up to which a dense array is faster than a sparse one
 
 
 class MultiplierModel(BaseEstimator, ABC):
@@ -28,7 +30,7 @@ class MultiplierModel(BaseEstimator, ABC):
     """
 
     @abstractmethod
-    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
+    def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
         """Return the parameters whose multipliers are nearest to given ones.
 
         Parameters
@@ -42,11 +44,11 @@ class MultiplierModel(BaseEstimator, ABC):
         """
 
     @abstractmethod
-    def multipliers(self, theta: Array, features: Array) -> Array:
+    def multipliers(self, theta: Array, features: Matrix) -> Array:
         """Return lambda, shape (n_constraints,)."""
 
     @abstractmethod
-    def gradient(self, theta: Array, features: Array, v: Array) -> Array:
+    def gradient(self, theta: Array, features: Matrix, v: Array) -> Array:
         r"""Return the gradient of :math:`\sum_j v_j \lambda_j` with respect to theta.
 
         Where a multiplier is zero it is the one-sided derivative in the direction of v.
@@ -56,7 +58,7 @@ class MultiplierModel(BaseEstimator, ABC):
         """Return the nearest parameters that are allowed: all, unless a subclass restricts them."""
         return theta
 
-    def ascend(self, theta: Array, features: Array, v: Array, step: float) -> Array:
+    def ascend(self, theta: Array, features: Matrix, v: Array, step: float) -> Array:
         r"""Return the parameters after a step that raises :math:`\langle v, \lambda \rangle`.
 
         It follows the gradient as far as is needed to raise this, to first order, by
@@ -71,7 +73,7 @@ class MultiplierModel(BaseEstimator, ABC):
             return theta
         return self.project(theta + step * float(v @ v) / squared * gradient)
 
-    def multipliers_at(self, theta: Array, features: Array, at: slice | Array) -> Array:
+    def multipliers_at(self, theta: Array, features: Matrix, at: slice | Array) -> Array:
         """Return the multipliers of some constraints.
 
         Parameters
@@ -86,7 +88,7 @@ class MultiplierModel(BaseEstimator, ABC):
         return self.multipliers(theta, features[at])
 
     def ascend_at(
-        self, theta: Array, features: Array, v: Array, step: float, at: slice | Array
+        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array
     ) -> Array:
         """Return the parameters after a step for some constraints, see `ascend`."""
         return self.ascend(theta, features[at], v, step)
@@ -103,15 +105,15 @@ class Free(MultiplierModel):
     array([0.2, 0. ])
     """
 
-    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
+    def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
         """Return the multipliers themselves."""
         return np.maximum(multipliers, 0.0)
 
-    def multipliers(self, theta: Array, features: Array) -> Array:
+    def multipliers(self, theta: Array, features: Matrix) -> Array:
         """Return the parameters themselves."""
         return theta
 
-    def gradient(self, theta: Array, features: Array, v: Array) -> Array:
+    def gradient(self, theta: Array, features: Matrix, v: Array) -> Array:
         """Return v."""
         return v
 
@@ -119,12 +121,12 @@ class Free(MultiplierModel):
         """Return max(theta, 0)."""
         return np.maximum(theta, 0.0)
 
-    def multipliers_at(self, theta: Array, features: Array, at: slice | Array) -> Array:
+    def multipliers_at(self, theta: Array, features: Matrix, at: slice | Array) -> Array:
         """Return some of the parameters."""
         return np.asarray(theta[at])
 
     def ascend_at(
-        self, theta: Array, features: Array, v: Array, step: float, at: slice | Array
+        self, theta: Array, features: Matrix, v: Array, step: float, at: slice | Array
     ) -> Array:
         """Return the parameters of which some have made a step."""
         out = theta.copy()
@@ -157,25 +159,25 @@ class Network(MultiplierModel):
     def __init__(self, hidden: int = 32):
         self.hidden = hidden
 
-    def _split(self, theta: Array, features: Array) -> tuple[Array, Array, Array, Array]:
+    def _split(self, theta: Array, features: Matrix) -> tuple[Array, Array, Array, Array]:
         """Return W (n_features, hidden), b (hidden,), a (hidden,) and c (1,)."""
         n, h = features.shape[1], self.hidden
         inner, shift, outer, offset = np.split(theta, np.cumsum([n * h, h, h]))
         return inner.reshape(n, h), shift, outer, offset
 
-    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
+    def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
         """Return a random hidden layer and the output that fits the multipliers best."""
         inner = random_state.standard_normal((features.shape[1], self.hidden))
         shift = random_state.standard_normal(self.hidden)
-        units = np.column_stack([np.tanh(features @ inner + shift), np.ones(len(features))])
+        units = np.column_stack([np.tanh(features @ inner + shift), np.ones(features.shape[0])])
         return np.concatenate([inner.ravel(), shift, np.linalg.lstsq(units, multipliers)[0]])
 
-    def multipliers(self, theta: Array, features: Array) -> Array:
+    def multipliers(self, theta: Array, features: Matrix) -> Array:
         """Return the network's output, cut off at zero."""
         inner, shift, outer, offset = self._split(theta, features)
         return np.maximum(np.tanh(features @ inner + shift) @ outer + offset, 0.0)
 
-    def gradient(self, theta: Array, features: Array, v: Array) -> Array:
+    def gradient(self, theta: Array, features: Matrix, v: Array) -> Array:
         """Return the gradient by backpropagation; the caller has cut v where it must be."""
         inner, shift, outer, _ = self._split(theta, features)
         units = np.tanh(features @ inner + shift)
@@ -220,7 +222,7 @@ class DeepNetwork(MultiplierModel):
         self.hidden = hidden
         self.rate = rate
 
-    def _layers(self, theta: Array, features: Array) -> list[tuple[Array, Array]]:
+    def _layers(self, theta: Array, features: Matrix) -> list[tuple[Array, Array]]:
         """Return the matrix and the shift of each layer."""
         sizes, layers, at = [features.shape[1], *self.hidden, 1], [], 0
         for n, h in pairwise(sizes):
@@ -229,7 +231,7 @@ class DeepNetwork(MultiplierModel):
             at += n * h + h
         return layers
 
-    def start(self, features: Array, multipliers: Array, random_state: Any) -> Array:
+    def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
         """Return uniform parameters within one over the root of a layer's inputs.
 
         Given multipliers are not taken over: fitting a deep network to them is a problem of its
@@ -242,37 +244,38 @@ class DeepNetwork(MultiplierModel):
         theta = np.concatenate(drawn)
         return np.concatenate([theta, np.zeros_like(theta)])
 
-    def _forward(self, theta: Array, features: Array) -> list[Array]:
-        """Return the inputs of every layer and the last layer's output, (n_constraints, 1)."""
-        values = [features]
+    def _forward(self, theta: Array, features: Matrix) -> list[Array]:
+        """Return the outputs of every layer, the last one of shape (n_constraints, 1)."""
+        values: list[Array] = []
         for k, (matrix, shift) in enumerate(self._layers(theta, features)):
-            out = values[-1] @ matrix + shift
+            out: Array = (values[-1] if k else features) @ matrix + shift
             values.append(out if k == len(self.hidden) else np.maximum(out, 0.0))
         return values
 
-    def multipliers(self, theta: Array, features: Array) -> Array:
+    def multipliers(self, theta: Array, features: Matrix) -> Array:
         """Return softplus of the network's output, divided by the number of rows."""
-        return np.logaddexp(0.0, self._forward(theta, features)[-1][:, 0]) / len(features)
+        return np.logaddexp(0.0, self._forward(theta, features)[-1][:, 0]) / features.shape[0]
 
-    def multipliers_at(self, theta: Array, features: Array, at: slice | Array) -> Array:
+    def multipliers_at(self, theta: Array, features: Matrix, at: slice | Array) -> Array:
         """Return the multipliers of some constraints among all."""
         some = features[at]
-        return self.multipliers(theta, some) * len(some) / len(features)
+        return self.multipliers(theta, some) * some.shape[0] / features.shape[0]
 
-    def gradient(self, theta: Array, features: Array, v: Array) -> Array:
+    def gradient(self, theta: Array, features: Matrix, v: Array) -> Array:
         """Return the gradient by backpropagation; zeros for Adagrad's sums."""
         values = self._forward(theta, features)
-        back = (v * expit(values[-1][:, 0]) / len(features))[:, None]
+        back = (v * expit(values[-1][:, 0]) / features.shape[0])[:, None]
         found: list[Array] = []
-        for inputs, (matrix, _) in zip(
-            values[-2::-1], self._layers(theta, features)[::-1], strict=True
-        ):
+        layers = self._layers(theta, features)
+        for k in reversed(range(len(layers))):
+            inputs = values[k - 1] if k else features
             found = [(inputs.T @ back).ravel(), back.sum(axis=0), *found]
-            back = (back @ matrix.T) * (inputs > 0.0)
+            if k:  # no gradient in the features is needed
+                back = (back @ layers[k][0].T) * (values[k - 1] > 0.0)
         parameters = np.concatenate(found)
         return np.concatenate([parameters, np.zeros_like(parameters)])
 
-    def ascend(self, theta: Array, features: Array, v: Array, step: float) -> Array:
+    def ascend(self, theta: Array, features: Matrix, v: Array, step: float) -> Array:
         """Return the parameters after a step of Adagrad."""
         parameters, sums = np.split(theta, 2)
         gradient = self.gradient(theta, features, v)[: len(parameters)]
@@ -281,8 +284,8 @@ class DeepNetwork(MultiplierModel):
         return np.concatenate([parameters + move, sums])
 
 
-def constraint_features(problem: Problem) -> Array:
-    """Return features of the constraints, shape (n_constraints, n_features).
+def constraint_features(problem: Problem) -> Matrix:
+    """Return features of the constraints, shape (n_constraints, n_features), sparse if many.
 
     A constraint that combines cells has two features per cell: how much of it is added and how
     much subtracted. ``rate(a) - rate(b) <= kappa`` is thus described by "a, added" and
@@ -291,12 +294,13 @@ def constraint_features(problem: Problem) -> Array:
     """
     if not problem.constraints:
         return np.zeros((0, 0))
-    return sp.block_diag([_part_features(part) for part in problem.constraints]).toarray()
+    found = sp.csr_array(sp.block_diag([_part_features(part) for part in problem.constraints]))
+    return found if found.shape[0] * found.shape[1] > _DENSE else found.toarray()
 
 
-def _part_features(part: CompositeFunction) -> Array:
+def _part_features(part: CompositeFunction) -> sp.csr_array:
     combination = getattr(part.term, "combination", None)
     if combination is None:
-        return np.eye(part.n_outputs)
-    weights = sp.csr_array(combination).toarray()
-    return np.hstack([np.maximum(weights, 0.0), np.maximum(-weights, 0.0)])
+        return sp.csr_array(sp.eye_array(part.n_outputs))
+    weights = sp.csr_array(combination)
+    return sp.csr_array(sp.hstack([weights.maximum(0.0), (-weights).maximum(0.0)]))
