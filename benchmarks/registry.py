@@ -93,6 +93,11 @@ _TABLE = (
         "Boosted trees under constraints against other methods around LightGBM",
     ),
     Benchmark(
+        "fair_thresholds",
+        "benchmarks.fair_thresholds",
+        "Thresholds for any classifier against fairlearn's ThresholdOptimizer and OxonFair",
+    ),
+    Benchmark(
         "thresholds",
         "benchmarks.thresholds",
         "What many thresholds cost: ROC parity and partial parity",
