@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained import make_biased_classification
-from fairconstrained.datasets import fetch_adult, fetch_communities, fetch_law_school
+from fairconstrained.datasets import fetch_adult, fetch_bank, fetch_communities, fetch_law_school
 
 _FOLDER = "FAIRCONSTRAINED_DATA"
 _BESIDE_THE_PROJECT = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -46,6 +46,14 @@ _SOURCES = {
         ("Female", "Male"),
         (0.33, 0.67),
     ),
+    "bank": _Source(
+        fetch_bank,
+        ("balance", "day", "campaign", "pdays", "previous"),
+        ("job", "marital", "education", "default", "housing", "loan", "contact", "poutcome"),
+        "age_group",
+        ("25-60", "other"),
+        (0.85, 0.15),
+    ),
     "law school": _Source(
         fetch_law_school,
         ("decile1b", "decile3", "lsat", "ugpa", "zfygpa", "zgpa", "fulltime", "fam_inc", "tier"),
@@ -62,7 +70,7 @@ def load(name: str, n_rows: int = 6000, random_state: int = 0) -> Table:
 
     Parameters
     ----------
-    name : {"adult", "law school"}
+    name : {"adult", "bank", "law school"}
         The data set. Its files are looked for in the folder that the environment variable
         FAIRCONSTRAINED_DATA names, else in ../shared/data beside the project; where there is no
         such folder, the rows are generated.
@@ -82,8 +90,11 @@ def load(name: str, n_rows: int = 6000, random_state: int = 0) -> Table:
 def _real(source: _Source, n_rows: int, rng: np.random.Generator) -> tuple:
     bunch = source.fetch()
     rows = np.sort(rng.choice(len(bunch.target), size=n_rows, replace=False))
+    table = bunch.data
+    if source.group not in table:
+        table = table.assign(**{source.group: bunch.sensitive_features.iloc[:, 0]})
     columns = [*source.numeric, *source.categories, source.group]
-    X = bunch.data[columns].iloc[rows].reset_index(drop=True)
+    X = table[columns].iloc[rows].reset_index(drop=True)
     X = X.astype(dict.fromkeys((*source.categories, source.group), object))
     return X, bunch.target.iloc[rows].reset_index(drop=True)
 

@@ -17,6 +17,8 @@ NAMES = [
     "06_boosted_trees.ipynb",
     "07_network_with_800_groups.ipynb",
     "08_a_ranker.ipynb",
+    "09_from_csv_to_report.ipynb",
+    "10_groups_not_recorded.ipynb",
 ]
 SLOW = {  # more than ten seconds
     "02_choosing_kappa.ipynb",

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.metadata_routing import _routing_enabled, process_routing
+from sklearn.utils.validation import has_fit_parameter
 
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING, Groups
@@ -56,6 +58,26 @@ def check_threshold_options(estimator: Any) -> None:
     check_cv_option(estimator.cv)
     check_confidence(estimator)
     check_seed(estimator.random_state)
+
+
+def inner_params(estimator: Any, fit_params: Mapping[str, Any], **known: Any) -> dict[str, Any]:
+    """Return what the inner classifier's `fit` gets.
+
+    Parameters
+    ----------
+    estimator : FairThresholds
+        It routes metadata where that is enabled.
+    fit_params : mapping
+        Further arguments of its `fit`.
+    **known : object
+        Weights and groups, which the classifier gets if it takes them; None stands for nothing.
+    """
+    passed = {name: value for name, value in known.items() if value is not None}
+    if _routing_enabled():
+        routed = process_routing(estimator, "fit", **passed, **fit_params)
+        return dict(routed.estimator.fit)
+    own = {k: v for k, v in passed.items() if has_fit_parameter(estimator.estimator, k)}
+    return {**own, **fit_params}
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,9 +264,9 @@ def _task(
     ends: tuple[float, float],
 ) -> ThresholdTask:
     """Return the search for thresholds; rows without a group have the most accurate common one."""
-    wrong = wrong_predictions(data.y, data.sample_weight)
+    wrong = wrong_predictions(data.y, data.loss_weight)
     problem = Problem(CompositeFunction(model, wrong), constraints)
-    task = ThresholdTask(problem, data.y, data.sample_weight, ends)
+    task = ThresholdTask(problem, data.y, data.loss_weight, ends)
     if model.n_thresholds == 1:
         return task
     common = replace(model, codes=np.zeros_like(model.codes), n_thresholds=1)

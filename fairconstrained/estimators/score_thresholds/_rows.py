@@ -15,7 +15,8 @@ from sklearn.utils.validation import _num_samples, validate_data
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
-from fairconstrained.data.validation import SensitiveColumns, TrainingData, binary_labels
+from fairconstrained.data.labels import binary_labels, class_weights
+from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
@@ -102,16 +103,17 @@ class CheckedRows:
         labels = check_labels("y", y, n_rows)
         groups = _groups(estimator, sensitive_features, values, n_rows)
         weight = check_weight("sample_weight", sample_weight, n_rows)
-        classes, signs = binary_labels(labels)
-        classes, signs = favourable_last(classes, signs, estimator.pos_label)
+        classes, signs = binary_labels(labels, estimator.pos_label)
         counted = np.flatnonzero(weight)
         if len(np.unique(signs[counted])) < 2:
             raise ValueError("y must have two classes in the rows with positive weight.")
+        weights = signs[counted], weight[counted]
+        by_class = class_weights(estimator.class_weight, classes, *weights)
         if len(counted) < n_rows:
             features = _safe_indexing(features, counted)
             groups = None if groups is None else groups.take(counted)
         data = TrainingData(
-            np.arange(len(counted)), signs[counted], classes, groups, weight[counted]
+            np.arange(len(counted)), weights[0], classes, groups, weights[1], class_weight=by_class
         )
         return cls(features, labels[counted], data, counted)
 
@@ -189,28 +191,3 @@ def _groups(
     if values is not None:
         return check_groups(values, n_rows, name="sensitive_columns", **options)
     return None
-
-
-def favourable_last(classes: Array, signs: Array, pos_label: object) -> tuple[Array, Array]:
-    """Return the classes with the favourable one last, and labels that are +1 for it.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (2,)
-        The sorted classes.
-    signs : ndarray of shape (n_rows,)
-        Labels, +1 for the second class.
-    pos_label : object
-        The favourable class; None takes the second one.
-
-    Raises
-    ------
-    ValueError
-        If it is not one of the classes.
-    """
-    known = classes.tolist()
-    if pos_label is None or pos_label == known[1]:
-        return classes, signs
-    if pos_label != known[0]:
-        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {known}.")
-    return classes[::-1], -signs

@@ -7,20 +7,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import Tags, get_tags
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    _routing_enabled,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.validation import Columns, SensitiveColumns
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
-from fairconstrained.estimators.score_thresholds._fit import ThresholdFit, check_threshold_options
+from fairconstrained.estimators.score_thresholds._fit import (
+    ThresholdFit,
+    check_threshold_options,
+    inner_params,
+)
 from fairconstrained.estimators.score_thresholds._rows import CheckedRows, read_rows, row_thresholds
 from fairconstrained.estimators.score_thresholds._scores import finite, scores_of
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
@@ -92,6 +92,10 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         most accurate common threshold.
     pos_label : label or None, default=None
         The favourable class, whose rates are compared; None takes the second of the sorted classes.
+    class_weight : {"balanced"}, dict or None, default=None
+        Weights of the classes in the accuracy that thresholds maximise, by label; constraints do
+        not use them. "balanced" maximises the balanced accuracy: with rare labels accurate
+        thresholds select hardly any row.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         What the thresholds are on; "auto" takes the first one that there is.
     n_jobs : int or None, default=None
@@ -193,6 +197,7 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         combine: str = "intersection",
         groups_missing: str = "raise",
         pos_label: object = None,
+        class_weight: ClassWeight = None,
         response_method: str = "auto",
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -209,6 +214,7 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         self.combine = combine
         self.groups_missing = groups_missing
         self.pos_label = pos_label
+        self.class_weight = class_weight
         self.response_method = response_method
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -251,21 +257,10 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         """
         check_threshold_options(self)
         rows = CheckedRows.check(self, X, y, sample_weight, sensitive_features)
-        params = self._inner_params(sample_weight, sensitive_features, fit_params)
+        known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
+        params = inner_params(self, fit_params, **known)
         ThresholdFit.of(self, rows, params).store(self)
         return self
-
-    def _inner_params(
-        self, sample_weight: Any, sensitive_features: Any, fit_params: dict[str, Any]
-    ) -> dict[str, Any]:
-        """Return what the classifier's `fit` gets."""
-        known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
-        passed = {name: value for name, value in known.items() if value is not None}
-        if _routing_enabled():
-            routed = process_routing(self, "fit", **passed, **fit_params)
-            return dict(routed.estimator.fit)
-        own = {k: v for k, v in passed.items() if has_fit_parameter(self.estimator, k)}
-        return {**own, **fit_params}
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return what this estimator requests, and what it passes on to its classifier."""
