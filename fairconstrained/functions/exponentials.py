@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fairconstrained.functions.base import exponential
+from typing import cast
+
+from fairconstrained.functions.base import ExponentialFunction, ScalarFunction, exponential
 from fairconstrained.utils.typing import Array
 
 
@@ -34,3 +36,26 @@ class Exponentials:
         if scale not in self._known:
             self._known[scale] = exponential(self._scores, scale)
         return self._known[scale]
+
+
+def value_and_derivative(
+    function: ScalarFunction, t: Array, known: Exponentials | None
+) -> tuple[Array, Array]:
+    """Return phi(t) and phi'(t).
+
+    Parameters
+    ----------
+    function : ScalarFunction
+        phi.
+    t : ndarray
+        The points.
+    known : Exponentials or None
+        Of t or of -t, which functions of the same scores share; None where there are none.
+    """
+    shared = isinstance(function, ExponentialFunction) and function.shares_exponential
+    if known is None or not shared:
+        value = function.value(t)
+        return value, function.derivative(t, value)
+    found = cast("ExponentialFunction", function)
+    exponentials = known.at(found.exponential_scale)
+    return found.value_from(t, exponentials), found.derivative_from(t, exponentials)

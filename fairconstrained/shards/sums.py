@@ -9,6 +9,7 @@ from typing import cast
 
 import numpy as np
 
+from fairconstrained.functions.exponentials import Exponentials, value_and_derivative
 from fairconstrained.terms.base import Shardable, Term, subgradient_error
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
@@ -137,7 +138,7 @@ class ShardedTerm:
         """The share of a row of unit weight in every cell, (n_cells, n_atoms)."""
         return np.asarray(cast("CellMeans", self.term).cells.toarray() / self.totals)
 
-    def sums(self, block: Block, scores: Array) -> tuple[Array, Array]:
+    def sums(self, block: Block, scores: Array, known: Exponentials) -> tuple[Array, Array]:
         """Return the block's part of the statistics, and weights on its scores: their derivatives.
 
         Parameters
@@ -146,6 +147,8 @@ class ShardedTerm:
             The rows.
         scores : ndarray of shape (n_rows,)
             Their scores.
+        known : Exponentials
+            Of the scores.
 
         Returns
         -------
@@ -156,8 +159,7 @@ class ShardedTerm:
         signs = None if term.signs is None else term.signs[block.atoms]
         moved = scores + term.shift if term.shift else scores
         margins = moved if signs is None else signs * moved
-        value = term.function.value(margins)
-        slope = term.function.derivative(margins, value)
+        value, slope = value_and_derivative(term.function, margins, None if term.shift else known)
         if signs is not None:
             slope = slope * signs
         shares = np.take(self._shares, block.atoms, axis=1)
@@ -194,7 +196,8 @@ def statistics_with_jacobian(
     statistics, jacobian = np.zeros(n), np.zeros((n, len(coefficients) + 1))
     for block in shard.blocks():
         scores = block.scores(coefficients, intercept)
-        values, slopes = zip(*(one.sums(block, scores) for one in terms), strict=True)
+        known = Exponentials(scores)
+        values, slopes = zip(*(one.sums(block, scores, known) for one in terms), strict=True)
         statistics += np.concatenate(values)
         jacobian += block.gradient(np.concatenate(slopes))
     return statistics, jacobian

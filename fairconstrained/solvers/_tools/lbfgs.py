@@ -72,8 +72,12 @@ class InverseHessian:
         self._steps = self._changes = np.empty((0, 0))
         self._products = np.empty((size, size))  # s_i' y_j
         if pairs is not None:
-            for step, change in zip(pairs.steps, pairs.changes, strict=True):
-                self.add(step, change)
+            steps, changes = pairs.steps[-size:], pairs.changes[-size:]
+            n_stored, n_variables = steps.shape
+            self._steps, self._changes = np.empty((2, size, n_variables))
+            self._steps[:n_stored], self._changes[:n_stored] = steps, changes
+            self._products[:n_stored, :n_stored] = steps @ changes.T
+            self._rows = list(range(n_stored))
 
     @classmethod
     def for_variables(
