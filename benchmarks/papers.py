@@ -130,7 +130,13 @@ def rank_tables(name: str, options: Namespace, store: Store) -> Ranks:
         rows += [
             row
             for row, _, _ in rank_parity.measured(
-                experiment, data, methods, options.seeds, store, options.any_version
+                experiment,
+                data,
+                methods,
+                options.seeds,
+                store,
+                any_version=options.any_version,
+                only_known=options.only_known,
             )
         ]
     return Ranks(name, experiment.symbol, rank_parity.summary(rows), len(options.seeds))
@@ -152,6 +158,7 @@ def run(options: Namespace) -> None:
         for name in RANK_EXPERIMENTS
         if name in options.only
     ]
+    ranks = [one for one in ranks if one.table]
     if table:
         write_table([_flat(row) for row in table], "papers", "The papers' tables", options.out)
     if options.docs is not None:

@@ -77,6 +77,7 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
 def test_the_page_of_the_papers_says_what_is_quick_and_what_is_not_run(tmp_path) -> None:
     line = next(line for line in all_lines() if line.experiment == "E4")
     figures = {"objective": 0.5, "violation": 0.0, "SVio": np.inf, "passes": 100.0, "seconds": 2.0}
+    figures["status"] = "data pass limit"
     row = {"line": line, "paper": {**figures, "form": "quick"}, "default": None}
     papers_page.write_page(tmp_path, [row], [])
     text = (tmp_path / "papers.md").read_text()

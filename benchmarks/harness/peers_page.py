@@ -136,6 +136,9 @@ def write_page(table: list[Row], missing: dict[str, str], options: Namespace) ->
     for row in table:
         counts[row["data"]] = max(counts[row["data"]], row["splits"])
     text += "\nSplits: " + ", ".join(f"{data} {n}" for data, n in counts.items()) + ".\n"
+    absent = [data for data in options.data if data not in counts]
+    if absent:
+        text += f"\nNot run on this page: {', '.join(absent)}.\n"
     noisy = sorted({row["data"] for row in table if row["least positives"] < SMALL_CELL})
     text += (
         f"\nA group has under {SMALL_CELL} positives in the test rows of: {', '.join(noisy)}; its "

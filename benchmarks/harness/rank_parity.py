@@ -131,11 +131,13 @@ def measured(
     methods: Iterable[Method],
     seeds: Iterable[int],
     store: Store,
+    *,
     any_version: bool = False,
+    only_known: bool = False,
 ) -> Iterator[tuple[Row, np.ndarray, np.ndarray]]:
     """Yield, for every fit, a row of the table, the test rows' scores and their groups.
 
-    Fits that the store knows are not made again.
+    Fits that the store knows are not made again; with `only_known` the others are left out.
     """
     for seed in seeds:
         train, (X, y, groups) = split(name, seed)
@@ -143,6 +145,8 @@ def measured(
             for level in method.levels:
                 key = (experiment.name, name, method.name, repr(level), str(seed))
                 known = store.get(key, any_version=any_version)
+                if known is None and only_known:
+                    continue
                 if known is None:
                     model, seconds = fit(method, level, train)
                     scores = model.decision_function(with_group(X, groups))

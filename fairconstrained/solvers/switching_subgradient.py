@@ -57,7 +57,7 @@ class StepRule(BaseEstimator, ABC):
         norm_squared : float
             The squared norm of the subgradient, > 0.
         curvature : float
-            That of the objective along recent steps, 0 if not known.
+            That of the objective along recent steps, 0 if unknown.
         """
 
     @abstractmethod
