@@ -90,8 +90,10 @@ class Collected:
         The weights, > 0.
     weighted : bool
         Whether weights were given.
-    positive, negative : label
-        The two classes.
+    positive : label
+        The positive class.
+    others : list of label
+        The other class, or classes.
     rows : ndarray of int of shape (n_rows,)
         The positions of these rows among those that were given.
     outputs : dict of str to ModelOutput
@@ -103,7 +105,7 @@ class Collected:
     weight: Array
     weighted: bool
     positive: Any
-    negative: Any
+    others: list[Any]
     rows: Array
     outputs: dict[str, ModelOutput]
 
@@ -138,7 +140,8 @@ def collect(
     sample_weight : array-like of shape (n_rows,) or None, default=None
         The weights of the rows.
     pos_label : label or None, default=None
-        The positive class; None takes that of the models.
+        The positive class; None takes that of the models. With several classes it is needed: the
+        class is measured against the others.
     groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
         How missing values of the groups are treated; None takes the parameter of the last model
         that has one, else "raise".
@@ -151,8 +154,9 @@ def collect(
     Raises
     ------
     ValueError
-        If there are no models, a model is not a binary classifier, the models have other classes
-        or disagree on the positive one, a label is unknown, or no groups are known.
+        If there are no models, a model has several classes and there is no `pos_label`, the models
+        have other classes or disagree on the positive one, a label is unknown, or no groups are
+        known.
     NotFittedError
         If a model is not fitted.
     """
@@ -164,7 +168,7 @@ def collect(
         raise ValueError("There are no models: pass a fitted classifier, or several by name.")
     fitted = {str(name): best_estimator(model) for name, model in named.items()}
     for model in fitted.values():
-        check_two_classes(model)
+        _check_classes(model, pos_label)
     classes = _classes(fitted, y)
     positive = _positive(fitted, classes, pos_label)
     groups = groups_of(
@@ -188,7 +192,7 @@ def collect(
         weight=weight[rows],
         weighted=sample_weight is not None,
         positive=positive,
-        negative=next(one for one in classes if one != positive),
+        others=[one for one in classes if one != positive],
         rows=rows,
         outputs={name: one.take(rows) for name, one in outputs.items()},
     )
@@ -197,28 +201,48 @@ def collect(
 def output_of(
     model: Any, X: MatrixLike, positive: object, sensitive_features: MatrixLike | Groups | None
 ) -> ModelOutput:
-    """Return the outputs of a fitted binary classifier, for a positive class.
+    """Return the outputs of a fitted classifier, for a positive class.
 
+    With several classes the score is that of the positive class minus the highest of the others.
     Models that need the groups to predict receive `sensitive_features`.
     """
     column = model.classes_.tolist().index(positive)
-    side = 1.0 if column == 1 else -1.0
     groups = prediction_groups(model, sensitive_features)
     probability, scores = None, None
     if hasattr(model, "predict_proba"):
         probability = np.asarray(model.predict_proba(X), dtype=float)[:, column]
     if hasattr(model, "decision_function"):
-        scores = side * np.asarray(model.decision_function(X, **groups), dtype=float)
+        scores = _against_others(model.decision_function(X, **groups), column)
     elif probability is not None:
-        inside = np.clip(probability, 1e-15, 1.0 - 1e-15)
-        scores = np.log(inside / (1.0 - inside))
+        inside = np.clip(model.predict_proba(X), 1e-15, 1.0 - 1e-15)
+        scores = _against_others(np.log(inside), column)
     decided = np.asarray(model.predict(X, **groups)) == positive
     threshold = float(getattr(final_estimator(model), "score_threshold_", 0.0))
     return ModelOutput(model, decided, scores, probability, threshold)
 
 
+def _against_others(scores: ArrayLike, column: int) -> Array:
+    """Return the scores of a class minus the highest score of the others."""
+    found = np.asarray(scores, dtype=float)
+    if found.ndim == 1:
+        return found if column == 1 else -found
+    return found[:, column] - np.delete(found, column, axis=1).max(axis=1)
+
+
+def _check_classes(model: Any, pos_label: object) -> None:
+    """Raise unless a model is a fitted classifier of two classes, or of more with a `pos_label`."""
+    n_classes = len(getattr(model, "classes_", ()))
+    if n_classes > 2 and pos_label is None:
+        raise ValueError(
+            f"estimator: a classifier with two classes is needed; {type(model).__name__} has "
+            f"{n_classes} classes. Pass pos_label: that class is then measured against the others."
+        )
+    if n_classes <= 2:
+        check_two_classes(model)
+
+
 def _classes(models: Mapping[str, Any], y: ArrayLike) -> list[Any]:
-    """Return the two classes of the models; raise if they differ, or a label is unknown."""
+    """Return the classes of the models; raise if they differ, or a label is unknown."""
     check_held("y", y)
     labels = check_labels("y", y, len(np.ravel(np.asarray(y))), rows="y")
     (first, model), *others = models.items()

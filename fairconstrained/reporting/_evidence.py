@@ -189,7 +189,8 @@ def _findings(
     """Return the constraints measured for one model."""
     rows = rows_of(collected, output)
     minimized = own and minimizes_gap(final_estimator(output.estimator))
-    has_surrogate = hasattr(final_estimator(output.estimator), "result_")
+    binary = len(collected.others) == 1
+    has_surrogate = binary and hasattr(final_estimator(output.estimator), "result_")
     found = []
     for name, constraint in constraints:
         one = assess(name, constraint, rows, confidence, scores_known=has_surrogate)

@@ -208,7 +208,8 @@ def fairness_report(
         How missing values of the groups are treated; None uses the parameter of the classifier, if
         it has one, else "raise".
     pos_label : label or None, default=None
-        The positive class; None means that of the classifiers.
+        The positive class; None means that of the classifiers. With several classes it is needed:
+        the report is then of this class against the others.
 
     Returns
     -------
@@ -312,6 +313,11 @@ def _notes(evidence: Evidence) -> Iterator[str]:
     unknown = int((~collected.groups.known).sum())
     if unknown:
         yield f"The group of {unknown} rows is unknown. They count only in the rates of all rows."
+    if len(collected.others) > 1:
+        yield (
+            f"The models have {len(collected.others) + 1} classes: all values are of the class "
+            f"{collected.positive} against the others."
+        )
     if collected.weighted:
         yield "Rates are weighted, counts are not. With weights the intervals are approximate."
     yield _HELD_OUT_ROWS

@@ -29,7 +29,7 @@ def test_outputs_of_models_of_any_library():
         assert np.array_equal(one.centred > 0, one.decided)
         assert one.threshold == 0.0
     assert found.outputs["scores only"].probability is None
-    assert found.positive == 1 and found.negative == 0 and not found.weighted
+    assert found.positive == 1 and found.others == [0] and not found.weighted
 
 
 def test_the_other_class_as_the_positive_one_mirrors_all_outputs():

@@ -1,0 +1,333 @@
+"""Reports of several models, of many groups, of a path, and in all forms."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.naive_bayes import GaussianNB
+
+from fairconstrained import (
+    DemographicParity,
+    DisparateImpact,
+    EqualizedOdds,
+    FairLogisticClassifier,
+    fairness_path,
+    fairness_report,
+    make_biased_classification,
+)
+from fairconstrained.data.groups import Groups
+from fairconstrained.inspection.collected import Collected, ModelOutput
+from fairconstrained.inspection.cost import cost_of
+
+N = 1200
+X, Y, Z = make_biased_classification(2 * N, 4, gap=0.3, n_groups=3, random_state=0)
+Z = np.array(["a", "b", "c"])[Z]
+TRAIN, TEST = np.arange(N), np.arange(N, 2 * N)
+
+
+@pytest.fixture(scope="module")
+def models():
+    fair = FairLogisticClassifier(kappa=0.05, enforce="decision")
+    return {
+        "before": LogisticRegression().fit(X[TRAIN], Y[TRAIN]),
+        "after": fair.fit(X[TRAIN], Y[TRAIN], sensitive_features=Z[TRAIN]),
+    }
+
+
+def report(models, rows=TEST, groups=Z, **options):
+    return fairness_report(models, X[rows], Y[rows], groups[rows], **options)
+
+
+def test_models_of_any_library_are_side_by_side(models):
+    several = {"forest": RandomForestClassifier(5, random_state=0), "scores": Perceptron()}
+    several = {name: one.fit(X[TRAIN], Y[TRAIN]) for name, one in several.items()}
+    found = report({**several, **models})
+    assert found.summary.columns.tolist() == ["forest", "scores", "before", "after"]
+    for name, model in {**several, **models}.items():
+        column, decided = found.summary[name], model.predict(X[TEST])
+        assert column["accuracy"] == pytest.approx(np.mean(decided == Y[TEST]))
+        rates = [decided[Z[TEST] == group].mean() for group in "abc"]
+        assert column["gap: demographic_parity"] == pytest.approx(np.ptp(rates))
+        assert found.groups.loc[name, "selection_rate"].iloc[:3].tolist() == pytest.approx(rates)
+    assert np.isnan(found.summary.loc["Brier score", "scores"])
+    page = found.to_html()
+    assert all(name in page for name in several)
+
+
+def test_the_verdict_is_about_the_last_model(models):
+    first, last = report(models), report(dict(reversed(models.items())))
+    assert first.verdict.sentence != last.verdict.sentence
+    gap = 100.0 * last.summary.loc["gap: demographic_parity", "before"]
+    assert last.verdict.state == "not met"
+    assert f"selection rates differ by {gap:.1f} percentage points" in last.verdict.sentence
+    assert "at most 5 allowed" in last.verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "state", "words"),
+    [
+        (0.9, "holds", "Met on these rows"),
+        (0.001, "not met", "Not met on these rows"),
+        (None, "met", "On new rows at most"),
+    ],
+)
+def test_verdict_with_interval_for_new_rows(tolerance, state, words, models):
+    found = report(models["after"], constraint=DemographicParity(0.05))
+    row = found.constraints.iloc[0]
+    if tolerance is None:
+        tolerance = 0.5 * (row["decisions"] + row["high"])
+    found = report(models["after"], constraint=DemographicParity(tolerance))
+    assert found.verdict.state == state and words in found.verdict.sentence
+    assert ("On new rows between" in found.verdict.sentence) == (state == "not met")
+    assert f"{100.0 * row['high']:.1f} with 95% confidence" in found.verdict.sentence
+    page = found.to_html()
+    look = {"holds": "good", "met": "warn", "not met": "bad"}[state]
+    assert f'class="verdict {look}"' in page and found.verdict.sentence in page
+
+
+def test_training_rows_give_no_statement_on_new_rows(models):
+    same = report(models["after"], TRAIN)
+    assert "These are the training rows" in same.verdict.sentence
+    assert "On new rows" not in same.verdict.sentence
+    assert "On new rows" in report(models["after"]).verdict.sentence
+
+
+def test_several_constraints_have_a_sentence_each(models):
+    found = report(models, constraint=[DemographicParity(0.9), EqualizedOdds(1e-4)])
+    assert found.verdict.sentence == "1 of 2 constraints are met on these rows."
+    assert found.verdict.state == "not met" and len(found.verdict.details) == 2
+    assert "true positive rates and false positive rates differ by" in found.verdict.details[1]
+    ratio = report(models, constraint=DisparateImpact(0.8)).verdict.sentence
+    assert "the lowest of the selection rates is" in ratio and "at least 0.8 required" in ratio
+
+
+def test_without_a_bound_the_gap_is_reported(models):
+    found = report(models["before"])
+    assert found.verdict.state == "no bound"
+    assert "No bound is set: selection rates differ by" in found.verdict.sentence
+
+
+def test_cost_is_the_difference_on_the_same_rows(models):
+    cost = report(models).cost.loc["after"]
+    before, after = (model.predict(X[TEST]) for model in models.values())
+    assert cost["accuracy"] == pytest.approx(np.mean(after == Y[TEST]) - np.mean(before == Y[TEST]))
+    assert cost["low"] < cost["accuracy"] < cost["high"]
+    assert cost["newly_selected"] == np.sum((after == 1) & (before == 0))
+    assert cost["no_longer_selected"] == np.sum((after == 0) & (before == 1))
+    assert "Against before, after has this cost: accuracy" in str(report(models))
+
+
+def test_interval_of_the_cost_covers(rng):
+    n, covered = 200, []
+    same = {"labels": np.ones(n, dtype=bool), "groups": Groups.encode(np.zeros(n))}
+    same |= {"weight": np.ones(n), "weighted": False, "positive": 1, "others": [0]}
+    for _ in range(400):
+        first = rng.random(n) < 0.8
+        second = np.where(rng.random(n) < 0.2, rng.random(n) < 0.6, first)
+        outputs = {"a": first, "b": second}
+        outputs = {name: ModelOutput(None, one, None, None) for name, one in outputs.items()}
+        found = cost_of(Collected(**same, rows=np.arange(n), outputs=outputs), "a", "b", 0.9)
+        covered.append(found.low <= 0.2 * (0.6 - 0.8) <= found.high)
+    assert 0.86 <= np.mean(covered) <= 0.96
+
+
+def test_which_rows_decide_and_what_kappa_means(models):
+    found = report(models["before"], constraint=DemographicParity(0.02))
+    decided = models["before"].predict(X[TEST])
+    rates = {group: decided[Z[TEST] == group].mean() for group in "abc"}
+    sizes = {group: int(np.sum(Z[TEST] == group)) for group in "abc"}
+    high, low = max(rates, key=rates.get), min(rates, key=rates.get)
+    counts = {group: int(decided[Z[TEST] == group].sum()) for group in "abc"}
+    text = found.to_markdown()
+    for group in (high, low):
+        assert f"{group} ({counts[group]} of {sizes[group]} rows are selected" in text
+    changes = np.ceil((rates[high] - rates[low] - 0.02) * min(sizes[high], sizes[low]))
+    assert f"At least {changes:.0f} predictions in one of them would have to change" in text
+    smallest = min(sizes, key=sizes.get)
+    assert f"The smallest cell, {smallest} with {sizes[smallest]} rows" in text
+    assert "allows the rates of two groups to differ by 2 in 100" in text
+
+
+def test_changed_predictions_meet_the_bound(models):
+    decided = models["before"].predict(X[TEST]).astype(bool)
+    found = report(models["before"], constraint=DemographicParity(0.02))
+    (deciding,) = [one.deciding for one in found._evidence.findings[""]]
+    cells = deciding.highest, deciding.lowest
+    up = (cells[1].n_counted + deciding.changes) / cells[1].n_rows
+    down = (cells[0].n_counted - deciding.changes) / cells[0].n_rows
+    assert min(cells[0].rate - up, down - cells[1].rate) <= 0.02 + 1e-12
+    less = deciding.changes - 1
+    up = (cells[1].n_counted + less) / cells[1].n_rows
+    down = (cells[0].n_counted - less) / cells[0].n_rows
+    assert cells[0].rate - up > 0.02 and down - cells[1].rate > 0.02
+    assert decided.mean() > 0.0
+
+
+def test_a_gap_of_zero_says_all_equal(models):
+    class Everybody(GaussianNB):
+        def predict(self, X):
+            return np.ones(len(X), dtype=int)
+
+        def predict_proba(self, X):
+            return np.column_stack([np.full(len(X), 0.1), np.full(len(X), 0.9)])
+
+    found = report(Everybody().fit(X, Y), constraint="demographic_parity")
+    assert found.constraints["worst"].tolist() == ["all equal"]
+    gaps = found.gaps.loc[["selection_rate", "true_positive_rate"]]
+    assert (gaps[["highest", "lowest"]] == "all equal").all(axis=None)
+    assert "selection rates are all equal" in found.verdict.sentence
+    assert found.to_html().count("all equal") >= 4
+
+
+def test_cells_of_few_rows_are_marked_and_explained(models):
+    rare = np.where(np.arange(len(Z)) % 60 == 0, "rare", Z)
+    marked, plain = (report(models, groups=groups).to_html() for groups in (rare, Z))
+    assert "Fewer than 30 rows" in marked and 'class="interval m1 few"' in marked
+    assert "Fewer than 30 rows" not in plain and 'title="few rows"' not in plain
+
+
+def test_many_groups_show_extremes_the_largest_and_others(models, rng):
+    many = np.array([f"region {k:02d}" for k in rng.integers(0, 40, len(Z))])
+    many[rng.random(len(Z)) < 0.2] = "large one"
+    found = report(models, groups=many)
+    page = found.to_html()
+    assert 'type="search"' in page and "33 others" in page
+    rates = found.groups.loc["after", "selection_rate"].iloc[:-1]
+    panel = page[page.index("<caption>Selection rate") :]
+    panel = panel[: panel.index("</table>")]
+    shown = [one for one in panel.split("<tr")[1:] if "hidden" not in one[:60]]
+    for group in (rates.idxmax(), rates.idxmin(), "large one"):
+        assert any(f'data-group="{group}"' in one for one in shown)
+    assert sum("data-group" in one for one in shown) == 8
+    assert sum("data-group" in one for one in panel.split("<tr")) == 41
+    markdown = found.to_markdown()
+    assert "(33 others)" in markdown and markdown.count("| region") < 40
+    few = report(models).to_html()
+    assert (
+        'type="search"' not in few and "others" not in few.split("<script>")[0].split("</style>")[1]
+    )
+
+
+def test_frontier_of_a_path_on_these_rows(models):
+    path = fairness_path(
+        FairLogisticClassifier(), X[TRAIN], Y[TRAIN], sensitive_features=Z[TRAIN], n_kappas=4
+    )
+    found = report(models, path=path)
+    for row, model in zip(found.frontier.itertuples(), path.estimators, strict=True):
+        decided = model.predict(X[TEST])
+        rates = [decided[Z[TEST] == group].mean() for group in "abc"]
+        assert row.gap == pytest.approx(np.ptp(rates))
+        assert row.accuracy == pytest.approx(np.mean(decided == Y[TEST]))
+        assert row.low < row.accuracy < row.high
+    page = found.to_html()
+    assert "<h2>Frontier</h2>" in page and "after is the chosen one" in page
+    assert f"kappa {path.kappas[0]:.3g}: gap {found.frontier['gap'][0]:.3f}" in page
+    assert "<h2>Frontier</h2>" not in report(models).to_html()
+    with pytest.raises(ValueError, match="path must be what fairness_path returns"):
+        report(models, path=[1, 2])
+
+
+def test_scores_and_calibration_by_group(models):
+    page = report(models).to_html()
+    probability = models["after"].predict_proba(X[TEST])[:, 1]
+    for group in "abc":
+        rows = Z[TEST] == group
+        median = np.median(probability[rows])
+        assert f"{group} by after, {rows.sum()} rows: median {median:.3f}" in page
+        assert f"Calibration of {group}, {rows.sum()} rows." in page
+        assert f"observed {Y[TEST][rows].mean():.3f}" in page
+    scores_only = report(Perceptron().fit(X, Y)).to_html()
+    assert "Score distribution" in scores_only and "Calibration of" not in scores_only
+
+
+def test_marginal_groups_are_the_same_in_tables_and_pictures():
+    both = pd.DataFrame({"sex": Z, "old": np.arange(len(Y)) % 3 == 0})
+    fair = FairLogisticClassifier(kappa=0.2, combine="marginal")
+    fair.fit(X[TRAIN], Y[TRAIN], sensitive_features=both.iloc[TRAIN])
+    found = fairness_report(fair, X[TEST], Y[TEST], both.iloc[TEST])
+    names = [str(one) for one in found.groups.index[:-1]]
+    assert names == ["sex=a", "sex=b", "sex=c", "old=False", "old=True"]
+    page = found.to_html()
+    for part in ("<caption>Selection rate", "<caption>Score distribution", "<h3>Calibration"):
+        text = page[page.index(part) :]
+        text = text[: text.index("</table>" if "caption" in part else "<h2>")]
+        assert all(name in text for name in names)
+        assert "a, False" not in text
+
+
+def test_missing_groups_with_models_of_other_libraries(models):
+    some = np.where(np.arange(len(Z)) % 5 == 0, None, Z)
+    with pytest.raises(ValueError, match="missing values"):
+        report(models["before"], groups=some)
+    own = report(models["before"], groups=some, groups_missing="own_group")
+    assert own.groups.index.tolist() == ["a", "b", "c", "missing", "all rows"]
+    left_out = report(models["before"], groups=some, groups_missing="ignore_in_constraint")
+    assert left_out.groups.index.tolist() == ["a", "b", "c", "all rows"]
+    n_unknown = sum(one is None for one in some[TEST])
+    assert f"The group of {n_unknown} rows is unknown" in str(left_out)
+    assert "Calibration" in left_out.to_html()
+
+
+def test_several_classes_one_against_the_others():
+    y = np.array(["low", "mid", "top"])[np.digitize(X[:, 0] + X[:, 1], [-0.5, 0.5])]
+    model = LogisticRegression().fit(X[TRAIN], y[TRAIN])
+    with pytest.raises(ValueError, match=r"3 classes\. Pass pos_label"):
+        fairness_report(model, X[TEST], y[TEST], Z[TEST])
+    found = fairness_report(
+        model, X[TEST], y[TEST], Z[TEST], pos_label="mid", constraint="demographic_parity"
+    )
+    decided = model.predict(X[TEST]) == "mid"
+    rates = [decided[Z[TEST] == group].mean() for group in "abc"]
+    assert found.groups["selection_rate"].iloc[:3].tolist() == pytest.approx(rates)
+    assert found.constraints["decisions"].iloc[0] == pytest.approx(np.ptp(rates))
+    correct = np.mean(decided == (y[TEST] == "mid"))
+    assert found.summary.loc["accuracy"].iloc[0] == pytest.approx(correct)
+    assert "3 classes: all values are of the class mid" in str(found)
+    assert "Calibration of a" in found.to_html()
+
+
+def test_dictionary_and_json_hold_the_tables(models, tmp_path):
+    found = report(models)
+    text = found.to_json(tmp_path / "report.json")
+    assert (tmp_path / "report.json").read_text(encoding="utf-8") == text
+    loaded = json.loads(text, parse_constant=lambda name: pytest.fail(name))
+    assert loaded == found.to_dict()
+    assert loaded["verdict"]["sentence"] == found.verdict.sentence
+    assert loaded["models"] == ["before", "after"] and loaded["rows"] == N
+    assert len(loaded["groups"]) == len(found.groups)
+    first = loaded["groups"][0]
+    assert (first["model"], first["group"]) == ("before", "a")
+    assert first["selection_rate"] == found.groups["selection_rate"].iloc[0]
+    assert loaded["constraints"][0]["scores"] is None
+
+
+def test_markdown_is_a_section_of_a_model_card(models, tmp_path):
+    groups = np.where(Z == "a", "<b>|a", Z)
+    found = report(models, groups=groups)
+    text = found.to_markdown(tmp_path / "card.md")
+    assert (tmp_path / "card.md").read_text(encoding="utf-8") == text
+    assert text.startswith(f"## Fairness\n\n**{found.verdict.sentence}**")
+    assert "<b>" not in text and "&lt;b>\\|a" in text
+    tables = [line for line in text.splitlines() if line.startswith("|")]
+    widths = {line.replace("\\|", "").count("|") for line in tables}
+    assert len(tables) > 10 and widths <= {4, 7, 9}
+
+
+def test_pictures_have_titles_with_their_data(models):
+    page = report(models).to_html()
+    pictures = [one for one in page.split("<svg")[1:] if 'role="img"' in one.split(">")[0]]
+    assert len(pictures) > 20
+    for one in pictures:
+        title = one[one.index("<title>") + 7 : one.index("</title>")]
+        assert sum(character.isdigit() for character in title) >= 3, title
+
+
+def test_solver_and_certificate_are_collapsed_at_the_end(models):
+    page = report(models).to_html()
+    end = page[page.index("Solver and certificate") :]
+    assert "KKT residual" in end and "multipliers above zero" in end
+    assert "KKT residual" not in page[: page.index("Solver and certificate")]
+    assert "<details><summary>Solver" in page and "<details open" not in page
