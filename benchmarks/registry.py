@@ -88,6 +88,11 @@ _TABLE = (
         'Bounds on decisions (enforce="decision") against fairlearn\'s methods',
     ),
     Benchmark(
+        "confidence",
+        "benchmarks.confidence",
+        "Bounds for the population: how often a model is found, how often it errs, its accuracy",
+    ),
+    Benchmark(
         "boosters",
         "benchmarks.boosters",
         "Boosted trees under constraints against other methods around LightGBM",
