@@ -25,7 +25,10 @@ and if it takes at most 60 seconds of CPU time ({main}: {seconds:g}; on a thousa
 all solvers: 10). Otherwise its verdict is what is not met. Objective, violation, KKT residual and
 data passes do not depend on the machine, CPU seconds do. {environment}.
 """
+_SUBGRADIENT = ("ssg", "ipp-ssg", "ssg-stochastic", "3s-econ", "3s-econ-stochastic")
+_OPTIMAL = 1e-4  # the tolerance of the solvers on the KKT residual
 _COLUMNS = ("objective", "relative gap", "violation", "KKT residual", "passes", "CPU seconds")
+_MISS = ("data", "constraint", "solver", "verdict")
 
 
 def page(rows: list[Row], verdicts: list[Row], missing: int, command: str, **limits: object) -> str:
@@ -48,6 +51,10 @@ def page(rows: list[Row], verdicts: list[Row], missing: int, command: str, **lim
     met = sum(row["verdict"] == "met" for row in rows)
     text += f"\n{met} of {len(rows)} runs are met."
     text += f" {missing} more have not been run.\n" if missing else "\n"
+    misses = [row for row in rows if row["verdict"] != "met"]
+    if misses:
+        shown = [{name: row[name] for name in _MISS} | {"why": _why(row)} for row in misses]
+        text += f"\n## Runs that are not met\n\n{as_markdown(shown)}"
     for data in _distinct(row["data"] for row in rows):
         text += f"\n## Data: {data}\n\n"
         text += as_markdown(_without_data(verdicts, data))
@@ -56,6 +63,21 @@ def page(rows: list[Row], verdicts: list[Row], missing: int, command: str, **lim
             shown = [_shown(row) for row in of_data if row["constraint"] == constraint]
             text += f"\n### {constraint}, {data}\n\n{as_markdown(shown)}"
     return text
+
+
+def _why(row: Row) -> str:
+    """Return why a run is not met, from its figures and the theory of its method."""
+    if row["verdict"].startswith("gap"):
+        if row["KKT residual"] <= _OPTIMAL:
+            return "another local solution: its certificate holds, the problem is not convex"
+        return "ends short of the tolerance"
+    if row["verdict"].startswith("violation"):
+        return "ends before the constraints hold"
+    if not row["verdict"].endswith(" s"):
+        return "see the status"
+    if row["solver"] in _SUBGRADIENT:
+        return "subgradient steps: their number grows with a power of the inverse tolerance"
+    return "more data passes than the time allows"
 
 
 def _distinct(values: Iterable[str]) -> list[str]:
