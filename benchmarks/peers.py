@@ -55,7 +55,8 @@ def _compas() -> tuple[pd.DataFrame, Any, Any]:
 def _with(fetch: Callable[..., Any], column: str, **options: Any) -> Callable[[], tuple]:
     def read() -> tuple[pd.DataFrame, Any, Any]:
         data = fetch(**options)
-        return data.data, data.target, data.sensitive_features[column]
+        groups = data.sensitive_features
+        return data.data, data.target, groups[column] if groups.ndim == 2 else groups
 
     return read
 

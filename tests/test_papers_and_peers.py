@@ -64,12 +64,14 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
         rank_row("group AUC", 0.8, 0.815),  # below 0.82
         rank_row("inter-group", 0.8, 0.83),  # above 0.82 by more than the intervals
         rank_row("intra-group", 0.95, 0.7),
+        rank_row("regularisation", 0.95, 0.81),  # fairer and more accurate than our fairest
     ]
     found = papers_page.dominance(papers_page.Ranks("E9", "DP^I", table, 2))
     assert [row["verdict"] for row in found] == [
         "ours is on or above",
         "**ours is below**",
-        "fairer than any of ours",
+        "fairer than any of ours, and less accurate",
+        "**ours is below**",
     ]
     assert found[0]["ours there"] == pytest.approx(0.82)
 

@@ -88,7 +88,7 @@ def methods_for(experiment: Experiment, data: str, options: Namespace) -> list[M
     def tolerances(baseline: str) -> tuple[float, ...]:
         return levels(TOLERANCES[baseline][experiment.name][data])
 
-    kappas = levels(experiment.kappas[data])
+    kappas = experiment.kappas[data]
 
     def ours(surrogate: Surrogate, kappa: float) -> Constraint:
         return experiment.notion(kappa, surrogate=surrogate, ranks=RANKS[data])
