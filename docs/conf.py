@@ -1,5 +1,8 @@
 """Configuration of the documentation: ``python -m sphinx -W -b html docs docs/_build``."""
 
+import json
+from pathlib import Path
+
 import fairconstrained
 
 project = "fairconstrained"
@@ -8,7 +11,7 @@ copyright = author
 version = release = fairconstrained.__version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -16,6 +19,9 @@ extensions = [
     "sphinx.ext.mathjax",
 ]
 exclude_patterns = ["_build"]
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+nb_execution_mode = "off"  # notebooks are committed with their outputs, which the tests check
 # Links of the included pages to files of the repository; labels of scikit-learn's own pages.
 suppress_warnings = ["myst.xref_missing", "ref.ref"]
 
@@ -30,4 +36,35 @@ numpydoc_xref_param_type = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "fairconstrained"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False}
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "navbar_align": "left",
+    "header_links_before_dropdown": 5,
+}
+
+
+def write_gallery(app):
+    """Copy the notebooks into the documentation, and write the page that lists them."""
+    here = Path(app.srcdir)
+    gallery = here / "gallery"
+    gallery.mkdir(exist_ok=True)
+    entries = []
+    for path in sorted((here.parent / "notebooks").glob("*.ipynb")):
+        text = path.read_text()
+        copy = gallery / path.name
+        if not copy.exists() or copy.read_text() != text:
+            copy.write_text(text)
+        first, *rest = "".join(json.loads(text)["cells"][0]["source"]).split("\n")
+        about = " ".join(" ".join(rest).split()) or "&nbsp;"
+        entries.append(f"| [{first.lstrip('# ')}]({path.name}) | {about} |")
+    names = "\n".join(path.name for path in sorted(gallery.glob("*.ipynb")))
+    table = "\n".join(["| notebook | what it shows |", "| --- | --- |", *entries])
+    page = f"# Gallery\n\n{table}\n\n```{{toctree}}\n:hidden:\n\n{names}\n```\n"
+    if not (index := gallery / "index.md").exists() or index.read_text() != page:
+        index.write_text(page)
+
+
+def setup(app):
+    """Write the gallery before the pages are read."""
+    app.connect("builder-inited", write_gallery)

@@ -108,13 +108,13 @@ class PolyakSteps(StepRule):
         return tol
 
     def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
-        """Return the smaller one of epsilon_k / |f'|^2 and 1 / L, but at least tol / |f'|^2."""
+        """Return ``min(epsilon_k / |f'|^2, 1 / L)``, but at least ``tol / |f'|^2``."""
         longest = self.first / _slowly(k) / norm_squared
         shortest = min(tol / norm_squared, longest)
         return max(min(longest, 1.0 / max(curvature, 1e-300)), shortest)
 
     def restoration(self, k: int, level: float, norm_squared: float) -> float:
-        """Return (G + delta_k) / |G'|^2, within reach."""
+        """Return ``(G + delta_k) / |G'|^2``, within reach."""
         aim = level + self.margin / _slowly(k) ** 2
         return min(aim / norm_squared, self.reach / _slowly(k) / np.sqrt(norm_squared))
 
@@ -127,11 +127,11 @@ class _TolerancePolyak(StepRule):
     """Polyak's steps as in the papers: epsilon_k is the tolerance and the aim of the steps."""
 
     def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
-        """Return epsilon_k / |f'|^2."""
+        """Return ``epsilon_k / |f'|^2``."""
         return tol / norm_squared
 
     def restoration(self, k: int, level: float, norm_squared: float) -> float:
-        """Return G / |G'|^2."""
+        """Return ``G / |G'|^2``."""
         return level / norm_squared
 
 

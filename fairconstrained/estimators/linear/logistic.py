@@ -23,7 +23,7 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     ----------
     constraint : str, Constraint, list of these or None, default="demographic_parity"
         The constraint: a name such as "demographic_parity", "equal_opportunity",
-        "predictive_equality" or "equalized_odds" (the README lists all), an object such as
+        "predictive_equality" or "equalized_odds" (the guide lists all), an object such as
         ``EqualizedOdds(kappa=0.1, against="overall")``, or a list, all of which must hold. None
         fits the model without constraints and needs no groups.
     kappa : float, default=0.05
@@ -38,7 +38,7 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     solver : str or Solver, default="auto"
         "auto" takes the first one that can solve the problem of "ipc" (smooth problems),
         "smoothing" (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex
-        problems) and "ssg" (all problems). The README lists all names with their requirements and
+        problems) and "ssg" (all problems). The guide lists all names with their requirements and
         guarantees. An object such as ``IPC(rho=0.01)`` keeps its own tolerance. The solver that ran
         is ``result_.solver``.
     beta : float or None, default=None
