@@ -1,6 +1,6 @@
-"""Draw the picture of the landing page and of README.md: accuracy against the gap, before and after.
+"""Draw the picture of the landing page and of README.md: accuracy against the gap.
 
-Usage: python docs/picture.py. It reads Adult from the folder in FAIRCONSTRAINED_DATA, or from OpenML.
+Usage: python docs/picture.py. It reads Adult from the folder in FAIRCONSTRAINED_DATA, or OpenML.
 """
 
 from pathlib import Path
@@ -9,7 +9,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from fairconstrained import FairLogisticClassifier

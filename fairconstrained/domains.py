@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
+__all__ = ["Box", "Domain", "L1Ball", "L2Ball", "WholeSpace"]
+
 _ON_THE_BOUNDARY = 1e-9
 
 

@@ -181,7 +181,7 @@ def _conclusion(found: dict[tuple[str, str], Figures], options: Sequence[str]) -
         "",
         "Try next:",
         *(f"  {python()} -m fairconstrained {one}" for one in options),
-        "and README.md for your own data.",
+        "and docs/tour.md for your own data.",
     ]
     return "\n".join(lines)
 
