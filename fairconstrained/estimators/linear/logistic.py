@@ -19,6 +19,14 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     :math:`\mathrm{rate}_a - \mathrm{rate}_b \le \kappa` for every ordered pair of groups. The
     model is deterministic and does not need the sensitive features to predict.
 
+    With more than two classes the loss is the multinomial logistic loss of one score per class, and
+    every constraint holds for each class k against all others: labels are +1 for the rows of class
+    k, scores are its log odds, and the surrogate of its prediction is the soft-max probability
+    :math:`P(k \mid x)`, with the sigmoid. Demographic parity then bounds the differences of
+    :math:`E[P(k \mid x) \mid \mathrm{group}]` for every k, and equal opportunity those among the
+    rows whose label is k. Predictions are the class of the largest score. `pos_label`, `threshold`,
+    `confidence`, `group_interactions`, other losses and constraints on losses are for two classes.
+
     Parameters
     ----------
     constraint : str, Constraint, list of these or None, default="demographic_parity"
@@ -133,16 +141,17 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features)
-        The coefficients; zero for sensitive columns that are not features. With
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        The coefficients, with a row for each of several classes; zero for sensitive columns that
+        are not features. With
         `group_interactions` the shape is (n_groups, n_features), and row k multiplies the rows
         of group ``groups_[k]``.
-    intercept_ : ndarray of shape (1,) or (n_groups,)
-        The intercept, or one for every group.
-    classes_ : ndarray of shape (2,)
+    intercept_ : ndarray of shape (1,), (n_groups,) or (n_classes,)
+        The intercept, or one for every group or for every one of several classes.
+    classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     pos_label_ : label
-        The favourable label.
+        The favourable label of two.
     threshold_ : float
         The probability, or without probabilities the score, above which it is predicted.
     score_threshold_ : float
@@ -220,6 +229,16 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     >>> unconstrained = FairLogisticClassifier(constraint=None).fit(X, y)
     >>> clf.objective_ > unconstrained.objective_
     True
+
+    Three classes:
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> wide = X[:, 1] > 3.0
+    >>> iris = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=wide)
+    >>> rates = [iris.predict_proba(X[group]).mean(axis=0) for group in (wide, ~wide)]
+    >>> bool(abs(rates[0] - rates[1]).max() <= 0.1 + 1e-4), iris.coef_.shape
+    (True, (3, 4))
     """
 
     several_classes: ClassVar[bool] = True
