@@ -115,7 +115,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     cv_results_ : dict of str to ndarray
         In scikit-learn's format: "params", "param_kappa", "param_alpha", and for accuracy, loss and
         gap "split0_test_accuracy", ..., "mean_test_accuracy", "std_test_accuracy" and
-        "rank_test_accuracy" (1 is the best one: the smallest loss or gap).
+        "rank_test_accuracy" (1 is the best one: the smallest loss or gap). Folds whose gap is not
+        defined, since a group has no rows there, are left out of its mean.
     kappas_ : ndarray
         The candidates, in decreasing order.
     n_splits_ : int
@@ -342,10 +343,11 @@ def _results(
         by_fold = values.reshape(len(alphas), n_splits, len(kappas)).transpose(1, 0, 2)
         splits = by_fold.reshape(n_splits, len(params))
         results |= {f"split{k}_test_{name}": one for k, one in enumerate(splits)}
-        mean = splits.mean(axis=0)
+        defined = np.ma.masked_invalid(splits)  # a fold may lack a group, so that it has no gap
+        mean = defined.mean(axis=0).filled(np.nan)
         results[f"mean_test_{name}"] = mean
-        results[f"std_test_{name}"] = splits.std(axis=0)
-        worse = -mean if name == "accuracy" else mean
+        results[f"std_test_{name}"] = defined.std(axis=0).filled(np.nan)
+        worse = np.nan_to_num(-mean if name == "accuracy" else mean, nan=np.inf)
         results[f"rank_test_{name}"] = rankdata(worse, method="min").astype(np.int32)
     _warn_of_failures(sum(failed for _, failed in measured), n_splits * len(params))
     return results

@@ -15,6 +15,7 @@ from fairconstrained import (
     ConvergenceWarning,
     FairLogisticClassifier,
     FairLogisticClassifierCV,
+    VacuousConstraintWarning,
     make_biased_classification,
 )
 from fairconstrained.model_selection.cv import knee
@@ -195,3 +196,21 @@ def test_parallel_folds_have_the_results_of_one_after_the_other(data):
         found.append(clf.fit(X, y, sensitive_features=groups).cv_results_)
     for name in ("mean_test_accuracy", "mean_test_gap", "split2_test_loss"):
         assert_allclose(found[0][name], found[1][name], atol=1e-12)
+
+
+def test_folds_without_a_gap_are_left_out_of_its_mean():
+    """The second group has negative labels in two of three folds only."""
+    X, y, groups = make_biased_classification(300, 3, gap=0.4, random_state=0)
+    rows = np.flatnonzero((y == 1) | (groups == groups[0]))
+    few = np.flatnonzero((y == 0) & (groups != groups[0]))[:2]
+    X, y, groups = (np.concatenate([part[rows], part[few]]) for part in (X, y, groups))
+    folds = np.append(np.arange(len(rows)) % 3, [0, 1])
+    cv = [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(3)]
+    clf = FairLogisticClassifierCV("predictive_equality", n_kappas=3, alphas=(1e-3,), cv=cv)
+    with pytest.warns(VacuousConstraintWarning):
+        clf.fit(X, y, sensitive_features=groups)
+    results = clf.cv_results_
+    assert np.isnan(results["split2_test_gap"]).all()
+    expected = 0.5 * (results["split0_test_gap"] + results["split1_test_gap"])
+    assert_allclose(results["mean_test_gap"], expected)
+    assert results["rank_test_gap"].min() == 1
