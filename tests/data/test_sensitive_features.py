@@ -233,7 +233,8 @@ class TestSensitiveColumns:
         classifier = fitted(frame, y, sensitive_columns=["sex"])
         assert classifier.coef_[0, 2] == 0.0 and np.all(np.delete(classifier.coef_[0], 2))
         exchanged = frame.assign(sex=1 - frame["sex"])
-        assert_array_equal(classifier.predict_proba(exchanged), classifier.predict_proba(frame))
+        same = classifier.predict_proba(exchanged), classifier.predict_proba(frame)
+        assert_allclose(*same, rtol=1e-14)  # the order of a sum depends on how memory is aligned
 
     def test_use_sensitive(self, data, table):
         frame, y, groups = table

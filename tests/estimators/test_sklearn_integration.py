@@ -194,7 +194,7 @@ class TestWithRouting:
         pipeline = make_pipeline(
             StandardScaler().set_fit_request(sample_weight=False), self.classifier(kappa=0.02)
         )
-        # Before 1.8 a pipeline without a scorer cannot be scored with weights.
+        # In 1.6 a pipeline without a scorer cannot be scored with weights.
         accuracy = make_scorer(accuracy_score).set_score_request(sample_weight=True)
         found = cross_validate(
             pipeline, X, y, cv=3, params=params, scoring=accuracy, return_estimator=True
