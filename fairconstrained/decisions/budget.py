@@ -60,7 +60,7 @@ class SearchBudget:
         The same where a constraint has to be evaluated at every point.
     n_losses : int, default=8
         The points of a line, of equal accuracy, at which the loss is evaluated.
-    margins : tuple of float, default=(2.0, 1.0, 0.3)
+    margins : tuple of float, default=(4.0, 2.0, 1.0, 0.3)
         With `confidence`: how far below the limit of the test the candidates are fitted, in
         standard deviations of the gap on held-out rows, the largest first.
     max_margin : float, default=0.9
@@ -99,7 +99,7 @@ class SearchBudget:
     n_points: int = 512
     n_evaluated_points: int = 24
     n_losses: int = 8
-    margins: tuple[float, ...] = (2.0, 1.0, 0.3)
+    margins: tuple[float, ...] = (4.0, 2.0, 1.0, 0.3)
     max_margin: float = 0.9
     sufficient: float = 1.3
     binding_passes: float = 25.0

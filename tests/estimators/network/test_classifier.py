@@ -181,7 +181,7 @@ def test_decisions_meet_the_bound():
 def test_decisions_meet_the_bound_with_confidence():
     data = make_biased_classification(3000, 4, gap=0.3, class_sep=2.0, random_state=1)
     clf = FairNetworkClassifier(
-        kappa=0.2, enforce="decision", confidence=0.9, early_stopping=False, **TINY
+        kappa=0.2, enforce="decision", confidence=0.9, holdout=0.25, early_stopping=False, **TINY
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstantDecisionWarning)
