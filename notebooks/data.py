@@ -120,6 +120,37 @@ def _generated(source: _Source, n_rows: int, rng: np.random.Generator) -> tuple:
     return X, pd.Series(labels[rows], name="label")
 
 
+_KNOWN = ["zfygpa", "lsat", "ugpa", "fam_inc", "fulltime", "tier"]
+_THIRDS = ["tutoring", "regular", "honours"]
+
+
+def law_school_grades(n_rows: int = 4000, random_state: int = 0) -> Table:
+    """Return what is known of students after a year, and the third of their final grades.
+
+    Parameters
+    ----------
+    n_rows : int, default=4000
+        How many.
+    random_state : int, default=0
+        The seed.
+
+    Returns
+    -------
+    table : Table
+        The columns of X do not include the group. The label is "tutoring" for the lowest third of
+        the final grades, "regular" or "honours". Final grades of generated rows are those of the
+        first year with noise.
+    """
+    X, _, groups, source = load("law school", n_rows, random_state)
+    grades = X["zgpa"]
+    if "generated" in source:
+        first_year = X["zfygpa"] + 0.5 * X["lsat"] - 1.5 * (groups == "Non-White")
+        X = X.assign(zfygpa=first_year)
+        grades = first_year + 0.6 * grades
+    y = pd.qcut(grades, 3, labels=_THIRDS).astype(object)
+    return Table(X[_KNOWN], y.rename("final_grade"), groups, source)
+
+
 _PERCENTAGES = ["racepctblack", "racePctAsian", "racePctHisp"]
 
 

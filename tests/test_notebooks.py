@@ -19,11 +19,13 @@ NAMES = [
     "08_a_ranker.ipynb",
     "09_from_csv_to_report.ipynb",
     "10_groups_not_recorded.ipynb",
+    "11_several_classes.ipynb",
 ]
 SLOW = {  # more than ten seconds
     "02_choosing_kappa.ipynb",
     "06_boosted_trees.ipynb",
     "07_network_with_800_groups.ipynb",
+    "11_several_classes.ipynb",
 }
 GENERATED = {"08_a_ranker.ipynb"}  # they never read data
 EXTRAS = {"06_boosted_trees.ipynb": "lightgbm", "07_network_with_800_groups.ipynb": "torch"}

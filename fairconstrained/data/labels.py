@@ -169,6 +169,30 @@ def positions_of(labels: Array, n_classes: int) -> Array:
     return (labels > 0).astype(int) if n_classes == 2 else labels.astype(int)
 
 
+def encoded(labels: Array, classes: Array) -> Array:
+    """Return labels of known classes as in a fit: -1 and +1 of two classes, 0, 1, ... of several.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_rows,)
+        The labels, all of them among the classes.
+    classes : ndarray of shape (n_classes,)
+        The classes; of two, the favourable one last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.data.labels import encoded
+    >>> encoded(np.array(["b", "a"]), np.array(["b", "a"]))
+    array([-1.,  1.])
+    >>> encoded(np.array(["b", "c"]), np.array(["a", "b", "c"]))
+    array([1., 2.])
+    """
+    if len(classes) == 2:
+        return np.where(labels == classes[1], 1.0, -1.0)
+    return np.searchsorted(classes, labels).astype(float)
+
+
 def class_weights(
     class_weight: ClassWeight, classes: Array, y: Array, sample_weight: Array
 ) -> Array | None:

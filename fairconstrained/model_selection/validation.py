@@ -9,6 +9,7 @@ import numpy as np
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.inputs import check_labels, check_weight
+from fairconstrained.data.labels import encoded
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions.elementary import Indicator
@@ -111,11 +112,11 @@ def validation_rows(
         raise ValueError(f"y_val has labels that y does not have: {unknown.tolist()}.")
     if groups is None and fit.data.groups is not None:
         raise ValueError("sensitive_features_val is missing: the gaps of X_val need its groups.")
-    signs = np.where(labels == fit.data.classes[1], 1.0, -1.0)
+    codes = encoded(labels, fit.data.classes)
     weight = check_weight("sample_weight_val", sample_weight, n_rows)
     counted = np.flatnonzero(weight)
     if len(counted) < n_rows:
-        features, signs, weight = features[counted], signs[counted], weight[counted]
+        features, codes, weight = features[counted], codes[counted], weight[counted]
         groups = None if groups is None else groups.take(counted)
-    data = replace(fit.data, X=features, y=signs, groups=groups, sample_weight=weight)
+    data = replace(fit.data, X=features, y=codes, groups=groups, sample_weight=weight)
     return Rows(fit.problem_on(data), data)

@@ -283,3 +283,23 @@ def test_search():
         search.fit(X, Y, sensitive_features=GROUPS)
         assert search.best_score_ > 0.5
         assert clone(search.best_estimator_).steps[1][1].kappa in (0.02, 0.1)
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
+def test_a_path_measures_other_rows_as_its_models_do(constraint):
+    seen, later = np.arange(400), np.arange(400, N)
+    path = fairness_path(
+        FairLogisticClassifier(constraint), X[seen], Y[seen], sensitive_features=GROUPS[seen],
+        n_kappas=3, X_val=X[later], y_val=Y[later], sensitive_features_val=GROUPS[later],
+    )  # fmt: skip
+    for k, values in path.to_frame().reset_index(drop=True).iterrows():
+        model = path.estimator_at(k)
+        probabilities, decided = model.predict_proba(X), one_hot(model.predict(X))
+        assert_allclose(values["val_accuracy"], model.score(X[later], Y[later]))
+        loss = -np.log(probabilities[one_hot(Y) > 0][later]).mean()
+        assert_allclose(values["val_loss"], loss, atol=1e-9)
+        cells = [later[Y[later] == name] for name in NAMES]
+        cells = [later] * 3 if constraint == "demographic_parity" else cells
+        for column, outputs in (("val_gap", probabilities), ("val_decision_gap", decided)):
+            gaps = [np.ptp(rates(outputs, rows)[:, c]) for c, rows in enumerate(cells)]
+            assert_allclose(values[column], max(gaps), atol=1e-9)
