@@ -18,6 +18,7 @@ from fairconstrained import (
     ConstantDecisionWarning,
     FairHingeClassifier,
     FairLogisticClassifier,
+    FairLogisticClassifierCV,
     InputWarning,
     fairness_path,
 )
@@ -303,3 +304,15 @@ def test_a_path_measures_other_rows_as_its_models_do(constraint):
         for column, outputs in (("val_gap", probabilities), ("val_decision_gap", decided)):
             gaps = [np.ptp(rates(outputs, rows)[:, c]) for c, rows in enumerate(cells)]
             assert_allclose(values[column], max(gaps), atol=1e-9)
+
+
+def test_folds_measure_as_their_models_do():
+    seen, later = np.arange(400), np.arange(400, N)
+    search = FairLogisticClassifierCV(kappas=[0.2, 0.05], max_gap=0.5, cv=[(seen, later)])
+    search.fit(X, Y, sensitive_features=GROUPS)
+    models = [
+        fitted(X=X[seen], y=Y[seen], groups=GROUPS[seen], kappa=kappa) for kappa in search.kappas_
+    ]
+    expected = [model.score(X[later], Y[later]) for model in models]
+    assert_allclose(search.cv_results_["split0_test_accuracy"], expected, atol=0.011)
+    assert min(expected) > 0.55
