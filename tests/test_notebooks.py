@@ -105,5 +105,12 @@ def test_pictures_are_small(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_is_named_in_the_readme(name):
-    assert f"(notebooks/{name})" in (FOLDER.parent / "README.md").read_text(encoding="utf-8")
+def test_begins_with_a_title(name):
+    """The gallery of the documentation lists notebooks by their titles."""
+    first = json.loads((FOLDER / name).read_text(encoding="utf-8"))["cells"][0]
+    assert first["cell_type"] == "markdown"
+    assert "".join(first["source"]).startswith("# ")
+
+
+def test_the_first_one_is_linked_in_the_readme():
+    assert f"(notebooks/{NAMES[0]})" in (FOLDER.parent / "README.md").read_text(encoding="utf-8")

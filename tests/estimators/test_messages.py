@@ -12,6 +12,7 @@ from fairconstrained import (
     ConvergenceWarning,
     DemographicParity,
     EqualizedOdds,
+    FairHingeClassifier,
     FairLogisticClassifier,
     IncompatibleSolverError,
     InfeasibleConstraintWarning,
@@ -236,7 +237,7 @@ class TestGroups:
 class TestLabelsAndWeights:
     def test_multiclass(self):
         with raises(ValueError, "Only binary classification is supported", "3 classes"):
-            fit(y=np.arange(200) % 3)
+            FairHingeClassifier().fit(X, np.arange(200) % 3, sensitive_features=GROUPS)
 
     def test_continuous(self):
         with raises(ValueError, "continuous"):
