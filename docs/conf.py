@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.mathjax",
 ]
 exclude_patterns = ["_build"]
+templates_path = ["_templates"]
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 nb_execution_mode = "off"  # notebooks are committed with their outputs, which the tests check
@@ -29,11 +30,16 @@ myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
-numpydoc_show_class_members = True
+numpydoc_show_class_members = False  # the template lists them
 numpydoc_class_members_toctree = False
 numpydoc_show_inherited_class_members = False
 numpydoc_xref_param_type = False
+autodoc_typehints = "none"  # the lists of parameters have the types
+toc_object_entries_show_parents = "hide"
 
+html_sidebars = {  # pages without pages below them
+    page: [] for page in ("index", "install", "tour", "glossary", "contributing", "changelog")
+}
 html_theme = "pydata_sphinx_theme"
 html_title = "fairconstrained"
 html_theme_options = {
