@@ -107,6 +107,7 @@ class GroupMetricsDisplay:
         sample_weight: ArrayLike | None = None,
         metrics: Sequence[str] = DEFAULT_RATES,
         confidence: float | None = 0.95,
+        pos_label: object = None,
         ax: Axes | None = None,
     ) -> GroupMetricsDisplay:
         """Plot the rates of fitted classifiers.
@@ -114,7 +115,7 @@ class GroupMetricsDisplay:
         Parameters
         ----------
         estimator : classifier or mapping of str to classifier
-            A fitted binary classifier, a pipeline or a search; or several by name, for example
+            A fitted classifier, a pipeline or a search; or several by name, for example
             ``{"before": ..., "after": ...}``.
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             The rows.
@@ -129,6 +130,9 @@ class GroupMetricsDisplay:
             "error_rate", "precision" and "base_rate". The default is the first four.
         confidence : float or None, default=0.95
             The confidence level of each single interval (Clopper-Pearson); None draws no intervals.
+        pos_label : label or None, default=None
+            The positive class; None means the favourable class of the classifiers. Of several
+            classes it is the one that is compared with all others.
         ax : matplotlib Axes or None, default=None
             The axes to draw on; None creates a new figure.
 
@@ -138,7 +142,7 @@ class GroupMetricsDisplay:
             The display, drawn.
         """
         level = _check_options(metrics, confidence)
-        found = collect(estimator, X, y, sensitive_features, sample_weight)
+        found = collect(estimator, X, y, sensitive_features, sample_weight, pos_label=pos_label)
         tables = {name: _table(found.predictions(name), metrics, level) for name in found.outputs}
         return cls(tables, metrics=tuple(metrics), confidence=confidence).plot(ax=ax)
 

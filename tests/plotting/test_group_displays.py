@@ -384,3 +384,19 @@ def test_invalid_metrics_raise(data, model):
     three = LogisticRegression().fit(X, np.arange(len(y)) % 3)
     with pytest.raises(ValueError, match="has 3 classes"):
         GroupMetricsDisplay.from_estimator(three, X, y, sensitive_features=groups)
+
+
+def test_rates_of_one_of_several_classes():
+    rng = np.random.default_rng(0)
+    X, groups = rng.standard_normal((300, 3)), rng.integers(0, 2, 300)
+    y = np.array(["a", "b", "c"])[np.argmax(X + groups[:, None] * [0.0, 0.0, 1.0], axis=1)]
+    model = LogisticRegression().fit(X, y)
+    with pytest.raises(ValueError, match="Pass pos_label"):
+        GroupMetricsDisplay.from_estimator(model, X, y, sensitive_features=groups)
+    display = GroupMetricsDisplay.from_estimator(
+        model, X, y, sensitive_features=groups, pos_label="c"
+    )
+    (table,) = display.tables.values()
+    chosen = model.predict(X) == "c"
+    rates = [chosen[groups == k].mean() for k in (0, 1)]
+    assert table["selection_rate"].tolist() == pytest.approx(rates)
