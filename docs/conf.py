@@ -57,7 +57,7 @@ def write_gallery(app):
     gallery.mkdir(exist_ok=True)
     entries = []
     for path in sorted((here.parent / "notebooks").glob("*.ipynb")):
-        text = path.read_text()
+        text = path.read_text().replace("](../docs/", "](../")
         copy = gallery / path.name
         if not copy.exists() or copy.read_text() != text:
             copy.write_text(text)
