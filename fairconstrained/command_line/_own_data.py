@@ -7,6 +7,7 @@ import time
 import warnings
 from argparse import Namespace
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def run_own_data(options: Namespace) -> int:
     """Print the comparison on a file and write what was asked for; return the exit status."""
     if options.target is None or not options.sensitive:
         raise DataError("Name the column to predict with --target, and the groups by --sensitive.")
+    _check_extras(options)
     data = with_roles(read_table(options.file), options.target, options.positive, options.sensitive)
     run = _Run(options, data)
     print(run.introduction(), flush=True)
@@ -195,7 +197,6 @@ class _Run:
         }
 
     def _draw_path(self, path: str) -> None:
-        import_extra("matplotlib", "plot", "--path")
         from fairconstrained.plotting.path import FairnessPathDisplay
 
         model = self._model(enforce="score")
@@ -205,14 +206,18 @@ class _Run:
         figure.savefig(path, bbox_inches="tight")
 
 
+def _check_extras(options: Namespace) -> None:
+    """Raise an ImportError, before anything is fitted, if an output needs an extra."""
+    if options.path:
+        import_extra("matplotlib", "plot", f"--path {options.path}")
+    if options.model and Path(options.model).suffix == ".skops":
+        import_extra("skops.io", "deploy", f"--model {options.model}")
+
+
 def _write_model(model: Pipeline, path: Path) -> None:
     """Write a model as a skops file, or with joblib."""
-    if path.suffix == ".skops":
-        import_extra("skops.io", "deploy", f"--model {path}").dump(model, path)
-    else:
-        from joblib import dump  # scikit-learn brings it
-
-        dump(model, path)
+    module = "skops.io" if path.suffix == ".skops" else "joblib"  # scikit-learn brings joblib
+    import_module(module).dump(model, path)
 
 
 def _name(group: Any) -> str:

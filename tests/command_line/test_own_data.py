@@ -1,6 +1,7 @@
 """A file of one's own, from the command line: table, report, model, figures, picture."""
 
 import json
+import sys
 
 import joblib
 import numpy as np
@@ -84,6 +85,21 @@ def test_all_files_are_written(file, table, tmp_path, capsys):
 
 
 ENDS = {"report": ".html", "model": ".skops", "json": ".json", "path": ".png"}
+
+
+@pytest.mark.parametrize(
+    ("option", "module", "extra"),
+    [("--model=m.skops", "skops.io", "deploy"), ("--path=p.png", "matplotlib", "plot")],
+)
+def test_a_missing_extra_is_reported_before_anything_is_fitted(
+    file, capsys, monkeypatch, option, module, extra
+):
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, module.split(".")[0], None)
+    assert main(asked(file, option)) != 0
+    captured = capsys.readouterr()
+    assert f'pip install "fairconstrained[{extra}]"' in captured.err + captured.out
+    assert "unconstrained" not in captured.out
 
 
 def test_a_joblib_model_parquet_and_zero_one_targets(table, tmp_path, capsys):
