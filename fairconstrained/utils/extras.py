@@ -35,7 +35,7 @@ def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name != module.split(".")[0]:
+        if (error.name or "").split(".")[0] != module.split(".")[0]:
             raise
         raise ImportError(
             f"{purpose} needs {module}, which is not installed. "
