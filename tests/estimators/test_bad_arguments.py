@@ -75,7 +75,7 @@ FAIR = {
     "enforce": [*CHOICE, None],
     "confidence": OPEN_SHARE,
     "holdout": [*OPEN_SHARE, None],
-    "pos_label": ["nonsense", 7, ["a"], THING],
+    "pos_label": ["nonsense", 7, NAN, ["a"], THING],
     "class_weight": ["nonsense", 3, [1, 2], {9: 1.0}, {0: -1.0}, {0: "a"}, True],
     "threshold": ["a", NAN, [0.5], True, 1j, THING],
     **SHARED,
