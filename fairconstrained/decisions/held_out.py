@@ -150,13 +150,13 @@ def _n_rows(part: CompositeFunction) -> int:
 
 def scores_of(parts: Sequence[CompositeFunction], w: Array) -> list[Array]:
     """Return the scores of the rows of each part; parts with the same model share them."""
-    known: dict[int, Array] = {}
+    known: dict[Model, Array] = {}  # freed with this call; models compare by identity
     found = []
     for part in parts:
         assert part.model is not None
-        if id(part.model) not in known:
-            known[id(part.model)] = part.model.forward(w[: part.model.n_parameters])[0]
-        found.append(known[id(part.model)])
+        if part.model not in known:
+            known[part.model] = part.model.forward(w[: part.model.n_parameters])[0]
+        found.append(known[part.model])
     return found
 
 

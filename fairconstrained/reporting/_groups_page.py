@@ -167,7 +167,7 @@ def _row(panel: Panel, k: int, scale: svg.Scale, names: list[str], *, hidden: bo
     group, size = "all rows" if whole else panel.groups[k], int(panel.sizes[k])
     few = 0 < size < FEW_ROWS and not whole
     columns = zip(panel.values[:, k], panel.low[:, k], panel.high[:, k], strict=True)
-    row, values, told = [], [], []
+    row, values, texts = [], [], []
     for m, (value, low, high) in enumerate(columns):
         if np.isnan(value):
             values.append("-")
@@ -175,8 +175,8 @@ def _row(panel: Panel, k: int, scale: svg.Scale, names: list[str], *, hidden: bo
         row.append(svg.Dot(value, low, high, m, few))
         values.append(f"{value:.3f}")
         of = f"{names[m]} " if names[m] else ""
-        told.append(f"{of}{value:.3f}, interval {low:.3f} to {high:.3f}")
-    title = f"{group}, {size} rows: {'; '.join(told) or 'no such rows'}"
+        texts.append(f"{of}{value:.3f}, interval {low:.3f} to {high:.3f}")
+    title = f"{group}, {size} rows: {'; '.join(texts) or 'no such rows'}"
     picture = svg.dots(title, row, scale, len(names), reference=panel.values[-1, -1])
     sign = '<abbr title="few rows">†</abbr>' if few else ""
     return row_of(

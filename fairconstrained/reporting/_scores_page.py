@@ -190,8 +190,8 @@ def _square(evidence: Evidence, shown: list[str], label: str, rows: Array) -> st
             few = " few" if n < _ROWS_PER_BIN else ""
             inside.append(plane.interval(predicted, low, high, f"interval m{color}{few}"))
             inside.append(plane.at(predicted, observed, svg.mark(m, n_models)))
-        told = ", ".join(f"{one[0]:.2f} predicted {one[1]:.2f} observed" for one in bins)
-        described.append(f"{name}: {told}" if name else told)
+        pairs = ", ".join(f"{one[0]:.2f} predicted {one[1]:.2f} observed" for one in bins)
+        described.append(f"{name}: {pairs}" if name else pairs)
         mean = np.average(probability[rows], weights=collected.weight[rows])
         means.append(f"{name} {mean:.3f}" if name else f"{mean:.3f}")
     observed = np.average(collected.labels[rows], weights=collected.weight[rows])

@@ -296,7 +296,7 @@ class Solver(Parametrized, ABC):
             like=like,
             last_pass=problem.passes + (np.inf if max_data_passes is None else max_data_passes),
         )
-        with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges says so
+        with np.errstate(over="ignore", invalid="ignore"):  # the status reports a run that diverges
             if not self.polishes:
                 return self._run(problem, start, callback)
             before_polish = replace(start, last_pass=last_pass_before_polish(problem, start))
