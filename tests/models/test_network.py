@@ -150,9 +150,8 @@ def test_the_offset_adds_one_to_every_score(model, w, options):
         assert_allclose(model.scores(w + 0.7 * offset), model.scores(w) + 0.7, atol=1e-12)
 
 
+@pytest.mark.parametrize("options", sorted(OPTIONS.keys() - {"residual"}), indirect=True)
 def test_scores_are_linear_in_the_last_layer(model, w):
-    if model.last_layer is None:
-        pytest.skip("a network that does not end with a linear layer")
     hidden, last = model.hidden(w), w[model.last_layer.positions]
     n = hidden.shape[1]
     assert_allclose(hidden @ last[:n] + last[n:].sum(), model.scores(w), atol=1e-12)
