@@ -12,6 +12,7 @@ NEEDS = {
     "models/network.py": "torch",
     "estimators/network/": "torch",
     "estimators/boosting/classifier.py": "lightgbm",
+    "estimators/ranking/boosted.py": "lightgbm",
 }
 
 

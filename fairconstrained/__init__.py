@@ -16,6 +16,7 @@ from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.linear.neyman_pearson import NeymanPearsonClassifier
 from fairconstrained.estimators.linear.svm import FairHingeClassifier
 from fairconstrained.estimators.network.classifier import FairNetworkClassifier
+from fairconstrained.estimators.ranking.boosted import BoostedScores
 from fairconstrained.estimators.ranking.ranker import FairRanker
 from fairconstrained.estimators.score_thresholds import FairThresholds
 from fairconstrained.estimators.thresholds import SelectionRate
@@ -38,6 +39,7 @@ from fairconstrained.reporting.report import FairnessReport, fairness_report
 __version__ = "0.2.0"
 
 __all__ = [
+    "BoostedScores",
     "BoundedGroupLoss",
     "ConstantDecisionWarning",
     "ConvergenceWarning",

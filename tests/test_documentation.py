@@ -51,6 +51,7 @@ class Checker(doctest.OutputChecker):
 
 NEEDS = {  # what a block imports, and the optional package that this needs
     "FairBoostingClassifier": "lightgbm",
+    "BoostedScores": "lightgbm",
     "FairNetworkClassifier": "torch",
     "import dask": "dask",
 }

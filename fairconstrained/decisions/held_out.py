@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from fairconstrained.constraints.base import Constraint, HasScores
 from fairconstrained.constraints.claims import Claim
+from fairconstrained.data.queries import Queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models.base import Model
@@ -246,7 +247,7 @@ def split(
     """Return the rows to train on, other rows, and the positions of the latter.
 
     The share is taken of every group and label, as nearly as their rows allow; of every label where
-    groups and labels have fewer than ten rows each on average.
+    groups and labels have fewer than ten rows each on average. Rows of one query stay together.
 
     Parameters
     ----------
@@ -257,6 +258,8 @@ def split(
     random_state : int, RandomState or None
         Chooses the rows.
     """
+    if data.query is not None:
+        return _split_queries(data, data.query, share, random_state)
     groups = np.zeros(len(data.y), dtype=int) if data.groups is None else data.groups.codes
     cells = 2 * groups + (data.y > 0)
     if len(np.unique(cells)) * _FEW_ROWS > len(cells) and groups.any():
@@ -276,7 +279,36 @@ def divided(
     return _rows(data, kept), _rows(data, out), out
 
 
+def _split_queries(
+    data: TrainingData, queries: Queries, share: float, random_state: RandomState
+) -> tuple[TrainingData, TrainingData, Array]:
+    """Return the rows of most queries, those of a share of the queries, and their positions.
+
+    Queries with rows of both classes are divided on their own, so that both parts have some.
+    """
+    n = len(queries)
+    counts = [np.bincount(queries.codes[side], minlength=n) for side in (data.y > 0, data.y < 0)]
+    both = (counts[0] > 0) & (counts[1] > 0)
+    if both.sum() < 2:
+        raise ValueError(
+            "early_stopping sets queries aside, and fewer than two of them have rows of both "
+            "classes: use early_stopping=False."
+        )
+    random, held = check_random_state(random_state), np.zeros(n, dtype=bool)
+    for kind in (both, ~both):
+        found = random.permutation(np.flatnonzero(kind))
+        held[found[: min(max(round(share * len(found)), 1), max(len(found) - 1, 0))]] = True
+    out = held[queries.codes]
+    kept, aside = np.flatnonzero(~out), np.flatnonzero(out)
+    return _rows(data, kept), _rows(data, aside), aside
+
+
 def _rows(data: TrainingData, rows: Array) -> TrainingData:
-    groups = None if data.groups is None else data.groups.take(rows)
-    weight = data.sample_weight[rows]
-    return replace(data, X=data.X[rows], y=data.y[rows], groups=groups, sample_weight=weight)
+    return replace(
+        data,
+        X=data.X[rows],
+        y=data.y[rows],
+        groups=None if data.groups is None else data.groups.take(rows),
+        sample_weight=data.sample_weight[rows],
+        query=None if data.query is None else data.query.take(rows),
+    )

@@ -95,6 +95,8 @@ class LeafModel(LinearModel):
         sample_weight: Array,
         initial: Array,
         scores: Array | None = None,
+        *,
+        fit_intercept: bool = True,
     ) -> LeafModel:
         """Return the model of some rows.
 
@@ -110,6 +112,8 @@ class LeafModel(LinearModel):
             The boosted coefficients of the columns, and the intercept.
         scores : ndarray of shape (n_rows,) or None, default=None
             The scores of the boosted trees, if they are known.
+        fit_intercept : bool, default=True
+            Whether the intercept is a parameter; if not, it must be zero.
         """
         found = features(X, None if scores is None else np.zeros(len(scores)))
         if scores is not None and features.base_of is not None:
@@ -118,7 +122,13 @@ class LeafModel(LinearModel):
         squares = np.asarray(found.T @ share)  # of indicators
         if features.base_of is not None:
             squares[0] = share @ found.data[:: len(features.sizes) + 1] ** 2
-        return cls(found, mean_squares=squares, features=features, initial=initial)
+        return cls(
+            found,
+            fit_intercept=fit_intercept,
+            mean_squares=squares,
+            features=features,
+            initial=initial if fit_intercept else initial[:-1],
+        )
 
     @cached_property
     def _transpose(self) -> SparseMatrix:

@@ -169,6 +169,28 @@ class QueryPairs(FunctionAverages, Blockwise):
 
         return self._by_cell(value), pullback
 
+    def curvature_by_row(self, scores: Array, distance: float = 0.01) -> Array:
+        r"""Return the sum of the outputs' second derivatives along each score.
+
+        Those of phi are differences of its derivatives at two points, so that kinks count with
+        the part of the pairs that are near them.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,)
+            The scores.
+        distance : float, default=0.01
+            Half the distance of the points.
+        """
+        differences, function = self._differences(scores), self.function
+        ahead, behind = differences + distance, differences - distance
+        bend = function.derivative(ahead, function.value(ahead))
+        bend -= function.derivative(behind, function.value(behind))
+        of_cells = np.asarray(self.combination.sum(axis=0)).ravel()
+        bend *= of_cells[self.pairs.cells] * self.pairs.weights / (2.0 * distance)
+        out = np.bincount(self.pairs.first, bend, minlength=self.n_rows)
+        return out + np.bincount(self.pairs.second, bend, minlength=self.n_rows)
+
     def value_at_constant(self, score: float, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the outputs if all rows have the same score: phi(0) in every cell."""
         zero = float(self.function.value(np.zeros(1))[0])

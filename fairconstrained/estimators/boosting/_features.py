@@ -17,14 +17,21 @@ from fairconstrained.utils.validation import is_number
 class TreeFeatures(FeatureKind):
     """Numbers, NaN for missing values, and categories as their codes.
 
-    The columns of X that are categorical are chosen by the estimator's `categorical_features`. With
-    columns of pandas' category dtype the codes are positions in the categories seen in `fit`;
+    With columns of pandas' category dtype the codes are positions in the categories seen in `fit`;
     categories that were not seen there are missing values. Other categorical columns hold integers
     >= 0, which are used as they are.
+
+    Parameters
+    ----------
+    categorical_features : "from_dtype", None, or list of names, positions or bool
+        The categorical columns, see :func:`categorical_mask`.
     """
 
     checks = FeatureKind.checks | {"ensure_all_finite": "allow-nan"}
     squared = False
+
+    def __init__(self, categorical_features: object = "from_dtype"):
+        self.categorical_features = categorical_features
 
     def encode(self, estimator: Any, X: Any, *, reset: bool) -> Any:
         """Return X with codes in place of pandas categories.
@@ -49,7 +56,7 @@ class TreeFeatures(FeatureKind):
             return X
         if reset:
             is_category = np.array([_is_category(dtype) for dtype in X.dtypes], dtype=bool)
-            mask = categorical_mask(estimator.categorical_features, list(X.columns), is_category)
+            mask = categorical_mask(self.categorical_features, list(X.columns), is_category)
             names = X.columns[mask & is_category]
             estimator.categories_ = {name: X[name].cat.categories for name in names}
         encoded = X.copy(deep=False)

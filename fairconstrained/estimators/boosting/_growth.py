@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, logit
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
@@ -17,10 +16,9 @@ from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.tightening import steeper_part
 from fairconstrained.estimators.binding import bound_parts
 from fairconstrained.estimators.boosting._lagrangian import MultiplierRule, ScoreLagrangian
+from fairconstrained.estimators.boosting._losses import LogLoss, LossOf
 from fairconstrained.estimators.boosting._trees import Trees, as_lightgbm_data, import_lightgbm
-from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
-from fairconstrained.objectives import MeanLoss
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array
@@ -76,6 +74,8 @@ class Growing:
         The number of trees whose leaf values are variables of the leaf fit.
     seed : int
         Draws the probes of the multiplier rule and the rows for early stopping.
+    loss : callable
+        Returns the loss of training rows.
     """
 
     n_trees: int
@@ -88,6 +88,7 @@ class Growing:
     zero_one: bool = False
     n_fitted: int | None = None
     seed: int = 0
+    loss: LossOf = LogLoss
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,16 +172,13 @@ class _Growth:
 
     def __post_init__(self) -> None:
         """Bind the constraints to the scores, and make the data set."""
-        data = self.data
-        loss_weight, threshold = data.loss_weight, data.convention.threshold
-        total = float(loss_weight.sum())
-        share = float(loss_weight[data.y > 0].sum()) / total
-        self.first_score = float(logit(np.clip(share, 1e-6, 1.0 - 1e-6))) - threshold
+        data, self.loss = self.data, self.how.loss(self.data)
+        self.first_score = self.loss.first_score
         space = ScoreSpace([data.X])
         problem = self._problem(space)
-        n_others = space.n_rows - len(data.y)
-        self.total, self.targets = total, (data.y > 0).astype(float)
-        self.weight = np.append(loss_weight, np.full(n_others, total / len(data.y)))
+        others = np.full(space.n_rows - len(data.y), self.loss.total / len(data.y))
+        self.weight = np.append(self.loss.weight, others)
+        self.held_loss = None if self.held is None else self.loss.on(self.held)
         rule = ON_DECISIONS if self.how.zero_one else ON_SCORES
         self.lagrangian = ScoreLagrangian(
             problem,
@@ -200,15 +198,14 @@ class _Growth:
         parts = bound_parts(self.constraints, model, rows, free)
         if self.how.zero_one:
             parts = [steeper_part(part, _STEEPER) for part in parts]
-        loss = MeanLoss(Logistic()).build(data)
-        return Problem(CompositeFunction(model, loss), tuple(parts))
+        return Problem(CompositeFunction(model, self.loss.term), tuple(parts))
 
     def _booster(self, space: ScoreSpace) -> Any:
         """Return a LightGBM booster without trees."""
         lightgbm, data, first = import_lightgbm(), self.data, self.first_score
         options = {**self.how.parameters, "objective": "none"}
         columns = np.flatnonzero(self.how.is_categorical).tolist()
-        labels = np.append(self.targets, np.zeros(space.n_rows - len(data.y)))
+        labels = np.append(data.y > 0, np.zeros(space.n_rows - len(data.y)))
         stack = sp.vstack if hasattr(data.X, "indptr") else np.vstack
         X = data.X if len(space.blocks) == 1 else stack(space.blocks)
         train = lightgbm.Dataset(
@@ -235,14 +232,13 @@ class _Growth:
     def _gradients(self, scores: Array, _: object) -> tuple[Array, Array]:
         """Return LightGBM's gradient and Hessian, and record the violation."""
         scores = np.array(scores, dtype=float)  # LightGBM writes the next scores into its own array
-        p = expit(scores + self.data.convention.threshold)
-        curvature = p * (1.0 - p)
+        curvature = self.loss.curvatures(scores)
         hessian = self.weight * np.maximum(curvature, _LEAST_HESSIAN)
-        metric = self.weight / self.total * np.maximum(curvature, 1e-3)
+        metric = self.weight / self.loss.total * np.maximum(curvature, 1e-3)
         gradient, factor = self.lagrangian.step(scores, metric)
-        gradient = self.total * gradient
-        n_rows = len(self.targets)
-        gradient[:n_rows] += self.weight[:n_rows] * (p[:n_rows] - self.targets)
+        gradient = self.loss.total * gradient
+        n_rows = len(self.data.y)
+        gradient[:n_rows] += self.weight[:n_rows] * self.loss.slopes(scores[:n_rows])
         needed = self.how.zero_one or self.held is not None
         self.violations.append(self.lagrangian.violation(scores) if needed else np.nan)
         return gradient, factor * hessian
@@ -263,6 +259,7 @@ class _Growth:
             self.booster,
             kept,
             self.first_score,
+            self.loss.objective_name,
             categories=self.how.categories,
             num_threads=self.how.parameters["num_threads"],
             n_fitted=self.how.n_fitted,
@@ -274,10 +271,8 @@ class _Growth:
         return Grown(trees, self.lagrangian.multipliers, self.lagrangian.own, scores, meets)
 
     def _measure_held(self, scores: Array, _: object) -> tuple[str, float, bool]:
-        assert self.held is not None
-        shown = scores + self.held.convention.threshold
-        losses = np.logaddexp(0.0, -self.held.y * shown)
-        self.losses.append(float(np.average(losses, weights=self.held.loss_weight)))
+        assert self.held_loss is not None
+        self.losses.append(self.held_loss(scores))
         return "loss", self.losses[-1], False
 
     def _measure_last(self, scores: Array, _: object) -> tuple[str, float, bool]:

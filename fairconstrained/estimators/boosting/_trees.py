@@ -27,7 +27,7 @@ def import_lightgbm() -> ModuleType:
     ImportError
         If it is not installed; the message says how to install it.
     """
-    return import_extra("lightgbm", "boosting", "FairBoostingClassifier")
+    return import_extra("lightgbm", "boosting", "An estimator with boosted trees")
 
 
 class Booster(Protocol):
@@ -85,12 +85,28 @@ class Trees:
     n_fitted: int | None = None
 
     @classmethod
-    def of(cls, booster: Booster, n_trees: int, first_score: float, **options: Any) -> Trees:
-        """Return the first trees of a booster that was trained with a custom objective."""
+    def of(
+        cls, booster: Booster, n_trees: int, first_score: float, objective: str, **options: Any
+    ) -> Trees:
+        """Return the first trees of a booster that was trained with a custom objective.
+
+        Parameters
+        ----------
+        booster : lightgbm.Booster
+            The trained booster.
+        n_trees : int
+            The number of trees that are kept.
+        first_score : float
+            The score before the first tree.
+        objective : str
+            LightGBM's name of the objective that turns scores into predictions.
+        **options
+            The other attributes.
+        """
         text = booster.model_to_string(num_iteration=n_trees)
         text = re.sub(
             r"^(max_feature_idx=.*)$",
-            r"\1\nobjective=binary sigmoid:1",
+            rf"\1\nobjective={objective}",
             text,
             count=1,
             flags=re.MULTILINE,

@@ -176,7 +176,6 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
     """
 
     parametrization = LeafParametrization
-    feature_kind: ClassVar[FeatureKind] = TreeFeatures()
     loss: ClassVar[str] = "logistic"
     warm_start: ClassVar[bool] = False
 
@@ -266,6 +265,11 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    @property
+    def feature_kind(self) -> FeatureKind:
+        """What it accepts as features, for developers."""
+        return TreeFeatures(self.categorical_features)
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: binary labels, sparse features, missing values."""

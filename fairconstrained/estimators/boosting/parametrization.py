@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -16,6 +16,7 @@ from fairconstrained.domains import WholeSpace
 from fairconstrained.estimators.binding import constraints_of
 from fairconstrained.estimators.boosting._features import categorical_mask, check_codes
 from fairconstrained.estimators.boosting._growth import EarlyStopping, Growing, Grown, grow
+from fairconstrained.estimators.boosting._losses import LogLoss, LossOf
 from fairconstrained.estimators.boosting._measured import BoostedTrees
 from fairconstrained.estimators.boosting._options import (
     check_boosting_options,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from fairconstrained.estimators.fit import Fit
 
 
-class BoostingOptions(FairOptions, Protocol):
-    """The parameters of a boosted classifier that its parametrization reads."""
+class TreeOptions(Protocol):
+    """The parameters of boosted trees."""
 
     n_estimators: int
     learning_rate: float
@@ -51,6 +52,11 @@ class BoostingOptions(FairOptions, Protocol):
     alpha: float
     n_fitted_trees: int | None
     n_jobs: int | None
+
+
+class BoostedEstimator(FairOptions, Protocol):
+    """An estimator with boosted trees: what its parametrization reads and sets."""
+
     random_state: Any
     n_features_in_: int
     categories_: Mapping[Any, Any]
@@ -83,21 +89,35 @@ class LeafParametrization(LinearParametrization):
     grown: Grown
     first: Start
 
+    fit_intercept: ClassVar[bool] = True
+
     @classmethod
-    def features(cls, estimator: BoostingOptions, data: TrainingData) -> TrainingData:
+    def options(cls, estimator: Any) -> TreeOptions:
+        """Return the object that has the parameters of the trees: the estimator."""
+        options: TreeOptions = estimator
+        return options
+
+    @classmethod
+    def loss(cls, estimator: BoostedEstimator) -> LossOf:
+        """Return the loss that trees are grown for."""
+        return LogLoss
+
+    @classmethod
+    def features(cls, estimator: BoostedEstimator, data: TrainingData) -> TrainingData:
         """Return the rows as they are, once parameters and codes of categories are checked."""
-        check_boosting_options(estimator)
+        options = cls.options(estimator)
+        check_boosting_options(options)
         names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
         is_category = np.isin(names, list(estimator.categories_))
         estimator.is_categorical_ = categorical_mask(
-            estimator.categorical_features, names.tolist(), is_category
+            options.categorical_features, names.tolist(), is_category
         )
         kept = _kept(estimator)
         check_codes(data.X, estimator.is_categorical_[kept], names[kept].tolist())
         return data
 
     @classmethod
-    def of(cls, estimator: BoostingOptions, data: TrainingData) -> Self:
+    def of(cls, estimator: BoostedEstimator, data: TrainingData) -> Self:
         """Return the parametrization with trees grown under the estimator's constraints.
 
         With ``goal="fairness"``, which does not use kappa, they are grown without constraints.
@@ -106,24 +126,33 @@ class LeafParametrization(LinearParametrization):
         return cls._grown(estimator, data, bound)
 
     @classmethod
-    def for_path(cls, estimator: BoostingOptions, data: TrainingData) -> Self:
+    def for_path(cls, estimator: BoostedEstimator, data: TrainingData) -> Self:
         """Return the parametrization for a range of tolerances: trees without constraints."""
         return cls._grown(estimator, data, ())
 
     @classmethod
     def _grown(
-        cls, estimator: BoostingOptions, data: TrainingData, constraints: Sequence[Constraint]
+        cls, estimator: BoostedEstimator, data: TrainingData, constraints: Sequence[Constraint]
     ) -> Self:
-        how = _growing(estimator)
+        options = cls.options(estimator)
+        how = _growing(estimator, options, cls.loss(estimator))
         if not constraints:  # constraints, if any, come later, and need all leaves
             how = replace(how, n_fitted=None)
         grown = grow(how, data, constraints)
         values = grown.trees.values()
         features = grown.trees.features()
-        model = LeafModel.of(features, data.X, data.sample_weight, values, grown.scores)
+        model = LeafModel.of(
+            features,
+            data.X,
+            data.sample_weight,
+            values,
+            grown.scores,
+            fit_intercept=cls.fit_intercept,
+        )
         n = model.n_coefficients
-        penalty = Leading(Proximity(values[:n], float(estimator.alpha)), n)
-        first = Start(np.append(values, grown.own), grown.multipliers)
+        penalty = Leading(Proximity(values[:n], float(options.alpha)), n)
+        start = np.append(values[: model.n_parameters], grown.own)
+        first = Start(start, grown.multipliers)
         return cls(model, penalty, WholeSpace(), grown, first, convention=data.convention)
 
     def moved(self, by: float) -> Self:
@@ -205,7 +234,7 @@ class LeafParametrization(LinearParametrization):
         return None
 
 
-def _kept(estimator: BoostingOptions) -> Array:
+def _kept(estimator: BoostedEstimator) -> Array:
     """Return the positions of the model's features among the columns of X."""
     columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
     return columns.kept(estimator)
@@ -216,7 +245,7 @@ def _can_be_saved(categories: list[list[Any]]) -> bool:
     return all(isinstance(one, str | int | float | bool) for values in categories for one in values)
 
 
-def _growing(estimator: BoostingOptions) -> Growing:
+def _growing(estimator: BoostedEstimator, options: TreeOptions, loss: LossOf) -> Growing:
     """Return how trees are grown, for an estimator's parameters and the columns it has seen."""
     kept = _kept(estimator)
     source = check_random_state(estimator.random_state)
@@ -225,17 +254,18 @@ def _growing(estimator: BoostingOptions) -> Growing:
     categories = [
         categories.tolist() for name, categories in estimator.categories_.items() if name in seen
     ]
-    threads = thread_count(estimator.n_jobs)
-    stopping = EarlyStopping(estimator.validation_fraction, estimator.n_iter_no_change)
+    threads = thread_count(options.n_jobs)
+    stopping = EarlyStopping(options.validation_fraction, options.n_iter_no_change)
     return Growing(
-        n_trees=estimator.n_estimators,
-        learning_rate=float(estimator.learning_rate),
-        parameters=lightgbm_parameters(estimator, source.randint(2**31 - 1), threads),
+        n_trees=options.n_estimators,
+        learning_rate=float(options.learning_rate),
+        parameters=lightgbm_parameters(options, source.randint(2**31 - 1), threads),
         names=feature_names(seen, len(kept)),
         is_categorical=estimator.is_categorical_[kept],
         categories=categories if categories and _can_be_saved(categories) else None,
-        early_stopping=stopping if estimator.early_stopping else None,
+        early_stopping=stopping if options.early_stopping else None,
         zero_one=estimator.enforce == "decision",
-        n_fitted=estimator.n_fitted_trees,
+        n_fitted=options.n_fitted_trees,
         seed=source.randint(2**31 - 1),
+        loss=loss,
     )

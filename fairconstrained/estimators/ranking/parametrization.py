@@ -1,10 +1,10 @@
-"""How the scores of rankers depend on the solver's variables: linear, or by a network."""
+"""How the scores of rankers depend on the solver's variables: linear, by a network, by trees."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from fairconstrained.estimators.linear.parametrization import (
     LinearOptions,
 )
 from fairconstrained.estimators.options import penalty_of
+from fairconstrained.estimators.parametrization import Parametrization
+from fairconstrained.estimators.ranking.boosted import BoostedScores
+from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.estimators.solving import SolverOptions, solver_of
 from fairconstrained.models.linear import Features, LinearModel, finite_scores
 from fairconstrained.models.network import TorchModel
@@ -23,6 +26,7 @@ from fairconstrained.penalties.base import Penalty
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver
 from fairconstrained.utils.extras import import_extra
+from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count
 
@@ -35,8 +39,17 @@ _EPOCHS, _LEAST_STEPS, _CHECKS = 30, 3000, 15
 class RankerOptions(LinearOptions, Protocol):
     """The parameters of a ranker that its parametrization reads."""
 
+    model: str | RankerModel
     hidden_layer_sizes: Sequence[int]
     activation: str
+
+
+class RankingKind(Parametrization, Protocol):
+    """A parametrization that knows the scores of a fitted ranker."""
+
+    @staticmethod
+    def scores(estimator: Any, features: Features, kept: Array) -> Array:
+        """Return the scores of rows."""
 
 
 class FittedRanker(RankerOptions, Protocol):
@@ -143,17 +156,18 @@ def automatic_by_query(problem: Problem) -> Solver:
     )
 
 
-class RankerParametrization:
-    """The parametrization that a ranker's layers ask for: linear without hidden layers."""
+class LayeredScores(RankerModel):
+    """Linear scores, or those of a network with the ranker's `hidden_layer_sizes`."""
 
     kinds: ClassVar[dict[bool, type[LinearRanking] | type[NetworkRanking]]] = {
         False: LinearRanking,
         True: NetworkRanking,
     }
 
-    @classmethod
-    def kind(cls, estimator: RankerOptions) -> type[LinearRanking] | type[NetworkRanking]:
-        """Return the parametrization for an estimator's layers.
+    def parametrization(
+        self, estimator: RankerOptions
+    ) -> type[LinearRanking] | type[NetworkRanking]:
+        """Return the parametrization for a ranker's layers.
 
         Raises
         ------
@@ -168,7 +182,33 @@ class RankerParametrization:
             )
         for k, size in enumerate(sizes):
             check_count(f"hidden_layer_sizes[{k}]", size)
-        return cls.kinds[len(sizes) > 0]
+        return self.kinds[len(sizes) > 0]
+
+
+MODELS: dict[str, type[RankerModel]] = {"layers": LayeredScores, "boosted": BoostedScores}
+
+
+def ranker_model(model: str | RankerModel) -> RankerModel:
+    """Return what a ranker's `model` stands for.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown; the message lists those that are valid.
+    TypeError
+        If it is neither a name nor an instance.
+    """
+    return resolve("model", model, MODELS, RankerModel)
+
+
+class RankerParametrization:
+    """The parametrization that a ranker's model asks for."""
+
+    @classmethod
+    def kind(cls, estimator: RankerOptions) -> type[RankingKind]:
+        """Return the parametrization of an estimator's model."""
+        found: type[RankingKind] = ranker_model(estimator.model).parametrization(estimator)
+        return found
 
     @classmethod
     def validation_share(cls, estimator: RankerOptions, data: TrainingData) -> float | None:
@@ -181,9 +221,16 @@ class RankerParametrization:
         return cls.kind(estimator).features(estimator, data)
 
     @classmethod
-    def of(cls, estimator: RankerOptions, data: TrainingData) -> LinearRanking | NetworkRanking:
+    def of(cls, estimator: RankerOptions, data: TrainingData) -> RankingKind:
         """Return the parametrization for an estimator's options on rows from `features`."""
         return cls.kind(estimator).of(estimator, data)
+
+    @classmethod
+    def for_path(cls, estimator: RankerOptions, data: TrainingData) -> RankingKind:
+        """Return the parametrization for a range of tolerances."""
+        kind = cls.kind(estimator)
+        make: Callable[..., RankingKind] = getattr(kind, "for_path", kind.of)
+        return make(estimator, data)
 
     @classmethod
     def scores(cls, estimator: FittedRanker, features: Features) -> Array:

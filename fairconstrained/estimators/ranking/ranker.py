@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.validation import Columns, SensitiveColumns
 from fairconstrained.estimators.base import FairEstimator
+from fairconstrained.estimators.boosting._trees import import_lightgbm
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import warn_of_unused_kappa
-from fairconstrained.estimators.ranking.parametrization import RankerParametrization
+from fairconstrained.estimators.ranking.boosted import BoostedScores
+from fairconstrained.estimators.ranking.models import RankerModel
+from fairconstrained.estimators.ranking.parametrization import RankerParametrization, ranker_model
 from fairconstrained.functions.losses import Loss
 from fairconstrained.metrics import mean_ndcg
 from fairconstrained.objectives import Objective
@@ -22,6 +27,16 @@ from fairconstrained.penalties.base import Penalty
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+
+
+def _has_trees(ranker: FairRanker) -> bool:
+    """Return True; raise unless the scores are those of boosted trees."""
+    if not isinstance(ranker_model(ranker.model), BoostedScores):
+        raise AttributeError(
+            f"to_lightgbm is for boosted scores, FairRanker(model='boosted'); model is "
+            f"{ranker.model!r}."
+        )
+    return True
 
 
 class FairRanker(FairEstimator):
@@ -45,6 +60,11 @@ class FairRanker(FairEstimator):
         None fits the model without constraints and needs no groups.
     kappa : float, default=0.25
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
+    model : {"layers", "boosted"} or BoostedScores, default="layers"
+        What the scores are: "layers" stands for linear scores or a network with
+        `hidden_layer_sizes`, "boosted" for boosted trees (``pip install
+        fairconstrained[boosting]``). An object :class:`~fairconstrained.BoostedScores` has the
+        trees' parameters.
     hidden_layer_sizes : sequence of int, default=()
         The units of the hidden layers of a network; () stands for linear scores. Networks need
         PyTorch (``pip install fairconstrained[torch]``).
@@ -90,6 +110,10 @@ class FairRanker(FairEstimator):
         With a network: its weights.
     module_ : torch.nn.Module
         With a network: the scores of rows in the units of X.
+    booster_ : lightgbm.Booster
+        With boosted scores: the fitted trees.
+    n_estimators_, is_categorical_, categories_
+        With boosted scores: see :class:`FairBoostingClassifier`.
     classes_ : ndarray of shape (2,)
         The labels; rows with the second one are relevant.
     gap_ : float
@@ -151,6 +175,7 @@ class FairRanker(FairEstimator):
         constraint: ConstraintLike = "query_parity",
         kappa: float = 0.25,
         *,
+        model: str | RankerModel = "layers",
         hidden_layer_sizes: Sequence[int] = (),
         activation: str = "relu",
         loss: str | Loss | Objective = "query_pairs",
@@ -168,6 +193,7 @@ class FairRanker(FairEstimator):
     ):
         self.constraint = constraint
         self.kappa = kappa
+        self.model = model
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.loss = loss
@@ -183,9 +209,16 @@ class FairRanker(FairEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @property
+    def feature_kind(self) -> FeatureKind:
+        """What it accepts as features, for developers."""
+        return ranker_model(self.model).feature_kind
+
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: labels are required, features may be sparse."""
         tags = super().__sklearn_tags__()
+        checks = self.feature_kind.checks
+        tags.input_tags.allow_nan = checks.get("ensure_all_finite") == "allow-nan"
         tags.target_tags.required = True
         tags.input_tags.sparse = True
         return tags
@@ -227,9 +260,30 @@ class FairRanker(FairEstimator):
             classes, or the solver cannot solve the problem.
         """
         warn_of_unused_kappa(self)
-        queries = _given(query, "fit")
-        fit = Fit.of(self, X, y, sample_weight, sensitive_features, query=queries)
+        fit = self.bind(X, y, sample_weight, sensitive_features, query=query)
         return self._solve(fit, (X, y, sample_weight))
+
+    def bind(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        sensitive_features: MatrixLike | None = None,
+        *,
+        query: ArrayLike | None = None,
+        path: bool = False,
+    ) -> Fit:
+        """Return the problem that `fit` would solve, for developers.
+
+        Parameters
+        ----------
+        X, y, sample_weight, sensitive_features, query
+            See `fit`.
+        path : bool, default=False
+            Whether the tolerances are to vary, see :meth:`Fit.bind`.
+        """
+        queries = _given(query, "fit")
+        return Fit.of(self, X, y, sample_weight, sensitive_features, path=path, query=queries)
 
     def predict(self, X: MatrixLike) -> Array:
         """Return the scores: rows of a query are ranked by falling scores.
@@ -246,6 +300,23 @@ class FairRanker(FairEstimator):
         check_is_fitted(self)
         columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
         return self.parametrization.scores(self, columns.features(self, X, reset=False))
+
+    @available_if(_has_trees)
+    def to_lightgbm(self) -> Any:
+        """Return the fitted trees as a LightGBM model that does not need this library.
+
+        Returns
+        -------
+        booster : lightgbm.Booster
+            A copy of `booster_`, whose `predict` returns the scores. Only with boosted scores.
+
+        Raises
+        ------
+        NotFittedError
+            If it is not fitted.
+        """
+        check_is_fitted(self)
+        return import_lightgbm().Booster(model_str=self.booster_.model_to_string())
 
     def score(
         self,

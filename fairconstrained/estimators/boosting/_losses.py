@@ -1,0 +1,160 @@
+"""The losses that trees are grown for: gradients and curvatures with respect to the scores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar, Protocol
+
+import numpy as np
+from scipy.special import expit, logit
+
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.objectives import MeanLoss, Objective
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.query_pairs import QueryPairs
+from fairconstrained.utils.typing import Array
+
+LossOf = Callable[[TrainingData], "BoostedLoss"]
+
+
+class BoostedLoss(Protocol):
+    """A loss of the scores of training rows, with what LightGBM needs of it.
+
+    LightGBM minimises the mean loss times `total`, so that its regularisation and its least leaf
+    sizes are per row.
+
+    Attributes
+    ----------
+    total : float
+        The factor of the mean loss.
+    first_score : float
+        The score before the first tree.
+    weight : ndarray of shape (n_rows,)
+        The weights of the rows; their sum is `total`.
+    objective_name : str
+        LightGBM's objective that turns scores into the same predictions.
+    """
+
+    objective_name: ClassVar[str]
+    total: float
+    first_score: float
+    weight: Array
+
+    @property
+    def term(self) -> Term:
+        """The mean loss as a function of the scores."""
+
+    def slopes(self, scores: Array) -> Array:
+        """Return the gradient of the mean loss times `total`, per unit of the rows' weights.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,)
+            The scores of the training rows.
+        """
+
+    def curvatures(self, scores: Array) -> Array:
+        """Return the second derivatives of it, per unit of the rows' weights.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_scores,)
+            The scores of the training rows, and of rows that constraints bring with them, whose
+            curvatures are those that training rows would have.
+        """
+
+    def on(self, data: TrainingData) -> Callable[[Array], float]:
+        """Return the mean loss on other rows, as a function of their scores."""
+
+
+class LogLoss:
+    """The logistic loss of the rows of two classes; see :class:`BoostedLoss`.
+
+    Parameters
+    ----------
+    data : TrainingData
+        The rows.
+    """
+
+    objective_name: ClassVar[str] = "binary sigmoid:1"
+
+    def __init__(self, data: TrainingData):
+        self.term = MeanLoss(Logistic()).build(data)
+        self.weight, self.threshold = data.loss_weight, data.convention.threshold
+        self.total = float(self.weight.sum())
+        self.targets = (data.y > 0).astype(float)
+        share = float(self.weight[data.y > 0].sum()) / self.total
+        self.first_score = float(logit(np.clip(share, 1e-6, 1.0 - 1e-6))) - self.threshold
+
+    def slopes(self, scores: Array) -> Array:
+        """Return the probabilities less the targets."""
+        return np.asarray(expit(scores + self.threshold) - self.targets)
+
+    def curvatures(self, scores: Array) -> Array:
+        """Return p (1 - p)."""
+        p = expit(scores + self.threshold)
+        return np.asarray(p * (1.0 - p))
+
+    def on(self, data: TrainingData) -> Callable[[Array], float]:
+        """Return the mean logistic loss on other rows."""
+        threshold, y, weight = data.convention.threshold, data.y, data.loss_weight
+
+        def loss(scores: Array) -> float:
+            return float(np.average(np.logaddexp(0.0, -y * (scores + threshold)), weights=weight))
+
+        return loss
+
+
+class PairLoss:
+    r"""A loss of pairs within queries; see :class:`BoostedLoss`.
+
+    A row takes part in many pairs. Its second derivative is the sum over them; LambdaMART has the
+    same diagonal in place of the Hessian, whose other entries are those of the pairs.
+
+    Parameters
+    ----------
+    data : TrainingData
+        The rows, with queries.
+    objective : Objective
+        Its term must average over pairs within queries.
+
+    Raises
+    ------
+    ValueError
+        If it is another objective, or its loss has kinks.
+
+    References
+    ----------
+    C. Burges, "From RankNet to LambdaRank to LambdaMART: An overview", 2010.
+    """
+
+    objective_name: ClassVar[str] = "lambdarank"
+    first_score = 0.0
+
+    def __init__(self, data: TrainingData, objective: Objective):
+        term = objective.build(data)
+        if not (isinstance(term, QueryPairs) and term.function.smooth):
+            raise ValueError(
+                f"loss={objective!r}: trees are grown for a loss of pairs within queries that has "
+                "second derivatives. Use 'query_pairs' (the logistic loss), or an object such as "
+                "QueryPairLoss('squared_hinge')."
+            )
+        self.term, self.objective = term, objective
+        self.weight, self.total = np.ones(len(data.y)), float(len(data.y))
+
+    def slopes(self, scores: Array) -> Array:
+        """Return the gradient of the mean over pairs, times the number of rows."""
+        statistics, pullback = self.term.forward(scores)
+        return self.total * pullback(self.term.head_vjp(statistics, np.ones(1)))[0]
+
+    def curvatures(self, scores: Array) -> Array:
+        """Return the second derivatives, times the number of rows; other rows have their mean."""
+        own = self.total * self.term.curvature_by_row(scores[: len(self.weight)])
+        others = np.full(len(scores) - len(own), own.mean())
+        return np.append(own, others)
+
+    def on(self, data: TrainingData) -> Callable[[Array], float]:
+        """Return the mean over the pairs of other rows."""
+        term = self.objective.build(data)
+        return lambda scores: float(term.value(scores)[0])

@@ -1,0 +1,209 @@
+"""Rankers whose scores are those of boosted trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from fairconstrained.data.features import FeatureKind
+from fairconstrained.estimators.boosting._features import TreeFeatures
+from fairconstrained.estimators.boosting._losses import LossOf, PairLoss
+from fairconstrained.estimators.boosting._options import thread_count
+from fairconstrained.estimators.boosting._trees import Booster, as_lightgbm_data
+from fairconstrained.estimators.boosting.parametrization import (
+    BoostedEstimator,
+    LeafParametrization,
+)
+from fairconstrained.estimators.ranking.models import RankerModel
+from fairconstrained.models.linear import Features
+from fairconstrained.objectives import resolve_objective
+from fairconstrained.utils.typing import Array
+
+_OF_LAYERS = {"hidden_layer_sizes": (), "activation": "relu", "alpha": 1e-4, "warm_start": False}
+
+
+class BoostedScores(RankerModel):
+    r"""Scores of gradient boosted trees, for :class:`FairRanker`. Needs LightGBM.
+
+    Trees are grown for the augmented Lagrangian of the ranker's problem in score space, with a
+    multiplier for every constraint and the second derivatives of the loss along each score. The
+    leaf values of the last trees are then fitted, with a common factor of the trees before, as
+    :class:`FairBoostingClassifier` does: the bound on scores holds to `tol`, with a KKT certificate
+    of the leaf values, given the trees.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        The number of trees.
+    learning_rate : float, default=0.1
+        The factor of every tree.
+    num_leaves : int, default=15
+        The largest number of leaves of a tree.
+    max_depth : int, default=-1
+        The largest depth of a tree; -1 for no limit.
+    min_child_samples : int, default=50
+        The least number of rows in a leaf.
+    min_child_weight : float, default=1e-3
+        The least sum of the loss's second derivatives in a leaf.
+    min_split_gain : float, default=0.0
+        The least gain of a split.
+    subsample : float, default=1.0
+        The share of the rows that a tree is grown on; it needs a positive `subsample_freq`.
+    subsample_freq : int, default=0
+        The number of trees after which rows are drawn again; 0 turns drawing off.
+    colsample_bytree : float, default=1.0
+        The share of the features that a tree may use.
+    reg_alpha, reg_lambda : float, default=0.0 and 10.0
+        L1 and L2 regularisation of the leaf values while trees are grown.
+    max_bin : int, default=255
+        The largest number of bins of a feature.
+    categorical_features : "from_dtype", list of str, int or bool, or None, default="from_dtype"
+        The categorical columns, see :class:`FairBoostingClassifier`.
+    early_stopping : bool, default=False
+        Whether queries are set aside to choose the number of trees by their loss, among iterations
+        that violate the constraints by at most 0.002.
+    validation_fraction : float, default=0.1
+        The share of the queries that is set aside. Leaf values are fitted on all rows.
+    n_iter_no_change : int, default=10
+        Growing stops after as many of these iterations without a smaller loss.
+    lightgbm_params : dict or None, default=None
+        Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``.
+    alpha : float, default=0.1
+        The strength of the penalty that keeps leaf values close to the boosted ones, >= 0.
+    n_fitted_trees : int or None, default=25
+        The number of trees, the last ones, whose leaf values are fitted; None for all.
+    n_jobs : int or None, default=None
+        The number of threads of LightGBM; None takes its default, all cores.
+
+    References
+    ----------
+    C. Burges, "From RankNet to LambdaRank to LambdaMART: An overview", 2010, section 2; IPC, Remark
+    2, for the augmented Lagrangian.
+
+    Examples
+    --------
+    >>> from fairconstrained import BoostedScores, FairRanker, make_biased_ranking
+    >>> X, y, query, groups = make_biased_ranking(40, 4, random_state=0)
+    >>> trees = BoostedScores(n_estimators=20, num_leaves=7, n_jobs=1)
+    >>> ranker = FairRanker(kappa=0.25, model=trees, random_state=0)
+    >>> ranker = ranker.fit(X, y, query=query, sensitive_features=groups)
+    >>> ranker.result_.status.value, ranker.violation_ <= 1e-4, ranker.n_estimators_
+    ('converged', True, 20)
+    >>> bool(abs(ranker.to_lightgbm().predict(X) - ranker.predict(X)).max() < 1e-12)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        learning_rate: float = 0.1,
+        num_leaves: int = 15,
+        max_depth: int = -1,
+        min_child_samples: int = 50,
+        min_child_weight: float = 1e-3,
+        min_split_gain: float = 0.0,
+        subsample: float = 1.0,
+        subsample_freq: int = 0,
+        colsample_bytree: float = 1.0,
+        reg_alpha: float = 0.0,
+        reg_lambda: float = 10.0,
+        max_bin: int = 255,
+        categorical_features: str | Sequence[str | int | bool] | None = "from_dtype",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        lightgbm_params: Mapping[str, Any] | None = None,
+        alpha: float = 0.1,
+        n_fitted_trees: int | None = 25,
+        n_jobs: int | None = None,
+    ):
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.max_depth = max_depth
+        self.min_child_samples = min_child_samples
+        self.min_child_weight = min_child_weight
+        self.min_split_gain = min_split_gain
+        self.subsample = subsample
+        self.subsample_freq = subsample_freq
+        self.colsample_bytree = colsample_bytree
+        self.reg_alpha = reg_alpha
+        self.reg_lambda = reg_lambda
+        self.max_bin = max_bin
+        self.categorical_features = categorical_features
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.lightgbm_params = lightgbm_params
+        self.alpha = alpha
+        self.n_fitted_trees = n_fitted_trees
+        self.n_jobs = n_jobs
+
+    @property
+    def feature_kind(self) -> FeatureKind:
+        """Numbers, missing values and categories."""
+        return TreeFeatures(self.categorical_features)
+
+    def parametrization(self, estimator: object) -> type[BoostedRanking]:
+        """Return the parametrization by leaf values.
+
+        Raises
+        ------
+        ValueError
+            If parameters of linear scores or networks are given.
+        """
+        for name, default in _OF_LAYERS.items():
+            value = getattr(estimator, name)
+            if value is not default and value != default:
+                raise ValueError(
+                    f"{name}={value!r} is a parameter of linear scores and networks; with boosted "
+                    f"scores leave it at {default!r} and use the parameters of BoostedScores."
+                )
+        return BoostedRanking
+
+
+class _BoostedRanker(BoostedEstimator, Protocol):
+    """A ranker with boosted scores; `booster_` exists once it is fitted."""
+
+    model: BoostedScores
+    booster_: Booster
+
+
+class BoostedRanking(LeafParametrization):
+    """The scores of boosted trees without an intercept."""
+
+    fit_intercept: ClassVar[bool] = False
+
+    @classmethod
+    def options(cls, estimator: Any) -> BoostedScores:
+        """Return the object that has the parameters of the trees: the ranker's model."""
+        return boosted_scores(estimator.model)
+
+    @classmethod
+    def loss(cls, estimator: BoostedEstimator) -> LossOf:
+        """Return the loss that trees are grown for: that of pairs within queries."""
+        return partial(PairLoss, objective=resolve_objective("loss", estimator.loss))
+
+    def attributes(self, w: Array) -> dict[str, Any]:
+        """Return a booster with these leaf values and the number of trees."""
+        trees = self.grown.trees
+        return {
+            "booster_": trees.with_values(np.append(w, 0.0)),
+            "n_estimators_": len(trees.sizes),
+        }
+
+    @staticmethod
+    def scores(estimator: _BoostedRanker, features: Features, kept: Array) -> Array:
+        """Return the scores of rows."""
+        threads = thread_count(boosted_scores(estimator.model).n_jobs)
+        rows = as_lightgbm_data(features)
+        return np.asarray(estimator.booster_.predict(rows, raw_score=True, num_threads=threads))
+
+
+def boosted_scores(model: str | BoostedScores) -> BoostedScores:
+    """Return a model, with the default parameters for its name."""
+    return BoostedScores() if isinstance(model, str) else model

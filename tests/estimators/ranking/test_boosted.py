@@ -1,0 +1,267 @@
+"""FairRanker with boosted scores: bounds, certificate, LightGBM's model, arguments."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+
+pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
+
+from fairconstrained import (
+    BoostedScores,
+    FairRanker,
+    VacuousConstraintWarning,
+    make_biased_ranking,
+)
+from fairconstrained.constraints import QueryParity
+from fairconstrained.data.queries import Queries
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.decisions.held_out import split
+from fairconstrained.estimators.boosting._losses import PairLoss
+from fairconstrained.functions import Hinge
+from fairconstrained.metrics import query_parity_difference
+from fairconstrained.objectives import QueryPairLoss
+
+X, Y, QUERY, GROUPS = make_biased_ranking(40, 4, n_documents=30, random_state=0)
+SMALL = {"n_estimators": 15, "num_leaves": 6, "min_child_samples": 20, "n_jobs": 1}
+
+
+def boosted(constraint="query_parity", kappa=0.1, *, trees=None, **options):
+    model = BoostedScores(**{**SMALL, **(trees or {})})
+    return FairRanker(constraint, kappa, model=model, **{"random_state": 0, **options})
+
+
+def fitted(*args, X=X, **options):
+    return boosted(*args, **options).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    return fitted()
+
+
+class TestBounds:
+    def test_the_constraints_hold_and_bind(self, ranker):
+        assert ranker.result_.status.value == "converged"
+        assert ranker.violation_ <= 1e-4
+        assert ranker.multipliers_.max() > 1e-3
+        free = fitted(None)
+        assert ranker.objective_ > free.objective_ + 1e-3
+        term = QueryParity(0.1).bind(2 * Y - 1, GROUPS, np.ones(len(Y)), QUERY)
+        assert ranker.gap_ == pytest.approx(term.gap(ranker.predict(X)).max(), abs=1e-9)
+        assert ranker.gap_ == pytest.approx(0.1, abs=1e-4)
+        assert term.gap(free.predict(X)).max() > 0.15
+        found = query_parity_difference(
+            Y, ranker.predict(X), query=QUERY, sensitive_features=GROUPS
+        )
+        assert ranker.decision_gap_ == pytest.approx(found)
+
+    @pytest.mark.parametrize(
+        "constraint",
+        [
+            QueryParity(average=True),
+            QueryParity(proxy="logistic"),
+            "inter_group_auc",
+            [QueryParity(0.1), "intra_group_auc"],
+        ],
+        ids=str,
+    )
+    def test_other_constraints_hold_and_bind(self, constraint):
+        ranker = fitted(constraint, 0.01)
+        assert ranker.violation_ <= 1e-4
+        assert ranker.multipliers_.max() > 1e-4
+
+    def test_trees_fit_what_linear_scores_cannot(self, ranker):
+        linear = FairRanker(kappa=0.1).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
+        assert ranker.objective_ < linear.objective_ - 0.03
+        assert ranker.score(X, Y, query=QUERY) > linear.score(X, Y, query=QUERY)
+
+
+class TestCertificate:
+    def test_it_is_recomputed_from_outside(self):
+        """With all leaf values free and no penalty: the Lagrangian's gradient by loops."""
+        constraint = QueryParity(proxy="logistic", average=True)
+        trees = {"n_estimators": 4, "n_fitted_trees": None, "alpha": 0.0}
+        ranker = fitted(constraint, 0.005, tol=1e-6, trees=trees)
+        assert ranker.result_.status.value == "converged"
+        scores, leaves = ranker.predict(X), ranker.to_lightgbm().predict(X, pred_leaf=True)
+        on_loss, on_gap, gaps, n_pairs = np.zeros(len(Y)), np.zeros(len(Y)), [], 0
+        for q in np.unique(QUERY):
+            inside = np.flatnonzero(q == QUERY)
+            sums = {(0, 1): np.zeros(len(Y)), (1, 0): np.zeros(len(Y))}
+            values = {(0, 1): [], (1, 0): []}
+            for i in inside[Y[inside] == 1]:
+                for j in inside[Y[inside] == 0]:
+                    apart, kind = scores[i] - scores[j], (GROUPS[i], GROUPS[j])
+                    slope = -1.0 / (1.0 + np.exp(apart))
+                    on_loss[i] += slope
+                    on_loss[j] -= slope
+                    n_pairs += 1
+                    if kind in sums:
+                        sums[kind][i] += slope
+                        sums[kind][j] -= slope
+                        values[kind].append(np.log1p(np.exp(-apart)))
+            if all(values.values()):
+                first, second = values[0, 1], values[1, 0]
+                on_gap += sums[0, 1] / len(first) - sums[1, 0] / len(second)
+                gaps.append(np.mean(first) - np.mean(second))
+        price = ranker.multipliers_ @ np.array([1.0, -1.0])
+        on_scores = on_loss / n_pairs + price * on_gap / len(gaps)
+        per_leaf = [np.bincount(leaves[:, tree], on_scores) for tree in range(leaves.shape[1])]
+        assert np.linalg.norm(np.concatenate(per_leaf)) <= 2e-6
+        assert abs(price) > 1e-3
+        assert abs(abs(np.mean(gaps)) - 0.005) <= 1e-5
+
+
+class TestLightGBM:
+    def test_it_predicts_alone(self, ranker):
+        booster = ranker.to_lightgbm()
+        assert_allclose(booster.predict(X), ranker.predict(X), atol=1e-12)
+        assert "fairconstrained" not in type(booster).__module__
+        assert booster.num_trees() == ranker.n_estimators_ == 15
+
+    def test_only_boosted_scores_have_it(self):
+        linear = FairRanker(kappa=0.25).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
+        assert not hasattr(linear, "to_lightgbm")
+        with pytest.raises(AttributeError, match=r"to_lightgbm") as error:
+            linear.to_lightgbm()
+        assert "model='boosted'" in str(error.value.__cause__)
+
+    def test_pickles_clones_and_seeds(self, ranker):
+        again = pickle.loads(pickle.dumps(ranker))
+        assert_array_equal(again.predict(X), ranker.predict(X))
+        other = clone(ranker).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
+        assert_array_equal(other.predict(X), ranker.predict(X))
+
+
+class TestRows:
+    def test_missing_values_and_categories(self, rng):
+        table = pd.DataFrame(X, columns=list("abcd"))
+        table["b"] = table["b"].mask(rng.random(len(Y)) < 0.2)
+        table["kind"] = pd.Categorical(rng.choice(["red", "green", "blue"], len(Y)))
+        ranker = fitted(X=table)
+        assert ranker.violation_ <= 1e-4
+        assert ranker.is_categorical_.tolist() == [False] * 4 + [True]
+        other = table.assign(kind=table["kind"].cat.reorder_categories(["red", "green", "blue"]))
+        assert_array_equal(ranker.predict(other), ranker.predict(table))
+        with pytest.raises(ValueError, match="NaN"):
+            FairRanker().fit(table[["b"]], Y, query=QUERY, sensitive_features=GROUPS)
+
+    def test_sensitive_columns_are_no_features(self, ranker):
+        table = np.column_stack([X, GROUPS])
+        other = boosted(sensitive_columns=[4]).fit(table, Y, query=QUERY)
+        assert_allclose(other.predict(table), ranker.predict(X), atol=1e-10)
+
+    def test_rows_without_a_group_are_in_no_constraint(self, rng):
+        groups = pd.Series(GROUPS).astype("Float64").mask(rng.random(len(Y)) < 0.1)
+        ranker = boosted(groups_missing="ignore_in_constraint")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VacuousConstraintWarning)
+            ranker.fit(X, Y, query=QUERY, sensitive_features=groups)
+            known = groups.notna().to_numpy()
+            values = groups[known].to_numpy(float)
+            labels = 2 * Y[known] - 1
+            term = QueryParity(0.1).bind(labels, values, np.ones(known.sum()), QUERY[known])
+        assert ranker.violation_ <= 1e-4
+        assert ranker.gap_ == pytest.approx(term.gap(ranker.predict(X)[known]).max())
+
+    def test_a_query_of_weight_zero_is_left_out(self):
+        weight = (QUERY != 3).astype(float)
+        kept = weight > 0
+        one = boosted().fit(X, Y, weight, query=QUERY, sensitive_features=GROUPS)
+        rows = {"query": QUERY[kept], "sensitive_features": GROUPS[kept]}
+        assert_array_equal(boosted().fit(X[kept], Y[kept], **rows).predict(X), one.predict(X))
+
+
+class TestEarlyStopping:
+    def test_the_number_of_trees_is_chosen_by_queries_set_aside(self):
+        trees = {"n_estimators": 60, "early_stopping": True, "n_iter_no_change": 5}
+        trees |= {"learning_rate": 0.3, "min_child_samples": 5}
+        ranker = fitted(None, trees=trees)
+        assert 1 <= ranker.n_estimators_ < 60
+        assert fitted("query_parity", 0.3, trees=trees).violation_ <= 1e-4
+
+    def test_queries_stay_whole(self):
+        data = rows()
+        kept, aside, positions = split(data, 0.25, 0)
+        assert len(aside.query) == 10
+        assert not set(kept.query.names) & set(aside.query.names)
+        assert_array_equal(np.unique(QUERY[positions]), np.sort(aside.query.names))
+        assert len(kept.y) + len(aside.y) == len(Y)
+
+    def test_two_queries_of_both_classes_are_needed(self):
+        one = np.zeros(len(Y), dtype=int)
+        with pytest.raises(ValueError, match="early_stopping sets queries aside"):
+            boosted(None, trees={"early_stopping": True}).fit(X, Y, query=one)
+
+
+def rows():
+    y = np.where(Y > 0, 1.0, -1.0)
+    queries = Queries.encode(QUERY, len(Y))
+    return TrainingData(X, y, np.array([0, 1]), None, np.ones(len(Y)), query=queries)
+
+
+class TestLoss:
+    def test_slopes_and_curvatures_are_derivatives(self, rng):
+        loss, scores = PairLoss(rows(), QueryPairLoss()), rng.normal(size=len(Y))
+
+        def mean(scores):
+            return loss.total * float(loss.term.value(scores)[0])
+
+        slopes, curvatures = loss.slopes(scores), loss.curvatures(scores)
+        for k in rng.choice(len(Y), 5, replace=False):
+            step = np.zeros(len(Y))
+            step[k] = 1e-3
+            ahead, behind = mean(scores + step), mean(scores - step)
+            assert slopes[k] == pytest.approx((ahead - behind) / 2e-3, rel=1e-5, abs=1e-8)
+            second = (ahead + behind - 2.0 * mean(scores)) / 1e-6
+            assert curvatures[k] == pytest.approx(second, rel=1e-3, abs=1e-6)
+
+    def test_rows_of_constraints_have_the_mean_curvature(self):
+        loss, scores = PairLoss(rows(), QueryPairLoss()), np.zeros(len(Y) + 3)
+        curvatures = loss.curvatures(scores)
+        assert_allclose(curvatures[-3:], curvatures[:-3].mean())
+
+
+class TestArguments:
+    @pytest.mark.parametrize(
+        ("options", "error", "message"),
+        [
+            ({"model": "nonsense"}, ValueError, "model='nonsense' is unknown"),
+            ({"model": BoostedScores}, TypeError, "model must be .* add parentheses"),
+            ({"model": 3}, TypeError, "model must be"),
+            ({"hidden_layer_sizes": (8,)}, ValueError, "hidden_layer_sizes=.* BoostedScores"),
+            ({"alpha": 1.0}, ValueError, "alpha=1.0 is a parameter of linear scores"),
+            ({"warm_start": True}, ValueError, "warm_start=True"),
+            ({"loss": QueryPairLoss(Hinge())}, ValueError, "second derivatives"),
+            ({"loss": "logistic"}, ValueError, "loss of pairs within queries"),
+            ({"model": BoostedScores(n_estimators=0)}, ValueError, "n_estimators must be"),
+            ({"model": BoostedScores(alpha=-1.0)}, ValueError, "alpha must be"),
+            (
+                {"model": BoostedScores(lightgbm_params={"boosting": "dart"})},
+                ValueError,
+                "only 'gbdt' is supported",
+            ),
+        ],
+    )
+    def test_bad_parameters_are_named(self, options, error, message):
+        ranker = FairRanker(**{"model": "boosted", **options})
+        with pytest.raises(error, match=message):
+            ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
+
+    def test_parameters_of_the_trees_are_nested(self):
+        ranker = FairRanker(model=BoostedScores()).set_params(model__num_leaves=7)
+        assert ranker.model.num_leaves == 7
+        assert clone(ranker).get_params()["model__num_leaves"] == 7
+
+    def test_the_name_stands_for_the_defaults(self):
+        options = {"query": QUERY, "sensitive_features": GROUPS}
+        one = FairRanker(kappa=0.25, model="boosted", random_state=0).fit(X, Y, **options)
+        model = BoostedScores(n_jobs=1)
+        other = FairRanker(kappa=0.25, model=model, random_state=0).fit(X, Y, **options)
+        assert one.n_estimators_ == 100
+        assert_allclose(one.predict(X), other.predict(X), atol=1e-8)
