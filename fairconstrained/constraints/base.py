@@ -57,16 +57,16 @@ class UnconstrainedOnRows:
 
 
 class Constraint(Parametrized, ABC):
-    """A notion of fairness with its tolerance.
+    """A fairness constraint: a criterion with its tolerance. Base class of all constraints.
 
-    Instances hold hyperparameters only; `bind` makes a new term of them and the data.
+    Instances hold hyperparameters only; `bind` returns a new term for given data.
 
     Parameters
     ----------
     kappa : float or None
-        The tolerance in [0, 1]; None takes the estimator's.
+        The tolerance in [0, 1]; None takes that of the estimator.
     surrogate : Surrogate, str or None
-        What stands for the decision; None takes the estimator's.
+        The function that replaces the prediction; None takes that of the estimator.
 
     Attributes
     ----------

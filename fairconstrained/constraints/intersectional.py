@@ -90,36 +90,38 @@ _MEMBERSHIP: dict[str, Callable[[Groups, object], NamedGroups]] = {
 
 
 class IntersectionalLossParity(Constraint):
-    r"""No group, of many that may overlap, has a mean loss far above that of all rows.
+    r"""Intersectional loss parity: bounds the excess loss of each of many overlapping groups.
 
     .. math::
         \frac{\sum_{i \in G} w_i\, \ell(y_i s_i)}{\sum_{i \in G} w_i}
         - \frac{\sum_i w_i\, \ell(y_i s_i)}{\sum_i w_i} \le \kappa
         \quad \text{for every group } G,
 
-    or for the average of the left-hand sides over the groups. Rows that are members of the same
-    groups are one cell, so that the rows are read once however many groups there are. What
-    decisions show is the error rate of a group less that of all rows.
+    or for the average of the left-hand sides over the groups. Rows that belong to the same groups
+    form one cell, so that the rows are read once for any number of groups. The gap of the
+    predictions is the error rate of a group minus that of all rows.
 
     Parameters
     ----------
     kappa : float or None, default=None
-        The largest excess of a group's mean loss, in [0, 1]. None takes the estimator's, or 0.05
-        outside of one.
+        The largest difference allowed between the mean loss of a group and that of all rows, in [0,
+        1]. None takes that of the estimator, or 0.05.
     loss : {"hinge", "logistic", "truncated_logistic", "quadratic"} or Loss, default="hinge"
-        The loss; the paper's is the hinge loss. With a smooth one ("logistic") more solvers apply.
+        The loss. The paper uses the hinge loss; a smooth loss such as "logistic" can be solved by
+        more solvers.
     membership : {"crossed", "columns", "thresholds"}, default="crossed"
-        How groups are defined. "crossed": those of every other constraint, rows that agree in all
-        sensitive columns (with ``combine="marginal"``: the groups of all columns). "columns": every
-        sensitive column is a group, true for its members. "thresholds": the columns are numbers,
-        and a group is the rows that are above one threshold in each, for all combinations.
+        How groups are defined. "crossed": as for all other constraints, rows with equal values in
+        all sensitive columns (with ``combine="marginal"``: the groups of all columns). "columns":
+        every sensitive column is boolean and defines one group. "thresholds": the columns are
+        numeric, and a group has the rows above one threshold in each column, for all combinations
+        of thresholds.
     thresholds : int or list of float, default=10
-        For "thresholds": so many per column, of equal distance from the column's least value on, or
-        the thresholds themselves.
+        For "thresholds": the number of equally spaced thresholds per column, starting at the
+        smallest value of the column, or a list of thresholds.
     min_share : float, default=0.01
-        Groups with at most this share of the weight are left out, in [0, 1).
+        Groups with at most this share of the total weight are left out, in [0, 1).
     average : bool, default=False
-        Whether the average over the groups is bounded, not each of them.
+        Whether the average over the groups is bounded instead of each group.
 
     References
     ----------

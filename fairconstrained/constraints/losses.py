@@ -77,17 +77,17 @@ class BoundedGroupLoss(Constraint):
         \frac{\sum_{i \in k} w_i\, \ell(y_i s_i)}{\sum_{i \in k} w_i} \le \text{bound}
         \quad \text{for every group } k.
 
-    The constraint is convex if the loss is. What decisions show is the
-    largest error rate of a group. The hinge loss is at least the error, so that its bound holds for
-    error rates as well; so is the logistic loss divided by log 2.
+    The constraint is convex if the loss is. The gap of the predictions is the largest error rate of
+    a group. The hinge loss, and the logistic loss divided by log 2, are upper bounds of the error,
+    so that a bound on them also holds for the error rates.
 
     Parameters
     ----------
     bound : float or None, default=None
-        The largest mean loss allowed, in the units of the loss, >= 0. None takes the estimator's
-        kappa, or 0.5 outside of one.
+        The largest mean loss allowed, >= 0. The logistic loss is in nats. None takes `kappa` of the
+        estimator, or 0.5.
     loss : {"logistic", "truncated_logistic", "hinge", "quadratic"}, Loss or None, default=None
-        The loss. None takes the estimator's, or the logistic loss (in nats) outside of one.
+        The loss. None takes that of the estimator, or the logistic loss.
 
     References
     ----------

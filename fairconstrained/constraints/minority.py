@@ -20,32 +20,33 @@ from fairconstrained.utils.validation import check_between
 
 
 class MinorityRate(Constraint):
-    r"""At least a share c of the positive decisions goes to the minority.
+    r"""Minority rate: at least a share c of the positive predictions belongs to the minority.
 
     .. math::
         \frac{c \sum_{i \in S} \sigma(s_i) - \sum_{i \in S_{\min}} \sigma(s_i)}{|S|} \le 0,
 
-    on the training rows, or on reference rows S that may be others and need no labels: what is
-    known of the people that will be decided about. The gap of decisions is the share of positive
-    decisions that is not about the minority, to be compared with 1 - c.
+    for the rows S: the training rows, or reference rows without labels, for example the people
+    about whom decisions will be made. The gap of the predictions is the share of positive
+    predictions that do not belong to the minority, to be compared with 1 - c.
 
     Parameters
     ----------
     c : float or None, default=None
-        The least share, in [0, 1]. None takes the minority's share of the rows: its rate is then to
-        be at least the overall rate.
+        The smallest share allowed, in [0, 1]. None takes the share of the minority among the rows,
+        so that its selection rate must be at least the overall one.
     minority : group or None, default=None
-        The minority's name among the groups; a tuple where there are several attributes,
-        "attribute=value" with ``combine="marginal"``. None takes the smallest group.
+        The group that is the minority; a tuple if there are several attributes, "attribute=value"
+        with ``combine="marginal"``. None takes the smallest group.
     reference : array-like, DataFrame, sparse matrix or None, default=None
-        The rows S, with the columns that X has in `fit` (sensitive columns included). None takes
-        the training rows. They are checked as X is; sample weights are not for them.
+        The rows S, with the columns that X has in `fit`, including the sensitive ones. None takes
+        the training rows. Reference rows have no sample weights.
     reference_groups : array-like or None, default=None
-        The groups of the reference rows, one each: as `sensitive_features` in `fit`, or True for
-        members of the minority (with ``minority=True``). None takes them from the estimator's
+        The groups of the reference rows, like `sensitive_features` in `fit`, or booleans that are
+        True for the minority (with ``minority=True``). None takes them from the estimator's
         `sensitive_columns`.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What stands for the decision. None takes the estimator's, or the sigmoid outside of one.
+        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
+        the sigmoid.
 
     References
     ----------
@@ -129,7 +130,7 @@ class MinorityRate(Constraint):
         Parameters
         ----------
         y : ndarray of shape (n_rows,) or None
-            Not looked at.
+            Ignored.
         groups : Groups or array-like of shape (n_rows,)
             The groups.
         sample_weight : ndarray of shape (n_rows,)

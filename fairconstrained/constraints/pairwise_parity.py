@@ -73,17 +73,17 @@ _COMPARISONS: dict[str, Comparison] = {
 
 
 class PairwiseParity(Constraint):
-    r"""Probabilities that one row's score is above another's, equal for all groups.
+    r"""Base class: equal probabilities, across groups, that one row is scored above another.
 
-    Every output is :math:`\sum_{AB} r_{AB}\, p_{AB} - d \le \kappa` with averages
-    :math:`p_{AB} = E[\sigma(s_i - s_j) \mid i \in A, j \in B]` over pairs of rows of two cells.
-    Subclasses say which.
+    Every output is :math:`\sum_{AB} r_{AB}\, p_{AB} - d \le \kappa` with averages :math:`p_{AB} =
+    E[\sigma(s_i - s_j) \mid i \in A, j \in B]` over pairs of rows of two cells. Subclasses define
+    which.
 
-    With the quadratic surrogate (1 + t)^2 / 2 of the papers it costs O(n), whatever the number of
-    pairs, and is convex. That surrogate is not bounded: it holds down the spread of the scores as
-    well as the gap, and kappa is no probability: the papers use values from 0.1 to 10. The sigmoid
-    keeps to [0, 1], so that kappa is one; it is not convex, and its averages are exact up to 65536
-    pairs of rows per pair of cells and estimated from that many beyond.
+    With the quadratic surrogate (1 + t)^2 / 2 of the papers the term is convex and costs O(n) for
+    any number of pairs. This surrogate is not bounded: it limits the spread of the scores as well
+    as the gap, and kappa is not a probability; the papers use values from 0.1 to 10. The sigmoid is
+    in [0, 1], so that kappa is a probability. It is not convex, and its averages are exact up to
+    65536 pairs of rows per pair of cells and estimated from that many pairs beyond.
 
     Batches drawn by strata are unbiased, others consistent: see
     :meth:`~fairconstrained.terms.pairs.PairTerm.batch`.
@@ -91,12 +91,11 @@ class PairwiseParity(Constraint):
     Parameters
     ----------
     kappa : float or None, default=None
-        The largest gap of the surrogate allowed, >= 0. None takes the estimator's, or 0.05 outside
-        of one.
+        The largest gap of the surrogate allowed, >= 0. None takes that of the estimator, or 0.05.
     surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
         sigma.
     against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other, or each with all others taken together.
+        Whether groups are compared with each other, or each with all other groups together.
     """
 
     by_label: ClassVar[bool] = True
@@ -203,20 +202,20 @@ def _matrix(outputs: list[Pairs]) -> tuple[Array, Any]:
 
 
 class GroupAUCParity(PairwiseParity):
-    r"""Group AUC fairness: a row of any group is as likely above as below one of another group.
+    r"""Group AUC parity: a row of one group is as likely above as below a row of another group.
 
-    :math:`E[\sigma(s_i - s_j) \mid i \in a, j \in b] - \tfrac12 \le \kappa` for all groups
-    :math:`a \ne b`, in both orders. Labels play no part.
+    :math:`E[\sigma(s_i - s_j) \mid i \in a, j \in b] - \tfrac12 \le \kappa` for all groups :math:`a
+    \ne b`, in both orders. Labels are not used.
 
     Parameters
     ----------
     kappa : float or None, default=None
         The largest gap of the surrogate allowed, >= 0; see :class:`PairwiseParity` for its unit.
-        None takes the estimator's, or 0.05 outside of one.
+        None takes that of the estimator, or 0.05.
     surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
         sigma: the quadratic one of the paper is convex and costs O(n).
     against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other, or each with all others taken together.
+        Whether groups are compared with each other, or each with all other groups together.
 
     References
     ----------
@@ -245,10 +244,11 @@ class GroupAUCParity(PairwiseParity):
 
 
 class InterGroupAUCParity(PairwiseParity):
-    r"""Inter-group pairwise fairness: no group's positives gain from being of that group.
+    r"""Inter-group AUC parity: the AUC across two groups is equal in both directions.
 
-    :math:`\Pr(s_i > s_j \mid a+, b-) = \Pr(s_i > s_j \mid b+, a-)`: a positive of a is above a
-    negative of b as often as the other way round. With a surrogate, for all :math:`a \ne b`,
+    :math:`\Pr(s_i > s_j \mid a+, b-) = \Pr(s_i > s_j \mid b+, a-)`: a positive row of a is above a
+    negative row of b as often as a positive row of b is above a negative row of a. With a
+    surrogate, for all :math:`a \ne b`,
 
     .. math::
         E[\sigma(s_i - s_j) \mid i \in a+, j \in b-]
@@ -258,11 +258,11 @@ class InterGroupAUCParity(PairwiseParity):
     ----------
     kappa : float or None, default=None
         The largest gap of the surrogate allowed, >= 0; see :class:`PairwiseParity` for its unit.
-        None takes the estimator's, or 0.05 outside of one.
+        None takes that of the estimator, or 0.05.
     surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
         sigma: the quadratic one of the paper is convex and costs O(n).
     against : {"pairs", "overall"}, default="pairs"
-        Whether groups are compared with each other, or each with all others taken together.
+        Whether groups are compared with each other, or each with all other groups together.
 
     References
     ----------
@@ -294,7 +294,7 @@ class InterGroupAUCParity(PairwiseParity):
 
 
 class IntraGroupAUCParity(PairwiseParity):
-    r"""Intra-group pairwise fairness: the AUC is equal within all groups.
+    r"""Intra-group AUC parity: the AUC within the group is equal for all groups.
 
     :math:`\mathrm{AUC}_a = \Pr(s_i > s_j \mid i \in a+, j \in a-)`. With a surrogate, for all
     :math:`a \ne b`,
@@ -307,7 +307,7 @@ class IntraGroupAUCParity(PairwiseParity):
     ----------
     kappa : float or None, default=None
         The largest gap of the surrogate allowed, >= 0; see :class:`PairwiseParity` for its unit.
-        None takes the estimator's, or 0.05 outside of one.
+        None takes that of the estimator, or 0.05.
     surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
         sigma: the quadratic one of the paper is convex and costs O(n).
     against : {"pairs", "overall"}, default="pairs"

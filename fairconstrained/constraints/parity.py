@@ -44,15 +44,15 @@ class RateParity(Constraint):
     Parameters
     ----------
     kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        sigma. None takes the estimator's, or the sigmoid outside of one.
+        sigma. None takes that of the estimator, or the sigmoid.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the rate of all rows of the event.
     ratio : float or None, default=None
         In place of kappa: the least ratio allowed of any two rates that are compared, in [0, 1].
-        The gap of decisions is then the shortfall 1 - rate_a / rate_b, to be compared with
-        1 - ratio.
+        The gap of the predictions is then the shortfall 1 - rate_a / rate_b, to be compared with 1
+        - ratio.
     """
 
     events: ClassVar[tuple[Event, ...]] = ()
@@ -170,9 +170,10 @@ class DemographicParity(RateParity):
     Parameters
     ----------
     kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
+        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
+        the sigmoid.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
     ratio : float or None, default=None
@@ -207,9 +208,10 @@ class EqualOpportunity(RateParity):
     Parameters
     ----------
     kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
+        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
+        the sigmoid.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
     ratio : float or None, default=None
@@ -242,9 +244,10 @@ class PredictiveEquality(RateParity):
     Parameters
     ----------
     kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
+        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
+        the sigmoid.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
     ratio : float or None, default=None
@@ -277,9 +280,10 @@ class EqualizedOdds(RateParity):
     Parameters
     ----------
     kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
+        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
+        the sigmoid.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
     ratio : float or None, default=None

@@ -24,7 +24,7 @@ from fairconstrained.utils.validation import check_between, check_switch
 
 
 class QueryParity(Constraint):
-    r"""Pairwise errors across groups, equal within every query.
+    r"""Query parity: equal pairwise errors across groups within every query.
 
     A pair of a positive row i and a negative row j of a query is in the wrong order if
     :math:`s_i < s_j`. For every query q and all groups :math:`a \ne b`,
@@ -34,13 +34,13 @@ class QueryParity(Constraint):
         - E[\ell(s_i - s_j) \mid i \in q, b+;\ j \in q, a-] \le \kappa,
 
     where a+ and a- are the positive and the negative rows of group a, and :math:`\ell` is the hinge
-    in place of the error :math:`1\{s_i < s_j\}`. With two groups these are two constraints per
-    query; each has a multiplier of its own, and their cost does not depend on their number. Pairs
-    are weighted by the product of the rows' sample weights. Rows whose group is not known are in no
-    pair.
+    in place of the error :math:`1\{s_i < s_j\}`. With two groups there are two constraints per
+    query, each with its own multiplier; the cost of an evaluation does not depend on their number.
+    Pairs are weighted by the product of the sample weights of their rows. Rows with a missing group
+    are in no pair.
 
-    The hinge is not bounded, so that the constraint also limits by how much pairs are in the right
-    order on one side and not on the other. Equal scores have no gap.
+    The hinge is not bounded, so the constraint also limits the differences of the margins. Equal
+    scores have no gap.
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ class QueryParity(Constraint):
     proxy : {"hinge", "squared_hinge", "logistic", ...} or Loss, default="hinge"
         The loss :math:`\ell` of a pair's difference.
     average : bool, default=False
-        Whether the differences are averaged over the queries: one constraint for each ordered pair
-        of groups, hence one multiplier for all queries, in place of one per query.
+        Whether the differences are averaged over the queries: one constraint, with one multiplier,
+        for each ordered pair of groups instead of one per query.
 
     Notes
     -----
-    What decisions show (`zero_one`) is the difference of pairwise errors, in which ties count half.
+    The zero-one version is the difference of the pairwise errors, in which ties count half.
 
     References
     ----------

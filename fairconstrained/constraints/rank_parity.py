@@ -143,34 +143,35 @@ def _largest_gap(rates: CellMeans, scores: Array, ranks: tuple[float, float]) ->
 class PartialDemographicParity(_RankConstraint):
     r"""Partial demographic parity: equal score distributions in a range of ranks.
 
-    Among those whose scores are between the top alpha and the top beta of their group, decisions
-    at any threshold are to differ by at most kappa. That is so if for every p of a grid of
-    `n_ranks` in [alpha, beta - kappa (beta - alpha)) there is a threshold :math:`\theta_p` with
+    Among the rows whose ranks within their group are between alpha and beta, the selection rates of
+    the groups differ by at most kappa at any threshold. This holds if for every p of a grid of
+    `n_ranks` points in [alpha, beta - kappa (beta - alpha)) there is a threshold :math:`\theta_p`
+    with
 
     .. math::
         p \le \frac{\sum_{i \in k} w_i\, \sigma(s_i - \theta_p)}{\sum_{i \in k} w_i}
         \le p + \kappa\, (\beta - \alpha) \quad \text{for every group } k.
 
-    The thresholds are variables of the constraint's own; they start where the inequalities hold
-    for w = 0. Outputs are divided by beta - alpha, so that a violation counts in units of kappa.
-    `decision_gap_` is the gap of the decisions themselves,
-    :math:`\max_\theta |\Pr(s > \theta \mid k, \text{rank} \in I) - \Pr(s > \theta \mid k',
-    \text{rank} \in I)|`.
+    The thresholds are additional variables; they start where the inequalities hold for w = 0.
+    Outputs are divided by beta - alpha, so that violations are in units of kappa. `decision_gap_`
+    is the gap of the predictions, :math:`\max_\theta |\Pr(s > \theta \mid k, \text{rank} \in I) -
+    \Pr(s > \theta \mid k', \text{rank} \in I)|`.
 
     Parameters
     ----------
     kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        sigma. None takes the estimator's, or the sigmoid outside of one. By name the sigmoid has
-        scale 0.25 here: with scale 1 it is too blunt for a range of ranks.
+        sigma. None takes that of the estimator, or the sigmoid. If it is given by name, the sigmoid
+        has scale 0.25 here: with scale 1 it is too smooth for a range of ranks.
     ranks : "auto" or tuple of float, default="auto"
-        [alpha, beta), 0 being the top. "auto" takes, among the ranges of width 0.25 (by steps of
-        0.05) that contain the rate of positive decisions of the model without constraints, the one
-        in which that model is most unfair. `bind` does not have that model and takes the range
-        whose middle is nearest to the share of positive labels.
+        The range [alpha, beta) of ranks, 0 <= alpha < beta <= 1, where 0 is the highest score.
+        "auto" takes, among the ranges of width 0.25 (by steps of 0.05) that contain the rate of
+        positive decisions of the model without constraints, the one in which that model is most
+        unfair. `bind` does not have that model and takes the range whose middle is nearest to the
+        share of positive labels.
     n_ranks : int, default=10
-        The number of p's, in the middles of as many equal parts of the interval.
+        The number of points p: the midpoints of as many equal parts of the interval.
 
     References
     ----------
@@ -267,19 +268,19 @@ class WeakPartialDemographicParity(_RankConstraint):
         - \mathrm{clip}(\mathrm{rate}_{k'}, \alpha, \beta) \big| \le \kappa\, (\beta - \alpha),
         \qquad \mathrm{rate}_k = \frac{\sum_{i \in k} w_i\, \sigma(s_i)}{\sum_{i \in k} w_i}
 
-    for all groups k, k'; both sides are divided by beta - alpha, so that a violation counts in
-    units of kappa. (min{r, beta} - min{r, alpha} in the paper is clip(r, alpha, beta) - alpha.) The
-    clipping has kinks; its convex parts are those of the paper's appendix B.3.
+    for all groups k, k'; both sides are divided by beta - alpha, so that violations are in units of
+    kappa. (min{r, beta} - min{r, alpha} in the paper is clip(r, alpha, beta) - alpha.) The clipping
+    has kinks; its convex parts are those of the paper's appendix B.3.
 
     Parameters
     ----------
     kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        sigma. None takes the estimator's, or the sigmoid outside of one. By name the sigmoid has
-        scale 0.25 here, see :class:`PartialDemographicParity`.
+        sigma. None takes that of the estimator, or the sigmoid. If it is given by name, the sigmoid
+        has scale 0.25 here, see :class:`PartialDemographicParity`.
     ranks : "auto" or tuple of float, default="auto"
-        [alpha, beta), 0 being the top; see :class:`PartialDemographicParity`.
+        The range [alpha, beta) of ranks; see :class:`PartialDemographicParity`.
 
     References
     ----------

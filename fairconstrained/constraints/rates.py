@@ -38,9 +38,10 @@ class ErrorRateParity(RateParity):
     Parameters
     ----------
     kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
+        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
+        the sigmoid.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall error rate.
     ratio : float or None, default=None
@@ -107,16 +108,17 @@ class DisparateImpact(RateParity):
     .. math:: \text{ratio} \cdot \mathrm{rate}_b - \mathrm{rate}_a \le 0
         \quad \text{for all } a \ne b.
 
-    This is ``DemographicParity(ratio=0.8)`` by the name that the law gives it. Its gap of
-    decisions is the shortfall :math:`1 - \mathrm{rate}_a / \mathrm{rate}_b`: with the default the
-    rule is met by decisions whose gap is at most 0.2.
+    It is the same as ``DemographicParity(ratio=0.8)``. The gap of the predictions is the shortfall
+    :math:`1 - \mathrm{rate}_a / \mathrm{rate}_b`: with the default, predictions meet the rule if
+    their gap is at most 0.2.
 
     Parameters
     ----------
     ratio : float, default=0.8
         The least ratio allowed of two rates, in [0, 1].
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
+        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
+        the sigmoid.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
 
@@ -159,27 +161,29 @@ class DisparateImpact(RateParity):
 
 
 class BalancedRate(RateParity):
-    r"""The two-sided balance: no group is mostly decided for while another is decided against.
+    r"""Balanced rates: no group is mostly selected while another group is mostly rejected.
 
     .. math::
         E[\sigma(s) \mid a] + \beta\, (1 - E[\sigma(s) \mid b]) \le r \quad \text{for all } a \ne b;
 
-    with the papers' symmetric surrogates :math:`1 - \sigma(s) = \sigma(-s)`. With beta = 1 this is
-    demographic parity of :math:`\kappa = r - 1`. The gap of decisions is the left-hand side, to be
+    with symmetric surrogates, :math:`1 - \sigma(s) = \sigma(-s)`. With beta = 1 it is demographic
+    parity with :math:`\kappa = r - 1`. The gap of the predictions is the left-hand side, to be
     compared with r.
 
     Parameters
     ----------
     r : float or None, default=None
-        The bound, in [min(1, beta), 1 + beta]: with equal rates the left-hand side is between 1 and
-        beta, and with others one of the two is above that. None takes beta plus kappa, which asks
-        :math:`\mathrm{rate}_a \le \beta\, \mathrm{rate}_b + \kappa`.
+        The bound, in [min(1, beta), 1 + beta]. With equal rates the left-hand side is between 1 and
+        beta. None takes beta + kappa, so that the constraint is :math:`\mathrm{rate}_a \le \beta\,
+        \mathrm{rate}_b + \kappa`.
     beta : float, default=1.0
-        The balance of the two rates, > 0.
+        The weight of the rejection rate, > 0.
     kappa : float or None, default=None
-        What is added to beta where `r` is None. None takes the estimator's, or 0.05 outside of one.
+        The number that is added to beta if `r` is None. None takes that of the estimator, or 0.05
+        without an estimator.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        What replaces the decision. None takes the estimator's, or the sigmoid outside of one.
+        The function that replaces the prediction 1{score > 0}. None takes that of the estimator, or
+        the sigmoid.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the overall rate.
 

@@ -32,20 +32,20 @@ class ROCParity(Constraint):
         \quad \text{for all } \theta \text{ of a grid and all groups } a, b,
 
     two one-sided constraints for each. In an estimator the grid is `n_thresholds` equally spaced
-    points from lo - (hi - lo) / 2 to hi + (hi - lo) / 2, lo and hi the least and the largest score
-    that the model without constraints gives to a training row. All thresholds together cost a few
-    times what one does (see :mod:`fairconstrained.sums`).
+    points from lo - (hi - lo) / 2 to hi + (hi - lo) / 2, where lo and hi are the smallest and the
+    largest score of a training row under the model without constraints. All thresholds together
+    cost a few times as much as one (see :mod:`fairconstrained.terms.threshold_rates`).
 
     Parameters
     ----------
     kappa : float or None, default=None
-        The largest gap allowed, in [0, 1]. None takes the estimator's, or 0.05 outside of one.
+        The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        sigma. None takes the estimator's, or the sigmoid outside of one.
+        sigma. None takes that of the estimator, or the sigmoid.
     thresholds : array-like of shape (n_thresholds,) or None, default=None
-        The grid; None makes it of the scores of the model without constraints, as above.
+        The grid. None takes the grid above.
     n_thresholds : int, default=400
-        How many thresholds that grid has.
+        The number of thresholds of that grid.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the rate of all rows.
 
@@ -97,7 +97,7 @@ class ROCParity(Constraint):
         Parameters
         ----------
         y : ndarray of shape (n_rows,)
-            The labels, -1 or +1; they play no part.
+            The labels, -1 or +1; ignored.
         groups : Groups or array-like of shape (n_rows,)
             The groups.
         sample_weight : ndarray of shape (n_rows,)

@@ -18,15 +18,16 @@ from fairconstrained.utils.validation import is_number
 class SelectionRate(BaseEstimator):
     """A threshold at which a given share of the training rows is selected.
 
-    Pass it as `threshold` of a classifier, where the number of favourable decisions is limited: the
-    threshold is then the quantile of the training rows' scores above which the share `rate` of
-    their weight lies. `threshold_` is its value. New rows are compared with the same value, so that
-    their share is about `rate` if they come from the same population.
+    Pass it as the parameter `threshold` of a classifier if the number of favourable decisions is
+    limited. The threshold is then the quantile of the scores of the training rows above which the
+    share `rate` of their weight lies; `threshold_` is its value. New rows are compared with the
+    same value, so the share of them that is selected is about `rate` if they come from the same
+    population.
 
-    A constraint changes the scores, and so their quantile: the fit is repeated until the threshold
-    that surrogates are centred at is the quantile of its own solution. There may be no such
-    threshold, which a ConvergenceWarning reports. With enforce="decision" the search meets the
-    bound for decisions that select between 98 per cent of the share and all of it.
+    A constraint changes the scores and their quantile. The fit is therefore repeated until the
+    threshold at which surrogates are centred equals the quantile of the scores. If no such
+    threshold is found, a ConvergenceWarning is issued. With enforce="decision" the bound is met by
+    predictions that select between 98 and 100 per cent of the share.
 
     Parameters
     ----------

@@ -58,49 +58,50 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
     n_estimators : int, default=100
         The number of trees.
     learning_rate : float, default=0.1
-        The factor of every tree.
+        The factor by which the values of every tree are multiplied.
     num_leaves : int, default=15
-        The largest number of leaves of a tree.
+        The maximum number of leaves of a tree.
     max_depth : int, default=-1
-        The largest depth of a tree; -1 for no limit.
+        The maximum depth of a tree; -1 for no limit.
     min_child_samples : int, default=50
-        The least number of rows in a leaf.
+        The minimum number of rows in a leaf.
     min_child_weight : float, default=1e-3
-        The least sum of the loss's second derivatives in a leaf.
+        The minimum sum of the second derivatives of the loss in a leaf.
     min_split_gain : float, default=0.0
-        The least gain of a split.
+        The minimum gain of a split.
     subsample : float, default=1.0
         The share of the rows that a tree is grown on; it needs a positive `subsample_freq`.
     subsample_freq : int, default=0
-        The number of trees after which rows are drawn again; 0 turns drawing off.
+        The number of trees after which rows are drawn again; 0 uses all rows.
     colsample_bytree : float, default=1.0
         The share of the features that a tree may use.
     reg_alpha, reg_lambda : float, default=0.0 and 10.0
-        L1 and L2 regularisation of the leaf values while trees are grown. With little of it, bounds
-        on predictions of the training rows do not carry over to new rows.
+        L1 and L2 regularisation of the leaf values while trees are grown. With weak regularisation,
+        bounds on the predictions of training rows do not generalise to new rows.
     max_bin : int, default=255
-        The largest number of bins of a feature.
+        The maximum number of bins of a feature.
     categorical_features : "from_dtype", list of str, int or bool, or None, default="from_dtype"
         The categorical columns: those of pandas' category dtype, or names, positions or a mask.
         Columns of another dtype must hold integers >= 0. Categories that were not seen in `fit` are
         treated as missing values.
     early_stopping : bool, default=False
-        Whether rows are set aside to choose the number of trees by their loss, among iterations
-        that violate the constraints by at most 0.002 (by nothing with ``enforce="decision"``).
+        Whether the number of trees is chosen by the loss on validation rows, among the iterations
+        that violate the constraints by at most 0.002 (that do not violate them, with
+        ``enforce="decision"``).
     validation_fraction : float, default=0.1
-        The share of the rows of every group and label that is set aside. Leaf values are fitted on
-        all rows.
+        The share of the rows of every group and label that are validation rows, in (0, 1). Leaf
+        values are fitted on all rows.
     n_iter_no_change : int, default=10
-        Growing stops after as many of these iterations without a smaller loss.
+        Growing stops after this number of iterations without a smaller validation loss.
     lightgbm_params : dict or None, default=None
         Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``. ``boosting="dart"`` is
         not supported.
     alpha : float, default=0.1
         The strength of the penalty that keeps leaf values close to the boosted ones, >= 0.
     n_fitted_trees : int or None, default=25
-        The number of trees, the last ones, whose leaf values are fitted in step 2; None for all.
-        The trees before them get a common factor, which is fitted as well. Where trees are grown
-        without constraints all are fitted.
+        The number of trees, counted from the last, whose leaf values are fitted in step 2; None for
+        all. The values of the other trees are multiplied by a common factor, which is fitted as
+        well. If trees are grown without constraints, all leaf values are fitted.
     goal, max_loss_increase
         See :class:`FairLogisticClassifier`. With goal="fairness" trees are grown without
         constraints.
@@ -110,18 +111,19 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         See :class:`FairLogisticClassifier`.
     enforce : {"score", "decision"}, default="score"
         Which gap `kappa` bounds on the training rows: that of the surrogate, or that of the
-        predictions. With "decision" the multipliers follow the predictions. The trees up to the
-        last one, of the final quarter, at which the predictions meet the bound are the model. If
-        there is none, leaf values are fitted, and searched as :class:`FairLogisticClassifier` does
-        (see `decision_search_`).
+        predictions. With "decision" the multipliers are updated with the gaps of the predictions.
+        The model has the trees up to the last iteration, within the final quarter, at which the
+        predictions meet the bound. If there is no such iteration, leaf values are fitted and
+        searched as in :class:`FairLogisticClassifier` (see `decision_search_`).
     confidence, holdout
         See :class:`FairLogisticClassifier`. Trees are grown without the rows that are held out.
     n_jobs : int or None, default=None
         The number of threads of LightGBM; None takes its default, all cores.
     random_state : int, RandomState or None, default=None
-        For subsamples, rows set aside and stochastic solvers. Equal seeds give equal models.
+        The source of randomness of subsamples, validation rows, held-out rows and stochastic
+        solvers. Equal seeds give equal models.
     verbose : int, default=0
-        1 prints a line per iteration of the solver.
+        0 prints nothing; 1 prints a line per iteration of the solver.
 
     Attributes
     ----------
@@ -290,7 +292,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            The second class is predicted where the score is positive.
+            `predict` compares the score of the favourable label with `score_threshold_`.
         """
         check_is_fitted(self)
         columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)

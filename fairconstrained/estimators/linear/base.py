@@ -97,7 +97,7 @@ class FairLinearClassifier(FairClassifier):
         return tags
 
     def decision_function(self, X: MatrixLike) -> Array:
-        """Return the scores.
+        """Return the scores: the linear function of the features.
 
         Parameters
         ----------
@@ -107,12 +107,15 @@ class FairLinearClassifier(FairClassifier):
         Returns
         -------
         scores : ndarray of shape (n_samples,), or (n_samples, n_classes) for several classes
-            The second class is decided where the score is positive.
+            The score of the second class, or of each of several classes; the log odds with
+            ``loss="logistic"``. `predict` compares the score of the favourable label with
+            `score_threshold_`.
 
         Raises
         ------
         ValueError
-            With `group_interactions`, if a row is of a group that no row had in `fit`.
+            With `group_interactions`, if a row belongs to a group that was not in the training
+            rows.
         """
         check_is_fitted(self)
         columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
@@ -130,15 +133,14 @@ class FairLinearClassifier(FairClassifier):
         """Return scikit-learn's linear classifier for the same loss, with the same coefficients.
 
         It has the same scores and predictions, and for the logistic loss the same probabilities.
-        Exporters to ONNX and PMML know it. It has no information on constraints and groups. For
+        Exporters to ONNX and PMML support it. It has no information on constraints and groups. For
         pipelines see :func:`fairconstrained.deployment.to_sklearn`.
 
         Parameters
         ----------
         sensitive : {"zero", "leave_out"}, default="zero"
-            Sensitive columns that the model does not use are, with "zero", columns like all others
-            with a coefficient of zero (and must then be numbers); with "leave_out" X must come
-            without them.
+            What happens to sensitive columns that the model does not use. With "zero" they have a
+            coefficient of zero, and must be numeric. With "leave_out" X must not contain them.
 
         Returns
         -------

@@ -19,158 +19,166 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     :math:`\mathrm{rate}_a - \mathrm{rate}_b \le \kappa` for every ordered pair of groups. The
     model is deterministic and does not need the sensitive features to predict.
 
-    With more than two classes the loss is the multinomial logistic loss of one score per class, and
-    every constraint holds for each class k against all others: labels are +1 for the rows of class
-    k, scores are its log odds, and the surrogate of its prediction is the soft-max probability
-    :math:`P(k \mid x)`, with the sigmoid. Demographic parity then bounds the differences of
-    :math:`E[P(k \mid x) \mid \mathrm{group}]` for every k, and equal opportunity those among the
-    rows whose label is k. Predictions are the class of the largest score. `pos_label`, `threshold`,
-    `confidence`, `group_interactions`, other losses and constraints on losses are for two classes.
+    With more than two classes there is one score per class, and the loss is the multinomial
+    logistic loss. Every constraint then holds for each class k against all others: labels are +1
+    for the rows of class k, and scores are the log odds of class k, so that the sigmoid of a score
+    is the soft-max probability :math:`P(k \mid x)`. Demographic parity bounds the differences of
+    :math:`E[P(k \mid x) \mid \mathrm{group}]` for every k, and equal opportunity bounds them among
+    the rows whose label is k. Predictions are the class of the largest score. `pos_label`,
+    `threshold`, `confidence`, `group_interactions`, other losses and constraints on losses are
+    available for two classes only.
 
     Parameters
     ----------
     constraint : str, Constraint, list of these or None, default="demographic_parity"
         The constraint: a name such as "demographic_parity", "equal_opportunity",
         "predictive_equality" or "equalized_odds" (the guide lists all), an object such as
-        ``EqualizedOdds(kappa=0.1, against="overall")``, or a list, all of which must hold. None
-        fits the model without constraints and needs no groups.
+        ``EqualizedOdds(kappa=0.1, against="overall")``, or a list of these, all of which must hold.
+        None fits the model without constraints; no groups are needed.
     kappa : float, default=0.05
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     goal : {"accuracy", "fairness"}, default="accuracy"
         "accuracy" minimises the loss subject to the constraints. "fairness" minimises the largest
-        gap, max_j g_j with kappa = 0 for constraints without a kappa of their own, subject to a
-        loss (with its penalty) of at most 1 + `max_loss_increase` times the least possible; it
-        starts at the unconstrained model and does not use `kappa`.
+        gap, max_j g_j with kappa = 0 for constraints without a kappa of their own, subject to an
+        objective (loss plus penalty) of at most 1 + `max_loss_increase` times its minimum without
+        constraints; `kappa` is not used.
     max_loss_increase : float, default=0.001
         For goal="fairness": the relative increase of the loss that is allowed, > 0.
     solver : str or Solver, default="auto"
-        "auto" takes the first one that can solve the problem of "ipc" (smooth problems),
-        "smoothing" (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex
-        problems) and "ssg" (all problems). The guide lists all names with their requirements and
-        guarantees. An object such as ``IPC(rho=0.01)`` keeps its own tolerance. The solver that ran
-        is ``result_.solver``.
+        "auto" takes the first suitable one of "ipc" (smooth problems), "smoothing" (hinges, ramps
+        and other functions with known kinks), "ipp-ssg" (weakly convex problems) and "ssg" (all
+        problems). The user guide lists all names and their requirements. A solver object such as
+        ``IPC(rho=0.01)`` has its own tolerance; `tol` is then not used. ``result_.solver`` is the
+        solver that ran.
     beta : float or None, default=None
-        A parameter of some solvers; an error for others.
+        The parameter `beta` of the solver, for "3s-econ" (penalty parameter) and "plada" (proximal
+        parameter) and their stochastic versions. None takes the solver's default. Other solvers
+        raise an error if it is given.
     surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
-        The approximation of the prediction 1{score > 0} in constraints without a surrogate of their
-        own.
+        The function of the score that replaces the prediction 1{score > 0} in constraints without a
+        surrogate of their own.
     loss : str, Loss or Objective, default="logistic"
         A loss of the margin: "logistic", "truncated_logistic", "hinge", "squared_hinge" or
         "quadratic". Or a loss of pairs of rows: "auc" is
         :class:`~fairconstrained.objectives.PairwiseLoss`, "partial_auc" is
         :class:`~fairconstrained.objectives.PartialAUC`; objects of these classes have parameters
-        for the loss of a pair and the ranks. Only with "logistic" are scores log odds, so that
-        there are probabilities (`predict_proba`). Losses of pairs measure how well scores rank, and
-        do not determine the intercept: use the scores, or choose a threshold afterwards.
+        for the loss of a pair and the ranks. `predict_proba` exists for "logistic" only, since the
+        scores of other losses are not log odds. Losses of pairs measure how well scores rank and do
+        not determine the intercept: use the scores, or choose a threshold afterwards.
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``. The intercept is
-        not penalised. Where `domain` is the whole space, the penalty is on coefficients per feature
-        scale (see `feature_scale_`), so that units do not matter; for 0/1 columns and standardised
-        columns that is the usual penalty.
+        not penalised. If `domain` is the whole space, the penalty applies to the coefficients of
+        scaled features (see `feature_scale_`), so that units do not matter; for 0/1 columns and
+        standardised columns it is the usual penalty.
     domain : Domain or None, default=None
-        The set of the coefficients, in the units of the features, for instance ``L1Ball(20.0)``;
-        None is the whole space.
+        The set that the coefficients must lie in, in the units of the features, for example
+        ``L1Ball(20.0)``. None is the whole space.
     fit_intercept : bool, default=True
-        Whether there is an intercept.
+        Whether the model has an intercept.
     sensitive_columns : list of str or int, callable or None, default=None
         The columns of X that hold the sensitive attributes, or a function of X that returns the
-        groups. With None the groups are passed to `fit`. Columns that the model does not use may be
-        absent in `predict`: a DataFrame without them, or an array with the other columns in the
-        same order.
+        groups. With None the groups are passed to `fit`. If the model does not use these columns,
+        they can be left out of `X` in `predict`: pass a DataFrame without them, or an array with
+        the other columns in the same order.
     use_sensitive : bool, default=False
         Whether the sensitive columns are features of the model.
     combine : {"intersection", "marginal"}, default="intersection"
         How several sensitive columns make groups. "intersection": rows with equal values in all of
-        them are one group. "marginal": each column has groups of its own, as if there were one
-        constraint per column; they are named "attribute=value".
+        them are one group. "marginal": each column has its own groups and its own constraint;
+        groups are named "attribute=value".
     groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
-        The meaning of missing values (None, NaN, pd.NA) in sensitive columns: an error, a group
-        named "missing", or rows that count in the loss but in no cell of a constraint (with several
-        columns: rows with any value missing; with ``combine="marginal"``: for that column only).
+        How missing values (None, NaN, pd.NA) of sensitive columns are treated. "raise" raises an
+        error; "own_group" makes a group named "missing"; with "ignore_in_constraint" these rows
+        count in the loss but in no constraint (with several columns: rows with any value missing;
+        with ``combine="marginal"``: for that column only).
     pos_label : label or None, default=None
         The label of the favourable decision: constraints, gaps and reports call it positive. None
-        takes the second of the sorted labels; where labels are strings the text of a fitted
-        classifier then says which one that is. `classes_`, the columns of `predict_proba` and the
-        sign of `decision_function` do not depend on it. `domain` and `surrogate` refer to the
-        scores of the favourable label.
+        takes the second of the sorted labels; if labels are strings, the repr of a fitted
+        classifier then shows it. `classes_`, the columns of `predict_proba` and the sign of
+        `decision_function` do not depend on it. `domain` and `surrogate` refer to the scores of the
+        favourable label.
     class_weight : {"balanced"}, dict or None, default=None
         Weights of the classes in the loss, by label, as in scikit-learn's LogisticRegression; they
-        multiply `sample_weight`. "balanced" gives both classes the same total weight. Constraints
-        do not use them: their rates are shares of the rows, weighted by `sample_weight` only.
+        multiply `sample_weight`. "balanced" gives all classes the same total weight. Constraints do
+        not use them: rates are weighted by `sample_weight` only.
     threshold : float, SelectionRate or None, default=None
-        The favourable label is predicted where its probability is above this number, in (0, 1); for
-        losses without probabilities where its score is above this number. None is 1/2 for
+        The favourable label is predicted if its probability is above this number, in (0, 1); for
+        losses without probabilities, if its score is above this number. None is 1/2 for
         probabilities and 0 for scores. ``SelectionRate(0.2)`` selects a share of the training rows
         (see :class:`SelectionRate`); it is not available with `confidence`. Constraints, `enforce`,
-        `confidence` and all gaps are for the decisions at this threshold, and surrogates are
-        centred there. A bound that was fitted at one threshold says nothing about decisions at
-        another one: after moving it, for instance with scikit-learn's
-        ``TunedThresholdClassifierCV``, measure the gap again, or fit again with `threshold`.
+        `confidence` and all gaps refer to the predictions at this threshold, and surrogates are
+        centred there. A bound at one threshold does not hold at another one: after changing it, for
+        instance with scikit-learn's ``TunedThresholdClassifierCV``, measure the gap again, or fit
+        again with `threshold`.
     group_interactions : bool, default=False
-        Whether the model has coefficients for every group: IDCA's cross terms (1, x, z, z x). The
-        groups are then read from X in `predict` as well, so that `sensitive_columns` is required.
-        The penalty is on the coefficients that all groups share and on the deviations of each.
+        Whether the model has coefficients for each group: the features 1, x, z and z x of IDCA,
+        with indicators z of the groups. `predict` then reads the groups from X, so that
+        `sensitive_columns` is required. The coefficients that all groups share and the deviations
+        of each group are penalised.
     enforce : {"score", "decision"}, default="score"
-        Which gap `kappa` bounds on the training rows: that of the surrogate, as in the papers, or
-        that of the predictions. "decision" starts from the fit on scores. It searches tolerances of
-        the surrogate, its scale and the intercept for the most accurate model that meets the bound,
-        and among equally accurate ones for that of least loss, at two to four times the cost (see
-        `decision_search_`). `result_` then has the status, trace and multipliers of the fit on
-        scores; its other figures are those of the model that was found.
+        Which gap `kappa` bounds on the training rows: "score" bounds that of the surrogate, as in
+        the papers, and "decision" that of the predictions. "decision" starts from the fit with
+        "score". It varies the tolerances and the scale of the surrogate and the intercept, and
+        takes the most accurate model that meets the bound (of equally accurate ones, that of least
+        loss). This takes two to four times as long; see `decision_search_`. `result_` then has the
+        status, trace and multipliers of the first fit, and all other figures of the model that was
+        found.
     confidence : float or None, default=None
         With enforce="decision": the probability, over the draw of the data, with which the gap of
-        predictions in the population is at most kappa. A part of the rows is held out. Models
-        fitted to the others, with margins that decrease from one to the next, are tested on it by
-        exact tests (see :mod:`fairconstrained.decisions.population`). The model is not fitted
-        again to all rows afterwards. For constraints on rates of predictions and on score
-        distributions.
+        predictions in the population is at most kappa. Some of the rows are held out. Models are
+        fitted to the other rows with decreasing margins below the bound, and are tested on the
+        held-out rows by exact tests (see :mod:`fairconstrained.decisions.population`). The model is
+        not fitted again to all rows afterwards. Available for constraints on rates of predictions
+        and on score distributions.
     holdout : float or "auto", default="auto"
-        The share of every group that is held out for `confidence`. "auto" takes half of the rows,
-        or fewer where fewer suffice for the test.
+        The share of every group that is held out for `confidence`, in (0, 1). "auto" takes half of
+        the rows, or fewer if fewer suffice for the test.
     max_iter : int or None, default=None
-        The solver's largest number of iterations; None takes its default, and with solver="auto"
-        limits the data passes to some thousands (``result_.message`` says where a fit ended).
+        The maximum number of iterations of the solver. None takes the solver's default, and with
+        solver="auto" limits the data passes to some thousands.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual for a solver given by name.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients and multipliers of the last fit.
     random_state : int, RandomState or None, default=None
-        For stochastic solvers.
+        The source of randomness of stochastic solvers and of the choice of held-out rows.
     verbose : int, default=0
-        1 prints a line per outer iteration.
+        0 prints nothing; 1 prints a line per outer iteration.
 
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        The coefficients, with a row for each of several classes; zero for sensitive columns that
-        are not features. With
-        `group_interactions` the shape is (n_groups, n_features), and row k multiplies the rows
-        of group ``groups_[k]``.
+        The coefficients of `decision_function`; one row for two classes, a row per class for more.
+        They are zero for sensitive columns that are not features. With `group_interactions` the
+        shape is (n_groups, n_features), and row k has the coefficients of group ``groups_[k]``.
     intercept_ : ndarray of shape (1,), (n_groups,) or (n_classes,)
-        The intercept, or one for every group or for every one of several classes.
+        The intercept; one per group with `group_interactions`, one per class for more than two
+        classes.
     classes_ : ndarray of shape (n_classes,)
         The class labels, sorted.
     pos_label_ : label
-        The favourable label of two.
+        The favourable label; only for two classes.
     threshold_ : float
-        The probability, or without probabilities the score, above which it is predicted.
+        The probability, or without probabilities the score, above which the favourable label is
+        predicted.
     score_threshold_ : float
-        The same as a score of the favourable label, which is that of `decision_function` if the
-        label is ``classes_[1]`` and minus that if it is ``classes_[0]``.
+        `threshold_` as a score of the favourable label. This score is `decision_function` if the
+        label is ``classes_[1]``, and its negative if the label is ``classes_[0]``.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, if X had any.
+        The names of the columns of X, if they are all strings.
     feature_scale_ : ndarray of shape (n_features,)
-        The scale of each feature that the penalty refers to: the distance of the values of a
-        two-valued column, the standard deviation of any other; ones where a domain is given.
+        The scale of each feature that the penalty refers to: the distance between the values of a
+        two-valued column, the standard deviation of any other; ones if a domain is given.
     n_iter_ : int
-        The iterations of the solver.
+        The number of iterations of the solver.
     groups_ : ndarray
-        The groups, sorted; tuples if there were several sensitive attributes, and with
-        ``combine="marginal"`` the groups of each, named "attribute=value".
+        The groups, sorted; tuples if there are several sensitive attributes, and strings
+        "attribute=value" with ``combine="marginal"``.
     multipliers_ : ndarray of shape (n_constraints,)
-        The Lagrange multipliers: the decrease of the objective per unit of each tolerance.
+        The Lagrange multipliers: the rate at which the objective decreases if the tolerance of the
+        constraint increases.
     objective_ : float
         Mean loss plus penalty, for either goal. (With goal="fairness" the solver minimises a bound
         on the gaps; its value is ``result_.objective``.)
@@ -182,14 +190,15 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         without constraints).
     decision_gap_ : float
         The largest gap of the predictions on the training rows (nan without constraints): a
-        difference of rates, or the gap that the constraint's page defines, such as the shortfall
-        1 - rate_a / rate_b of a ratio.
+        difference of rates, or what the documentation of the constraint defines, such as the
+        shortfall 1 - rate_a / rate_b of a ratio.
     kkt_residual_ : float
-        See :func:`~fairconstrained.problem.kkt.kkt_residual`.
+        The larger of stationarity and complementarity; see
+        :func:`~fairconstrained.problem.kkt.kkt_residual`.
     decision_search_ : DecisionSearch or None
         With enforce="decision": whether the bound is met, the training accuracy of this model, of
-        the fit on scores and of the unconstrained model, `accuracy_cost` (the last one minus the
-        first one), and the data passes; see
+        the fit with enforce="score" and of the unconstrained model, the loss of accuracy
+        `accuracy_cost`, and the data passes; see
         :class:`~fairconstrained.decisions.search.DecisionSearch`.
     certificate_ : Certificate or None
         With `confidence`: whether the constraints hold for the population, upper bounds on them,
@@ -199,20 +208,29 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         With `confidence`: the rows of X that were held out. All other figures are of the remaining
         rows.
     result_ : Result
-        These figures with the status, the trace and the solver.
+        The result of the solver: the figures above, the status, the trace and the solver itself.
 
     Warns
     -----
     ConvergenceWarning
         If the solver ends before it reaches its tolerance.
     InfeasibleConstraintWarning
-        If the violation is above the tolerance; with enforce="decision" if neither a model that was
-        found nor constant predictions meet the bound.
+        If the violation is above the tolerance; with enforce="decision", if neither a model nor
+        constant predictions were found that meet the bound.
     ConstantDecisionWarning
-        With enforce="decision": if the best model found predicts the same class for every row, or
-        with `confidence` if no other one could be certified.
+        With enforce="decision", if the best model found predicts the same class for every row; with
+        `confidence`, if no other model could be certified.
     VacuousConstraintWarning
         If a cell of a constraint has no rows.
+
+    InputWarning
+        If groups are very small, row labels of pandas objects differ, or `kappa` is not used.
+
+    See Also
+    --------
+    FairLogisticClassifierCV : Chooses kappa and alpha by cross-validation.
+    fairness_path : Fits the classifier for a sequence of tolerances.
+    FairHingeClassifier : Linear support vector classifier with the same constraints.
 
     References
     ----------

@@ -59,25 +59,26 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
     priority : label or None, default=None
         The class whose loss is minimised; None takes the first of the sorted classes.
     kappa : float, mapping from label to float, or None, default=None
-        The bounds on the other classes' losses, > 0, for all of them or class by class (a class
-        left out has none). A class's loss is a sum over the K - 1 other classes. None takes the
-        loss of equal scores, :math:`(K - 1)\,\phi(0)`, as 3S-Econ does; this bound can be met for
-        any data, and lower ones are usual in practice.
+        The bounds on the losses of the other classes, > 0: one for all classes, or a mapping (a
+        class that is left out has no bound). The loss of a class is a sum over the K - 1 other
+        classes. None takes the loss of equal scores, :math:`(K - 1)\,\phi(0)`, as 3S-Econ does.
+        This bound can be met for any data; lower ones are usual in practice.
     surrogate : {"sigmoid", "ramp"}, a loss's name, Surrogate or Loss, default="sigmoid"
-        phi. Surrogates, which approximate 1{s > 0}, are reflected: they approximate the share of
-        wrongly ordered pairs. Losses ("logistic", "truncated_logistic", "hinge", ...) are functions
-        of the margin.
+        The function phi. A loss ("logistic", "truncated_logistic", "hinge", ...) is a function of
+        the margin. A surrogate approximates 1{s > 0} and is reflected, phi(s) = surrogate(-s), so
+        that it approximates the share of wrongly ordered pairs.
     radius : float or None, default=None
-        The radius of the ball, in the units of X, that the coefficients of each class lie in.
+        The radius of the ball in which the coefficients of each class lie, in the units of X, > 0.
+        None is no ball.
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty. Without a radius coefficients are
         penalised per feature scale (see :class:`FairLogisticClassifier`).
     fit_intercept : bool, default=True
-        Whether the classes have intercepts; these are not penalised.
+        Whether the classes have intercepts, which are not penalised.
     solver : str or Solver, default="auto"
         As for :class:`FairLogisticClassifier`.
     max_iter : int or None, default=None
-        The solver's largest number of iterations; None takes its default.
+        The maximum number of iterations of the solver; None takes its default.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual for a solver given by name.
     warm_start : bool, default=False
@@ -90,7 +91,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (n_classes, n_features)
-        The coefficients, a row per class, for two classes as well.
+        The coefficients, a row per class (also for two classes).
     intercept_ : ndarray of shape (n_classes,)
         The intercepts.
     classes_ : ndarray of shape (n_classes,)
@@ -98,9 +99,9 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
     priority_ : label
         The priority class.
     kappa_ : ndarray of shape (n_classes,)
-        The bounds; infinite for the priority class and classes that have none.
+        The bounds; infinite for the priority class and for classes without a bound.
     class_losses_ : ndarray of shape (n_classes,)
-        The losses, summed over the other classes, on the training rows.
+        The loss of each class on the training rows, summed over the other classes.
     class_errors_ : ndarray of shape (n_classes,)
         The share of each class's training rows that are predicted as another class.
     n_features_in_, feature_names_in_, n_iter_, multipliers_, objective_, violation_
@@ -113,7 +114,8 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
     ConvergenceWarning
         If the solver ends before it reaches its tolerance.
     InfeasibleConstraintWarning
-        If the violation is above the tolerance: the bounds cannot be met, or not from this start.
+        If the violation is above the tolerance: the bounds cannot be met, or the solver found no
+        point that meets them.
 
     References
     ----------
@@ -345,7 +347,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
         Returns
         -------
         scores : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            For two classes the second one's less the first one's.
+            For two classes the score of the second class minus that of the first.
         """
         check_is_fitted(self)
         features = validate_data(self, X, reset=False, **NUMERIC)
@@ -354,7 +356,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, X: MatrixLike) -> Array:
-        """Return the class of the largest score, the first one of several.
+        """Return the class of the largest score; of equal scores the first class.
 
         Parameters
         ----------

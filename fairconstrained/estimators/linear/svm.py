@@ -34,11 +34,12 @@ class FairHingeClassifier(FairLinearClassifier):
     Parameters
     ----------
     constraint : str, Constraint, list of these or None, default="demographic_parity"
-        The constraint.
+        The constraints, see :class:`FairLogisticClassifier`.
     kappa : float, default=0.05
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     loss : str or Loss, default="hinge"
-        The loss of the margin.
+        The loss of the margin: "hinge", "squared_hinge", "logistic", "truncated_logistic" or
+        "quadratic".
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty such as ``SCAD(0.02)``.
     goal, max_loss_increase, solver, beta, surrogate, domain, fit_intercept
@@ -52,13 +53,13 @@ class FairHingeClassifier(FairLinearClassifier):
 
     Attributes
     ----------
-    pos_label_, threshold_, score_threshold_
+    coef_, intercept_, classes_, pos_label_, threshold_, score_threshold_
         See :class:`FairLogisticClassifier`.
-    coef_, intercept_, classes_, n_features_in_, feature_names_in_, feature_scale_, n_iter_
+    n_features_in_, feature_names_in_, feature_scale_, n_iter_
         See :class:`FairLogisticClassifier`.
     groups_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
         See :class:`FairLogisticClassifier`.
-    result_
+    decision_search_, certificate_, holdout_indices_, result_
         See :class:`FairLogisticClassifier`.
 
     Warns

@@ -42,9 +42,9 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     with a network h_w, sample weights v, the loss of a margin, all weights W but the biases, and
     one-sided constraints g_j on the scores, those of
     :class:`~fairconstrained.FairLogisticClassifier`. Features are standardised within the model, so
-    that results do not depend on their units. The weights of a network are many enough to meet a
-    bound on the training rows and miss it on others; with enough rows a part of them is therefore
-    held back and chooses among the iterates of the training.
+    that results do not depend on their units. A network has enough weights to meet a bound on the
+    training rows but not on new rows. With enough rows, some of them are therefore used as
+    validation rows, which choose among the iterates of the training.
 
     Parameters
     ----------
@@ -55,9 +55,10 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     hidden_layer_sizes : sequence of int, default=(64, 64)
         The number of units of each hidden layer; () for linear scores.
     module : callable or None, default=None
-        In place of these layers: takes the number of features and returns a ``torch.nn.Module``
-        with one output per row. Its initial weights are the start. It is used in evaluation mode:
-        dropout does nothing, and batch normalisation keeps its running statistics.
+        A function that takes the number of features and returns a ``torch.nn.Module`` with one
+        output per row, which replaces these layers. Training starts from its initial weights. The
+        module is used in evaluation mode: dropout does nothing, and batch normalisation keeps its
+        running statistics.
     activation : {"relu", "tanh", "elu", "gelu", "silu"}, default="relu"
         The function after every hidden layer.
     goal : {"accuracy", "fairness"}, default="accuracy"
@@ -74,23 +75,23 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         "exact-penalty" and "smoothing". An object such as ``PLADA.network()``, the setting of the
         PLADA paper, keeps its own parameters.
     beta : float or None, default=None
-        A parameter of some solvers; an error for others.
+        The parameter `beta` of the solver, see :class:`~fairconstrained.FairLogisticClassifier`.
     batch_size : int or None, default=None
-        The rows of a batch, for solvers that have batches; None takes the solver's own choice.
+        The number of rows of a batch, for stochastic solvers; None takes the solver's default.
     max_epochs : int, default=200
-        The largest number of data passes: forward passes over all rows.
+        The maximum number of data passes: forward passes over all rows.
     learning_rate : float or None, default=None
-        The step of the weights, for solvers that have a parameter `eta`; None lets the solver
-        choose it by the curvature it observes.
+        The step size of the weights, > 0, for solvers that have a parameter `eta`. None lets the
+        solver choose it from the curvature that it observes.
     early_stopping : bool or "auto", default="auto"
         Whether validation rows choose the iterate: of those that meet the constraints on the
         training rows the one of least loss on the validation rows, among iterates that violate the
         constraints there by no more than the sampling error :math:`1 / \sqrt{n}`. "auto" does so
         from 500 rows on. Without it the solver runs to its tolerance or to `max_epochs`.
     validation_fraction : float, default=0.1
-        The share of every group and label that is held back for this.
+        The share of the rows of every group and label that are validation rows, in (0, 1).
     n_iter_no_change : int, default=30
-        The data passes without a better iterate after which training stops.
+        The number of data passes without a better iterate after which training stops.
     surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
         The approximation of the prediction 1{score > 0} in constraints without a surrogate of their
         own.
@@ -98,10 +99,10 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         See :class:`~fairconstrained.FairLogisticClassifier`. Only with "logistic" are there
         probabilities.
     alpha : float or Penalty, default=1e-4
-        The strength of the L2 penalty on the weights, >= 0, or a penalty. Biases are free.
+        The strength of the L2 penalty on the weights, >= 0, or a penalty. Biases are not penalised.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where the network is computed; "auto" takes a GPU if there is one. Fitted estimators hold
-        NumPy arrays only and can be used elsewhere.
+        Where the network is computed; "auto" uses a GPU if there is one. Fitted estimators hold
+        NumPy arrays only and can be used on any machine.
     sensitive_columns, use_sensitive, combine, groups_missing, pos_label, class_weight, threshold
         See :class:`~fairconstrained.FairLogisticClassifier`.
     enforce : {"score", "decision"}, default="score"
@@ -111,40 +112,41 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     confidence, holdout
         See :class:`~fairconstrained.FairLogisticClassifier`.
     max_iter : int or None, default=None
-        The solver's largest number of iterations; None makes steps for `max_epochs`.
+        The maximum number of iterations of the solver; None makes as many as `max_epochs` allows.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual for a solver given by name.
     warm_start : bool, default=False
         Whether `fit` starts from the weights and multipliers of the last fit.
     random_state : int, RandomState or None, default=None
-        Draws the initial weights, the validation rows and the batches. The state of PyTorch's own
-        generator does not matter and does not change.
+        The source of randomness of the initial weights, the validation rows and the batches. The
+        random state of PyTorch is neither used nor changed.
     verbose : int, default=0
-        1 prints a line per measured iterate.
+        0 prints nothing; 1 prints a line per measured iterate.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_weights,)
-        The weights, matrices first. The network's output is the score of the favourable label less
-        `score_threshold_`.
+        The weights, matrices first, then biases. The output of the network is the score of the
+        favourable label minus `score_threshold_`.
     feature_mean_, feature_scale_ : ndarray of shape (n_model_features,)
         The centring and the scale of the features that the model uses.
     classes_, n_features_in_, feature_names_in_, groups_, pos_label_, threshold_, score_threshold_
         See :class:`~fairconstrained.FairLogisticClassifier`.
     n_iter_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
-        See :class:`~fairconstrained.FairLogisticClassifier`; on the training rows without those for
-        validation. The KKT residual is that of all the network's weights.
+        See :class:`~fairconstrained.FairLogisticClassifier`; on the training rows without the
+        validation rows. The KKT residual refers to all weights of the network.
     decision_search_, certificate_, holdout_indices_
-        See :class:`~fairconstrained.FairLogisticClassifier`. The model without constraints that the
-        search compares with has the same layers but the last one.
+        See :class:`~fairconstrained.FairLogisticClassifier`. The model without constraints to which
+        the search compares has the same layers except the last one.
     result_ : Result
         These figures with the status, the trace and the solver. The status is "chosen on validation
-        rows" where these chose the iterate.
+        rows" if these chose the iterate.
 
     Warns
     -----
     ConvergenceWarning
-        If training ends before the tolerance without rows for validation, or at a violation.
+        If training ends before the tolerance is reached and there are no validation rows, or if it
+        ends at a violation.
     InfeasibleConstraintWarning, ConstantDecisionWarning, VacuousConstraintWarning
         See :class:`~fairconstrained.FairLogisticClassifier`.
 
@@ -257,7 +259,8 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            The second class is decided where the score is positive.
+            The score of the second class. `predict` compares the score of the favourable label with
+            `score_threshold_`.
 
         Raises
         ------
@@ -274,9 +277,9 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     def to_torch(self) -> Module:
         """Return the network as a module of PyTorch.
 
-        It is made of PyTorch's own layers, standardises the features itself, and needs nothing of
-        this library (but `module` of the user, if one was given). Its rows have the columns that
-        the model uses: all, without sensitive columns unless `use_sensitive`.
+        It consists of layers of PyTorch, standardises the features itself, and does not need this
+        library (it needs the code of `module`, if that was given). Its rows have the columns that
+        the model uses: all columns, without sensitive ones unless `use_sensitive`.
 
         Returns
         -------

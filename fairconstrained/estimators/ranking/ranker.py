@@ -48,9 +48,9 @@ class FairRanker(FairEstimator):
 
     over all pairs of a relevant row i and an irrelevant row j of the same query, with the logistic
     loss and weights :math:`\omega` that sum to one. With the default constraint there are two
-    constraints for every query: how often relevant rows of one group are ranked below irrelevant
-    rows of the other may differ by at most `kappa` between the groups. The model is deterministic,
-    and needs neither queries nor groups to predict.
+    constraints for every query: the share of pairs in which a relevant row of one group is ranked
+    below an irrelevant row of the other differs by at most `kappa` between the groups. The model is
+    deterministic, and needs neither queries nor groups to predict.
 
     Parameters
     ----------
@@ -72,14 +72,14 @@ class FairRanker(FairEstimator):
         The function after every hidden layer.
     loss : str, Loss or Objective, default="query_pairs"
         "query_pairs" is :class:`~fairconstrained.objectives.QueryPairLoss`, the logistic loss of
-        pairs within queries; an object of that class has another loss or counts every query the
-        same.
+        pairs within queries; an object of that class can have another loss, or give all queries the
+        same weight.
     solver : str or Solver, default="auto"
         As for :class:`FairLogisticClassifier`. With thousands of queries,
         ``PLADA.stochastic(batch_size=...)`` draws whole queries with their constraints.
     alpha : float or Penalty, default=1e-4
-        The strength of the L2 penalty, >= 0, or a penalty; of linear scores on coefficients per
-        feature scale, of a network on its weights.
+        The strength of the L2 penalty, >= 0, or a penalty, on the coefficients of scaled features,
+        or on the weights of a network.
     sensitive_columns : list of str or int, callable or None, default=None
         The columns of X that hold the sensitive attributes, or a function of X that returns the
         groups. With None the groups are passed to `fit`.
@@ -90,13 +90,13 @@ class FairRanker(FairEstimator):
     groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
         The meaning of missing values in sensitive columns, see :class:`FairLogisticClassifier`.
     max_iter : int or None, default=None
-        The solver's largest number of iterations; None takes its default.
+        The maximum number of iterations of the solver; None takes its default.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual for a solver given by name.
     warm_start : bool, default=False
         Whether `fit` starts from the weights and multipliers of the last fit.
     random_state : int, RandomState or None, default=None
-        For stochastic solvers and the initial weights of a network.
+        The source of randomness of stochastic solvers and of the initial weights of a network.
     verbose : int, default=0
         1 prints a line per outer iteration.
 
@@ -286,7 +286,7 @@ class FairRanker(FairEstimator):
         return Fit.of(self, X, y, sample_weight, sensitive_features, path=path, query=queries)
 
     def predict(self, X: MatrixLike) -> Array:
-        """Return the scores: rows of a query are ranked by falling scores.
+        """Return the scores: rows of a query are ranked by decreasing scores.
 
         Parameters
         ----------

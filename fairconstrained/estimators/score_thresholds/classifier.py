@@ -42,38 +42,39 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         \max_\theta \text{accuracy of } 1\{r_i > \theta_{z_i}\} \quad \text{s.t.} \quad
         \text{the gap of these decisions} \le \kappa,
 
-    is solved on rows that did not train the scores. Decisions are deterministic. A single
-    threshold does not need the groups to predict; where the groups' scores differ much, it meets a
-    small kappa by nearly constant decisions only, at a large cost of accuracy. With
-    ``per_group=True`` **the group of every row is needed to predict**, and rows of equal scores
-    are treated differently by group, which the law of some places forbids.
+    is solved on rows that the classifier was not trained on. Decisions are deterministic. A single
+    threshold does not need the groups to predict. If the scores of the groups differ much, it can
+    meet a small kappa only with nearly constant decisions, at a large cost of accuracy. With
+    ``per_group=True`` **the group of every row is needed to predict**, and rows with equal scores
+    are treated differently by group, which is illegal in some jurisdictions.
 
     Parameters
     ----------
     estimator : classifier
         Any classifier of two classes with `predict_proba` or `decision_function`, a pipeline or a
-        search. It is cloned and fitted, unless it is used as it is: with ``cv="prefit"``, or as
-        ``sklearn.frozen.FrozenEstimator(fitted)``.
+        search. It is cloned and fitted, unless ``cv="prefit"`` or it is a fitted classifier in a
+        ``sklearn.frozen.FrozenEstimator``.
     constraint : str, Constraint, list of these or None, default="demographic_parity"
         The constraint on decisions: a name such as "demographic_parity", "equal_opportunity",
         "predictive_equality", "equalized_odds", "error_rate_parity" or "disparate_impact", an
         object such as ``EqualizedOdds(kappa=0.1)``, or a list, all of which must hold. Constraints
-        on scores, such as ROC parity, are an error. None chooses the most accurate thresholds.
+        on scores, such as ROC parity, raise an error. None chooses the most accurate thresholds.
     kappa : float, default=0.05
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     per_group : bool, default=False
         Whether every group has a threshold of its own.
     cv : None, int, float, splitter or "prefit", default=None
-        Which rows choose the thresholds. None (five folds), an int or a splitter with disjoint test
-        folds: all rows, with the scores of classifiers that were fitted to the other folds; the
-        classifier is then fitted to all rows. A float: this share of the rows; the classifier is
-        fitted to the others. "prefit": all rows, with the scores of the fitted classifier, which
-        must not have been trained on them.
+        Which scores choose the thresholds. None (five folds), an int or a splitter with disjoint
+        test folds: the out-of-fold scores of all rows; the classifier is then fitted to all rows. A
+        float in (0, 1): the scores of this share of the rows; the classifier is fitted to the
+        others. "prefit": the scores of the fitted classifier, which must not have been trained on
+        these rows.
     confidence : float or None, default=None
         The probability, over the draw of the data, with which the gap of the decisions in the
-        population is at most kappa. A part of the rows is held out and tests thresholds that are
-        chosen on the others with margins; see :mod:`fairconstrained.decisions.population`. For
-        constraints on rates of predictions and on score distributions.
+        population is at most kappa. Some of the rows are held out; thresholds that are chosen on
+        the others, with margins below the bound, are tested on them. See
+        :mod:`fairconstrained.decisions.population`. For constraints on rates of predictions and on
+        score distributions.
     holdout : float or "auto", default="auto"
         The share of every group that is held out for `confidence`. "auto" takes half of the rows,
         or fewer where fewer suffice for the test.
@@ -81,14 +82,14 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         The columns of X that hold the sensitive attributes, or a function of X that returns the
         groups. With None the groups are passed to `fit`, and with `per_group` to `predict`.
     use_sensitive : bool, default=False
-        Whether the classifier sees the sensitive columns. A fitted one gets what it was fitted to:
-        True if these columns were among its features.
+        Whether the sensitive columns are features of the classifier. For a classifier that is
+        already fitted, use True if they were among its features.
     combine : {"intersection", "marginal"}, default="intersection"
         How several sensitive columns make the groups that constraints compare, see
         :class:`FairLogisticClassifier`. Thresholds are for intersections.
     groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
-        The meaning of missing values in sensitive columns: an error, a group named "missing", or
-        rows that count in the accuracy but in no constraint. The last have, with `per_group`, the
+        How missing values of sensitive columns are treated: an error, a group named "missing", or
+        rows that count in the accuracy but in no constraint. With `per_group` the latter get the
         most accurate common threshold.
     pos_label : label or None, default=None
         The favourable class, whose rates are compared; None takes the second of the sorted classes.
@@ -97,18 +98,18 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         not use them. "balanced" maximises the balanced accuracy: with rare labels accurate
         thresholds select hardly any row.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
-        What the thresholds are on; "auto" takes the first one that there is.
+        The method that returns the scores; "auto" takes the first one that the classifier has.
     n_jobs : int or None, default=None
-        How many folds are fitted at once.
+        The number of folds that are fitted in parallel, as in scikit-learn.
     random_state : int, RandomState or None, default=None
-        Chooses the rows of a single split and those held out.
+        The source of randomness of a single split and of the choice of held-out rows.
 
     Attributes
     ----------
     estimator_ : classifier
         The fitted classifier.
     threshold_ : float
-        The threshold; with `per_group` that of rows whose group is not known.
+        The common threshold; with `per_group` that of rows whose group is missing.
     thresholds_ : Series of shape (n_groups,)
         With `per_group`: the thresholds by group.
     classes_ : ndarray of shape (2,)
@@ -130,11 +131,11 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
     holdout_indices_ : ndarray of int
         With `confidence`: the rows of X that were held out.
     response_method_ : str
-        What the thresholds are on.
+        The method that returns the scores.
     n_features_in_ : int
         The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
-        Their names, if X had any.
+        The names of the columns of X, if they are all strings.
 
     Warns
     -----
