@@ -51,8 +51,8 @@ class RateParity(Constraint):
         Whether groups are compared with each other or with the rate of all rows of the event.
     ratio : float or None, default=None
         In place of kappa: the least ratio allowed of any two rates that are compared, in [0, 1].
-        The gap of the predictions is then the shortfall 1 - rate_a / rate_b, to be compared with 1
-        - ratio.
+        The gap of the predictions is then the shortfall 1 - rate_a / rate_b, and its bound is 1 -
+        ratio.
     """
 
     events: ClassVar[tuple[Event, ...]] = ()

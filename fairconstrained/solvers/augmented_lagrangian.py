@@ -38,14 +38,14 @@ class AugmentedLagrangian(Solver):
         - \lambda_j^2\big)
 
     and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`. The multipliers are
-    then extrapolated by a secant step to where the active constraints are expected to vanish.
-    sigma grows if the violation decreases too slowly. Every evaluation is one forward and one
-    backward pass whatever the number of constraints. The curvature pairs of L-BFGS are kept from
-    round to round, and in the state for warm starts.
+    then extrapolated by a secant step to where the active constraints are expected to vanish. sigma
+    grows if the violation decreases too slowly. Every evaluation is one forward and one backward
+    pass for any number of constraints. The curvature pairs of L-BFGS are kept from round to round,
+    and in the state for warm starts.
 
-    The first minimiser may lie where the constraints are flat, as ramps are, and the run then ends
-    at an infeasible stationary point. Where the first point violates less, the run starts again
-    from there with a sigma that keeps it near the constraints.
+    If the first minimiser lies where the constraints are flat (ramps, for example), the run ends at
+    an infeasible stationary point. If the first point violates less than that point, the run starts
+    again from the first point with a larger sigma, which keeps it near the constraints.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class AugmentedLagrangian(Solver):
     growth : float, default=2.0
         The factor by which sigma grows, > 1.
     max_iter : int, default=100
-        The largest number of rounds.
+        The maximum number of rounds.
     max_inner : int, default=1000
-        The largest number of L-BFGS iterations in a round.
+        The maximum number of L-BFGS iterations in a round.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
 

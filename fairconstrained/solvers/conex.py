@@ -28,23 +28,25 @@ class ConEx(Solver):
         w_{t+1} = \mathrm{Proj}_W(w_t - (\nabla f(w_t) + \sum_j \lambda_{t+1,j} \nabla g_j(w_t))
         / \eta_t).
 
-    The theory is about convex problems; the method itself runs on any, and finds their KKT points
-    in practice. On smooth problems the last point and its multipliers are the answer, on others
-    averages with weights k over the later half of the run. One forward and one backward pass per
-    step: constraint values stand in for the paper's linearisations of them, which would take a
-    Jacobian. Where a step overshoots, :math:`\eta_t` is raised, see
+    The theory covers convex problems; in practice the method also finds KKT points of other
+    problems. On smooth problems the result is the last point and its multipliers, on others
+    averages with weights k over the second half of the run. A step is one forward and one backward
+    pass: constraint values replace the linearisations of the paper, which would need a Jacobian. If
+    a step is too long, :math:`\eta_t` is increased, see
     :class:`~fairconstrained.solvers._tools.descent.Descent`.
 
     Parameters
     ----------
     c1 : float or None, default=None
-        None takes :math:`L / t_0`, L being the objective's curvature as measured at the start, so
-        that the first step has length 1 / L.
+        The factor of :math:`\eta_t`, > 0. None takes :math:`L / t_0`, where L is the curvature of
+        the objective at the start, so that the first step has length 1 / L.
     c2 : float or None, default=None
-        None takes :math:`M^2 / c_1`, M being the norm of the constraints' Jacobian at the start:
-        the paper's condition :math:`\eta_t \tau_t \ge M^2`.
+        The factor of :math:`\tau_t`, > 0. None takes :math:`M^2 / c_1`, where M is the norm of the
+        Jacobian of the constraints at the start: the paper's condition :math:`\eta_t \tau_t \ge
+        M^2`.
     offset : float or None, default=None
-        :math:`t_0 > 0`, after how many steps they are half as long; None takes `max_iter`.
+        :math:`t_0 > 0`, the number of steps after which the step size is halved; None takes
+        `max_iter`.
     max_iter : int, default=1000
         The number of steps.
     check_every : int, default=50
@@ -52,8 +54,8 @@ class ConEx(Solver):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
-        from its best point, see :attr:`Solver.polish`.
+        Whether a run that does not reach `tol` is finished by sequential quadratic programming
+        steps from its best point, see :attr:`Solver.polish`.
 
     References
     ----------

@@ -44,9 +44,9 @@ class ExactPenalty(Solver):
         \quad \text{s.t.} \quad w + s \in W, \quad s^\top B s \le \Delta^2,
 
     through its dual, which has a variable per constraint that is nearly active. The step is taken
-    if :math:`\Phi` falls by a part of what the model promises; the radius adapts to that. rho grows
-    where a larger one would let the model come much nearer to feasibility, and only there, so that
-    it stays bounded where the problem has no solution.
+    if :math:`\Phi` decreases by a fraction of the decrease of the model; the radius is adapted
+    accordingly. rho grows only if a larger value would bring the model much nearer to feasibility,
+    so that it stays bounded for infeasible problems.
 
     On the whole space B comes from the L-BFGS formula for the Lagrangian, damped, in the problem's
     units; on other domains it is a multiple of the identity (Barzilai and Borwein), so that steps
@@ -55,18 +55,18 @@ class ExactPenalty(Solver):
     Parameters
     ----------
     rho : float, default=0.3
-        The first penalty parameter, > 0. With a small one the first steps follow the objective, and
-        the constraints are approached from there; with a large one they stay near the constraints,
-        which may end in worse local solutions.
+        The first penalty parameter, > 0. With a small value the first steps decrease the objective,
+        and later steps approach the constraints. With a large value all steps stay near the
+        constraints, which may lead to worse local solutions.
     growth : float, default=4.0
         The factor by which rho grows, > 1.
     radius : float, default=1.0
-        The first radius Delta, > 0; the quadratic term lets f fall by about half its square.
+        The first radius Delta, > 0; a step decreases f by at most about half its square.
     memory : int, default=30
-        The pairs that L-BFGS keeps. 0 is the paper's model: without the term in B, and with the
-        Euclidean ball as trust region.
+        The number of pairs that L-BFGS stores. 0 is the paper's model: without the term in B, and
+        with the Euclidean ball as trust region.
     max_iter : int, default=1000
-        The largest number of steps tried, each of which is one evaluation.
+        The maximum number of trial steps, each of which is one evaluation.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
 

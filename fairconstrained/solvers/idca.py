@@ -34,45 +34,48 @@ _ORACLES = (  # the first that can; majorants may lack an interior, and multipli
 class IDCA(Solver):
     r"""Inexact difference-of-convex algorithm.
 
-    All functions are differences of convex ones, :math:`f = f^+ - f^-` and
-    :math:`g_j = g_j^+ - g_j^-`. Linearising what is subtracted gives convex majorants that touch,
+    All functions are differences of convex ones, :math:`f = f^+ - f^-` and :math:`g_j = g_j^+ -
+    g_j^-`. Linearising the subtracted functions gives convex majorants that are equal to the
+    functions at the current point,
 
     .. math::
         w_{t+1} \approx \arg\min_{v \in W} f^+(v) - f^-(w_t) - \langle \nabla f^-(w_t), v - w_t
         \rangle \quad \text{s.t.} \quad g_j^+(v) - g_j^-(w_t) - \langle \nabla g_j^-(w_t), v - w_t
         \rangle \le 0,
 
-    so every iterate is feasible once one is. An infeasible start is led to a feasible point by the
-    same method applied to :math:`\max_j g_j` (phase one); if that ends at a positive value, the run
-    reports it. The parts come from the functions: exact ones for a ramp, those that a quadratic
-    makes for a weakly convex function, see :meth:`ScalarFunction.convex_parts`.
+    so all iterates after a feasible one are feasible. From an infeasible start the same method is
+    applied to :math:`\max_j g_j` to find a feasible point (phase one); if that ends at a positive
+    value, the run reports it. The functions define their convex parts: for a ramp the two positive
+    parts, for a weakly convex function a split by a quadratic, see
+    :meth:`ScalarFunction.convex_parts`.
 
     Parameters
     ----------
     oracle : Solver or None, default=None
-        Solves the subproblems, warm-started with the multipliers found so far; None takes the
-        augmented Lagrangian where they are smooth; else, with kinks that can be rounded, one round
-        of :class:`InteriorPoint` in the whole space and :class:`Smoothing` in bounded domains; else
-        ConEx with 100 steps. Where an oracle finds no better point, its iterations double for the
-        rest of the run.
+        The solver of the subproblems, warm-started with the current multipliers. None takes the
+        augmented Lagrangian if they are smooth; if their kinks can be rounded, one round of
+        :class:`InteriorPoint` on the whole space or :class:`Smoothing` on bounded domains;
+        otherwise ConEx with 100 steps. If the oracle finds no better point, its iterations are
+        doubled for the rest of the run.
     max_iter : int, default=10
-        The largest number of subproblems.
+        The maximum number of subproblems.
     max_doublings : int, default=1
-        How often the oracle's iterations may double before the run ends as stalled.
+        How often the iterations of the oracle may be doubled before the run ends as stalled.
     safeguard : bool, default=True
-        Whether answers are checked, multipliers are handed on, oracles are limited to 100 data
-        passes, and an infeasible or poor start is left first. False runs algorithm 1 as printed:
-        every answer of the oracle is the next point.
+        Whether solutions of subproblems are checked, multipliers are passed on, oracles are limited
+        to 100 data passes, and an infeasible or poor start is improved first. False runs algorithm
+        1 as published: every solution of the oracle is the next point.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
-        from its best point, see :attr:`Solver.polish`.
+        Whether a run that does not reach `tol` is finished by sequential quadratic programming
+        steps from its best point, see :attr:`Solver.polish`.
 
     Notes
     -----
-    What the additions to the printed algorithm buy, by ``python -m benchmarks additions`` (COMPAS,
-    demographic parity 0.02, 300 data passes; gaps are relative to the best objective):
+    The effect of the additions to the published algorithm, measured by ``python -m benchmarks
+    additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
+    objective):
     the default converges after 29 passes, without `safeguard` after 144. With algorithm 2 in place
     of the augmented Lagrangian the gap is 0.24%, with `paper()` and 30 steps per subproblem 0.12%.
 

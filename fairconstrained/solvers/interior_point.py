@@ -32,15 +32,15 @@ class InteriorPoint(Solver):
         f(w) - \mu \sum_j \log(-g_j(w)), \qquad \lambda_j = \mu / (-g_j(w)),
 
     and then reduces mu. No step violates the constraints, so that any number of steps gives IDCA a
-    better feasible point: IDCA's majorants touch the problem at the point where they were built,
-    and need not be solved accurately before the next one is built. Kinks are rounded, from above
-    where the functions are convex, by a width that decreases with mu. The curvature pairs of L-BFGS
-    are kept from round to round, and in the state for warm starts.
+    better feasible point. The convex majorants of IDCA equal the problem at the point where they
+    are built, and need not be solved accurately. Kinks are rounded, from above where the functions
+    are convex, by a width that decreases with mu. The curvature pairs of L-BFGS are kept from round
+    to round, and in the state for warm starts.
 
     Parameters
     ----------
     mu : float, default=0.003
-        The first mu, > 0; a warm start takes over the last one.
+        The first mu, > 0; a warm start uses the last one.
     shrink : float, default=0.95
         The factor of mu from one round to the next, in (0, 1).
     max_inner : int, default=15
@@ -48,7 +48,7 @@ class InteriorPoint(Solver):
     memory : int, default=20
         The number of pairs that L-BFGS stores.
     max_iter : int, default=200
-        The largest number of rounds.
+        The maximum number of rounds.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
 

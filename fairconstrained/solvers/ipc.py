@@ -32,34 +32,36 @@ class IPC(Solver):
         w_{t+1} \approx \arg\min_{y \in W} f(y) + \tfrac{\hat\rho}{2} \|y - w_t\|^2
         \quad \text{s.t.} \quad g_j(y) + \tfrac{\hat\rho}{2} \|y - w_t\|^2 \le 0.
 
-    Each subproblem is handed to the oracle, a solver of its own, warm-started with the multipliers
-    found so far, to a tolerance that tightens to `tol`. Where an infeasible start leaves the oracle
-    without a better point, the same method applied to :math:`\max_j g_j` leads to a feasible one
-    (phase one); if that ends at a positive value, the run reports that.
+    The oracle, another solver, solves each subproblem. It is warm-started with the current
+    multipliers, and its tolerance decreases to `tol`. If the start is infeasible and the oracle
+    finds no better point, the same method is applied to :math:`\max_j g_j` to find a feasible point
+    (phase one). If that ends at a positive value, the run reports it.
 
     Parameters
     ----------
     oracle : Solver or None, default=None
-        Solves the subproblems; None takes the augmented Lagrangian.
+        The solver of the subproblems; None takes :class:`AugmentedLagrangian`.
     rho : float or None, default=None
-        rho^ > 0. None asks the oracle: the value of the paper, or a small number where the oracle
-        needs smoothness only. Where an oracle fails on a
-        subproblem, rho^ grows tenfold for the rest of the run.
+        The proximal parameter :math:`\hat\rho > 0`. None takes the value of the paper, or a smaller
+        number if the oracle only needs smooth functions. If the oracle fails on a subproblem, the
+        parameter is multiplied by ten for the rest of the run.
     max_iter : int, default=100
-        The largest number of subproblems.
+        The maximum number of subproblems.
     safeguard : bool, default=True
-        Whether answers are checked, rho^ is raised, multipliers are handed on, and phase one is
-        run. False runs algorithm 1 as printed: every answer of the oracle is the next point.
+        Whether solutions of subproblems are checked, rho^ is increased, multipliers are passed on,
+        and phase one is run. False runs algorithm 1 as published: every solution of the oracle is
+        the next point.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
-        from its best point, see :attr:`Solver.polish`.
+        Whether a run that does not reach `tol` is finished by sequential quadratic programming
+        steps from its best point, see :attr:`Solver.polish`.
 
     Notes
     -----
-    What the additions to the printed algorithm buy, by ``python -m benchmarks additions`` (COMPAS,
-    demographic parity 0.02, 300 data passes; gaps are relative to the best objective):
+    The effect of the additions to the published algorithm, measured by ``python -m benchmarks
+    additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
+    objective):
     the default converges after 20 passes; with the switching subgradient oracle the gap is 0.13%,
     with `paper()` and 100 steps per subproblem 12%.
 

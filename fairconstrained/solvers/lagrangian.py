@@ -31,39 +31,39 @@ class LagrangianDescentAscent(Solver):
         + \vartheta\,(g(w^+) - g(w))\big), 0\big\}.
 
     The extrapolation :math:`\vartheta = 1` damps the oscillations that plain descent-ascent,
-    :math:`\vartheta = 0`, is known for. The multipliers may also be given by a model with
-    parameters of its own, which then make the ascent: :meth:`multiplier_model`. A step is one
-    evaluation.
+    :math:`\vartheta = 0`, is known for. The multipliers can also be computed by a model, whose
+    parameters then make the ascent: :meth:`multiplier_model`. A step is one evaluation.
 
-    With `batch_size` a step reads a mini-batch. Where every constraint is determined by a block of
-    rows, such as the parity of a query's pairwise errors, it reads whole blocks and only the
-    multipliers of their constraints make the ascent, without extrapolation, as in Narasimhan et al.
-    The step size of the weights then falls to zero over the run, eta (1 - k / K)^2, and the answer
-    is an average of recent points.
+    With `batch_size` a step reads a mini-batch. If every constraint is determined by a block of
+    rows, such as the pairwise errors of a query, it reads whole blocks, and only the multipliers of
+    their constraints make the ascent, without extrapolation, as in Narasimhan et al. The step size
+    of the weights then decreases to zero over the run, eta (1 - k / K)^2, and the result is an
+    average of recent points.
 
     Parameters
     ----------
     eta : float or None, default=None
-        The step of the weights. None: 1 / L, with L the curvature of the objective by power
-        iterations, raised where a step shows that of the Lagrangian to be larger.
+        The step size of the weights, > 0. None: 1 / L, where L is the curvature of the objective,
+        estimated by power iterations and increased if a step shows a larger curvature of the
+        Lagrangian.
     sigma : float or None, default=None
-        The step of the multipliers. None: L / (2 M^2), M being a Lipschitz constant of the
-        constraints; larger steps are not known to converge on convex problems.
+        The step size of the multipliers, > 0. None: L / (2 M^2), where M is a Lipschitz constant of
+        the constraints; larger steps are not known to converge on convex problems.
     extrapolation : float, default=1.0
         The factor :math:`\vartheta` in [0, 1].
     multipliers : MultiplierModel or None, default=None
-        What gives the multipliers; None for `Free`.
+        The model of the multipliers; None for one free parameter per constraint.
     features : ndarray of shape (n_constraints, n_features) or None, default=None
-        What a multiplier model knows of the constraints; None describes each by the cells that it
-        combines.
+        The input of the multiplier model for each constraint; None describes a constraint by the
+        cells that it combines.
     dual : {"surrogate", "zero_one"}, default="surrogate"
-        The values that the multipliers follow: those of the surrogates, or with "zero_one" those of
+        The constraint values in the ascent: those of the surrogates, or with "zero_one" those of
         the predictions (Cotter et al. 2019), without extrapolation.
     n_sampled : int or None, default=None
-        The constraints that a step draws; their multipliers are weighted by one over the
-        probability of a draw, and only they enter the ascent. None takes all.
+        The number of constraints that a step draws. Their multipliers are weighted by one over the
+        probability of a draw, and only they are updated. None takes all constraints.
     batch_size : int or None, default=None
-        The rows of a mini-batch; None takes all rows.
+        The number of rows of a mini-batch; None takes all rows.
     max_iter : int, default=1000
         The number of steps.
     check_every : int, default=20
@@ -71,15 +71,15 @@ class LagrangianDescentAscent(Solver):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
-        from its best point, see :attr:`Solver.polish`.
+        Whether a run that does not reach `tol` is finished by sequential quadratic programming
+        steps from its best point, see :attr:`Solver.polish`.
 
     Notes
     -----
-    What the additions to the printed algorithm buy, by ``python -m benchmarks additions`` (COMPAS,
-    demographic parity 0.02, 300 data passes; gaps are relative to the best objective):
-    nothing by extrapolation there (171 passes to convergence with and without); surrogates in the
-    dual converge, zero-one rates leave 1e-4.
+    The effect of the additions to the published algorithm, measured by ``python -m benchmarks
+    additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
+    objective): extrapolation has no effect (171 passes to convergence with and without it); with
+    surrogates in the ascent the run converges, with zero-one rates a gap of 1e-4 remains.
 
     References
     ----------

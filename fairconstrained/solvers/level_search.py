@@ -25,26 +25,26 @@ _SHARE = 0.8  # of the tolerance: what the answer to a level may use up
 
 
 class LevelSearch(Solver):
-    r"""Solves :math:`\min_w \max_j g_j(w)` subject to :math:`f(w) \le b` by its mirror image.
+    r"""Level-set method for :math:`\min_w \max_j g_j(w)` subject to :math:`f(w) \le b`.
 
     The least objective for a level t of the constraints,
 
     .. math::
         F(t) = \min_w f(w) \quad\text{s.t.}\quad g_j(w) \le t,
 
-    is cheap to find and falls with t at the rate :math:`F'(t) = -\sum_j \lambda_j`. Near the
-    unconstrained optimum it is a parabola, so that Newton's method is applied to
-    :math:`\sqrt{F(t) - \min f} = \sqrt{b - \min f}`, each problem warm-started from the one before,
-    within an interval that every answer makes smaller. Divided by :math:`\sum_j \lambda_j`, the
-    multipliers are those of the problem itself, on which the certificate is computed.
+    is cheap to compute, and decreases with t at the rate :math:`F'(t) = -\sum_j \lambda_j`. Near
+    the unconstrained optimum it is a parabola, so Newton's method is applied to :math:`\sqrt{F(t) -
+    \min f} = \sqrt{b - \min f}`, within an interval that becomes smaller with every solution. Each
+    problem is warm-started from the previous one. Divided by :math:`\sum_j \lambda_j`, the
+    multipliers are those of the original problem, for which the certificate is computed.
 
     Parameters
     ----------
     solver : Solver or None, default=None
-        Solves the problems of a level; None takes :class:`IPC` where they are smooth, else
+        The solver of the problem of a level; None takes :class:`IPC` if it is smooth, else
         :class:`Smoothing`.
     max_iter : int, default=20
-        The largest number of levels.
+        The maximum number of levels.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
 

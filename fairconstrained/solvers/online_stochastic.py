@@ -29,48 +29,50 @@ class OnlineStochastic(Solver):
         w^+ = \mathrm{Proj}_W\Big(w - \frac{V \nabla f(w; \xi) + \sum_j Q_j \nabla g_j(w; \xi)}
         {2 \alpha}\Big), \qquad Q_j^+ = \max\{Q_j + g_j(w^+; \xi), 0\},
 
-    so that :math:`Q / V` are multipliers. The queue takes the constraint's value where the paper
-    takes its linearisation: either is a second product with the batch, and with all rows the value
-    is the next step's. The answer is the average over the later half of the run (the paper: over
-    all of it), moved to where all rows meet the constraints. Where a step overshoots,
-    :math:`\alpha` is raised, see :class:`~fairconstrained.solvers._tools.descent.Descent`. Each of
-    the four can be switched off; :meth:`paper` is the algorithm as printed.
+    so that :math:`Q / V` are multipliers. The queue uses the value of the constraint instead of its
+    linearisation in the paper: both need a second product with the batch, and with all rows the
+    value is needed by the next step anyway. The result is the average over the second half of the
+    run (in the paper over the whole run), moved to a point that meets the constraints on all rows.
+    If a step is too long, :math:`\alpha` is increased, see
+    :class:`~fairconstrained.solvers._tools.descent.Descent`. Each of these four changes can be
+    switched off; :meth:`paper` is the algorithm as published.
 
     Parameters
     ----------
     V : float or None, default=None
         The weight of the objective, > 0. None takes :math:`M^2 / L`, with the norm M of the
-        constraints' Jacobian and the curvature L of the objective as measured at the start
-        (on the first batch).
+        Jacobian of the constraints and the curvature L of the objective at the start (on the first
+        batch).
     alpha : float or None, default=None
-        None takes :math:`V L / 2`: steps of length 1 / L.
+        The inverse step size, > 0. None takes :math:`V L / 2`: steps of length 1 / L.
     batch_size : int or None, default=None
-        The rows drawn per step, the same share of every cell; None takes all.
+        The number of rows drawn per step, the same share of every cell; None takes all rows.
     linearized : bool, default=False
         Whether the queue takes :math:`g_j(w; \xi) + \langle \nabla g_j(w; \xi), w^+ - w \rangle`,
         as the paper does, in place of :math:`g_j(w^+; \xi)`. It costs one backward pass per
         constraint.
     average : {"suffix", "all"}, default="suffix"
-        The points that the answer is an average of: those of the later half of the run, or all.
+        The points that the result is an average of: those of the second half of the run, or all.
     adapt : bool, default=True
-        Whether :math:`\alpha` is raised where a step overshoots.
+        Whether :math:`\alpha` is increased if a step is too long.
     repair : bool, default=True
-        Whether the answer is moved to where all rows meet the constraints.
+        Whether the result is moved to a point that meets the constraints on all rows.
     max_iter : int, default=1000
         The number K of steps.
     check_every : int, default=200
-        Steps between two measurements. Each evaluates all rows, a few times where the constraints
-        have to be restored.
+        The number of steps between two measurements. Each measurement evaluates all rows, several
+        times if feasibility has to be restored.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
-        from its best point, see :attr:`Solver.polish`.
+        Whether a run that does not reach `tol` is finished by sequential quadratic programming
+        steps from its best point, see :attr:`Solver.polish`.
 
     Notes
     -----
-    What the additions to the printed algorithm buy, by ``python -m benchmarks additions`` (COMPAS,
-    demographic parity 0.02, 300 data passes; gaps are relative to the best objective):
+    The effect of the additions to the published algorithm, measured by ``python -m benchmarks
+    additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
+    objective):
     measured V and alpha 5e-7 (2.3% with those of the paper); the suffix average 5e-7 (6e-5 with the
     average of all points). Values in place of linearisations save a backward pass per constraint
     and give the same points there; adapting alpha and the repair made no difference.

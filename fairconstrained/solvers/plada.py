@@ -20,7 +20,7 @@ _LARGEST_RHO = 1e6
 class PLADA(Solver):
     r"""Alternating directions on the proximal-perturbed Lagrangian.
 
-    With :math:`\rho = \alpha / (1 + \alpha \beta)`, slacks u and auxiliary multipliers mu,
+    With :math:`\rho = \alpha / (1 + \alpha \beta)`, slack variables u and auxiliary multipliers mu,
 
     .. math::
         w^+ &= \operatorname{Proj}_W\big(w - \eta\,(\nabla f(w)
@@ -31,11 +31,11 @@ class PLADA(Solver):
         \gamma_k = \min\Big\{\gamma_0, \frac{\rho\,\delta}{(k + 1)
         (\|\lambda - \mu\|^2 + 1)}\Big\}.
 
-    A step is one evaluation whatever the number of constraints, each of which has a multiplier of
-    its own. The theory asks for :math:`\eta < 1 / (L_F + 3 \rho M_G^2)` and
-    :math:`\tau < 1 / (3 \rho)`, with L_F a Lipschitz constant of the gradient of f and M_G one of
-    g. Both are estimated by power iterations where the run starts and raised where a step shows
-    more; the parameters that are None follow from them.
+    A step is one evaluation for any number of constraints, each of which has its own multiplier.
+    The theory asks for :math:`\eta < 1 / (L_F + 3 \rho M_G^2)` and :math:`\tau < 1 / (3 \rho)`,
+    with L_F a Lipschitz constant of the gradient of f and M_G one of g. Both are estimated by power
+    iterations at the start, and increased if a step shows larger values. The parameters that are
+    None are computed from them.
 
     With `exact` the step in w is the paper's, in which the constraints are not linearised,
 
@@ -47,37 +47,39 @@ class PLADA(Solver):
     takes the subgradient at the new point).
 
     With `batch_size` the gradients come from mini-batches (with rows of every cell in each). The
-    step size then falls to zero over the run, eta (1 - k / K)^2, and the answer is an average of
-    recent points. The multipliers follow the constraints' values at that average, measured
-    exactly with every check, plus the difference between there and here on the batch.
+    step size then decreases to zero over the run, eta (1 - k / K)^2, and the result is an average
+    of recent points. The multipliers are updated with the constraints at that average, which are
+    computed exactly at every measurement, plus the difference between the current point and the
+    average on the batch.
 
-    Where every constraint is determined by a block of rows, such as the parity of a query's
-    pairwise errors, a mini-batch is made of whole blocks (one at least) and of the constraints that
-    they determine: a step reads these rows, and updates the multipliers and slacks of these
-    constraints only, so that its cost does not depend on the number of constraints. The gradient
-    of a drawn constraint is weighted by one over the probability of its draw.
+    If every constraint is determined by a block of rows, such as the pairwise errors of a query, a
+    mini-batch has whole blocks (at least one) and the constraints that they determine. A step reads
+    these rows, and updates the multipliers and slack variables of these constraints only, so that
+    its cost does not depend on the number of constraints. The gradient of a drawn constraint is
+    weighted by one over the probability of its draw.
 
     Parameters
     ----------
     eta : float or None, default=None
-        The step of the weights. None: 1 / (L_F + 3 rho M_G^2).
+        The step size of the weights. None: 1 / (L_F + 3 rho M_G^2).
     tau : float or None, default=None
-        The step of the subgradient error. None: 1 / (3 rho).
+        The step size of the slack variables. None: 1 / (3 rho).
     alpha : float or None, default=None
-        The penalty parameter. None: the one with rho = L_F / (2 M_G^2), so that the constraints
-        make steps neither much shorter nor matter little.
+        The penalty parameter. None: the one with rho = L_F / (2 M_G^2), for which objective and
+        constraints have a similar curvature.
     beta : float, default=0.1
         The proximal parameter, >= 0.
     gamma_0 : float or None, default=None
-        The largest step of mu. None: rho / 2.
+        The maximum step size of mu. None: rho / 2.
     delta : float, default=1000.0
-        The factor of the falling sequence delta / (k + 1).
+        The factor of the decreasing sequence delta / (k + 1).
     u_max : float, default=inf
-        The largest slack; the theory wants a bound on the constraints' values.
+        The upper bound of the slack variables; the theory needs a bound on the values of the
+        constraints.
     exact : bool, default=False
-        Whether the step in w is the proximal step with the constraints as they are.
+        Whether the step in w is the proximal step above, without linearisation of the constraints.
     batch_size : int or None, default=None
-        The rows of a mini-batch; None takes all rows.
+        The number of rows of a mini-batch; None takes all rows.
     max_iter : int, default=1000
         The number of steps.
     check_every : int, default=20
@@ -85,13 +87,14 @@ class PLADA(Solver):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
-        from its best point, see :attr:`Solver.polish`.
+        Whether a run that does not reach `tol` is finished by sequential quadratic programming
+        steps from its best point, see :attr:`Solver.polish`.
 
     Notes
     -----
-    What the additions to the printed algorithm buy, by ``python -m benchmarks additions`` (COMPAS,
-    demographic parity 0.02, 300 data passes; gaps are relative to the best objective):
+    The effect of the additions to the published algorithm, measured by ``python -m benchmarks
+    additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
+    objective):
     measured eta 4e-6 (11% with eta = 1e-3); measured alpha, tau and gamma_0 4e-6 (0.05% with the
     paper's). `paper()` has 11.9%, and 10.7% with the linearised step: an exact step takes two or
     more evaluations, and with eta = 1e-3 it hardly differs.

@@ -21,21 +21,22 @@ class Regularization(Solver):
         \min_{w \in W} f(w) + s \max\{0, \max_j g_j(w)\}, \qquad
         \eta_k = \frac{\eta}{\max\{1, s\}} \Big(1 - \frac{k}{K}\Big)^p.
 
-    If s exceeds the sum of the multipliers, the solutions are those of the constrained problem,
-    and the points jump to and fro over its boundary; steps that fall to zero over the run make
-    the jumps as small. Of the points from one measurement to the next the best one is measured.
+    If s exceeds the sum of the multipliers, the solutions are those of the constrained problem. The
+    iterates oscillate about the boundary of the feasible set; the oscillation vanishes as the step
+    sizes decrease to zero. Of the iterates between two measurements the best one is measured.
 
     Parameters
     ----------
     strength : float or None, default=None
-        s > 0. None starts at 1 and doubles it whenever the violation is not at least halved
-        between measurements, until the constraints hold. With a given strength the answer is
-        the minimiser of the formula, whether it meets the constraints or not; it is the only point
-        that is measured.
+        s > 0. None starts at 1 and doubles it whenever the violation is not at least halved between
+        measurements, until the constraints hold. With a given strength the result is the minimiser
+        of the formula, whether it meets the constraints or not; it is the only point that is
+        measured.
     eta : float or None, default=None
-        The first step. None: 1 / L, with L the curvature of the objective by power iterations.
+        The first step size, > 0. None: 1 / L, where L is the curvature of the objective, estimated
+        by power iterations.
     decay : float, default=3.0
-        The power p >= 0 with which steps fall to zero; 0 for constant steps.
+        The power p >= 0 with which step sizes decrease to zero; 0 for constant steps.
     max_iter : int, default=1000
         The number of steps K.
     check_every : int, default=100
@@ -43,8 +44,8 @@ class Regularization(Solver):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
-        from its best point, see :attr:`Solver.polish`.
+        Whether a run that does not reach `tol` is finished by sequential quadratic programming
+        steps from its best point, see :attr:`Solver.polish`.
 
     References
     ----------

@@ -16,7 +16,22 @@ if TYPE_CHECKING:
 
 
 class Status(Enum):
-    """How a run ended; `advice` says what to do about it."""
+    """The status of a run of a solver.
+
+    Attributes
+    ----------
+    value : str
+        "converged", "iteration limit", "data pass limit", "stalled", "infeasible stationary point",
+        "diverged", "stopped by a callback" or "chosen on validation rows".
+    advice : str
+        What to do about it; empty if nothing has to be done.
+
+    Examples
+    --------
+    >>> from fairconstrained.solvers import Status
+    >>> Status.INFEASIBLE.value
+    'infeasible stationary point'
+    """
 
     CONVERGED = "converged"
     ITERATION_LIMIT = "iteration limit"
@@ -56,18 +71,26 @@ _ADVICE = {
 
 @dataclass
 class Trace:
-    """The measured iterates of a run, one entry each.
+    """The measured iterates of a run, one entry for each.
 
     Attributes
     ----------
     iteration : list of int
-        Iterations made.
+        The number of iterations so far.
     data_passes : list of float
-        Passes over all rows that forward evaluations made.
+        The number of data passes so far: forward passes over all rows.
     seconds : list of float
-        Seconds spent in the solver; measuring the iterates for the trace does not count.
+        The seconds spent in the solver so far, without those for measuring the iterates.
     objective, violation, kkt_residual : list of float
         The measures of the iterate, see :class:`Result`.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)
+    >>> clf.result_.trace.to_frame().columns.tolist()
+    ['iteration', 'data_passes', 'seconds', 'objective', 'violation', 'kkt_residual']
     """
 
     iteration: list[int] = field(default_factory=list)
@@ -112,7 +135,7 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The outcome of :meth:`Solver.minimize`.
+    """The result of a solver, returned by :meth:`Solver.minimize`; `result_` of an estimator.
 
     Attributes
     ----------
@@ -120,27 +143,36 @@ class Result:
         The last iterate if the run converged, else the best feasible one, else the one of least
         violation.
     multipliers : ndarray of shape (n_constraints,)
-        lambda >= 0; estimated by non-negative least squares where the method has none.
+        The Lagrange multipliers, >= 0; estimated by non-negative least squares if the method has
+        none.
     objective : float
         f(w).
     violation, zero_one_violation : float
-        max(0, max_j g_j(w)) with the surrogate and with the indicator.
+        max(0, max_j g_j(w)), with the surrogate and with the predictions.
     kkt_residual : float
         See :func:`~fairconstrained.problem.kkt.kkt_residual`.
     status : Status
         How the run ended.
     message : str
-        The same in a sentence, with the figures and what to do.
+        The status in a sentence, with the measures and with advice.
     n_iter : int
-        Iterations made.
+        The number of iterations.
     data_passes : float
-        Passes over all rows that forward evaluations made.
+        The number of data passes: forward passes over all rows.
     trace : Trace
         The measured iterates.
     solver : Solver
-        What was run.
+        The solver that ran.
     state : SolverState or None
-        What a warm start takes over.
+        The state that a warm start uses.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)
+    >>> clf.result_.converged, clf.result_.violation <= 1e-4
+    (True, True)
     """
 
     w: Array

@@ -1,4 +1,4 @@
-"""Smoothing: a sequence of problems whose kinks are rounded ever less, each handed to a solver."""
+"""Smoothing: a sequence of problems whose kinks are rounded over decreasing widths."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ _LAST_INEXACT = 0.01  # of the first width: the narrowest where the solver does 
 
 
 class Smoothing(Solver):
-    r"""Rounds the kinks of hinges, ramps, L1 and SCAD penalties, and solves the smooth problem.
+    r"""Smoothing method: solves problems with rounded kinks, over decreasing widths.
 
-    In every function a kink is replaced by an arc of some width (see
-    :class:`Rounded`). The smooth problem is solved, warm-started, for
-    widths that shrink until the certificate of the problem *as it is* holds: the gradient at the
-    answer is an :math:`\epsilon`-subgradient of its Lagrangian, and epsilon counts as
-    complementarity (see :meth:`~fairconstrained.problem.kkt.KKT.of`).
+    Every kink of a function (hinge, ramp, L1 and SCAD penalties) is replaced by an arc of a given
+    width (see :class:`~fairconstrained.functions.base.Rounded`). The smooth problem is solved for
+    decreasing widths, each warm-started from the previous one, until the certificate of the
+    *original* problem holds: the gradient at the solution is an :math:`\epsilon`-subgradient of the
+    Lagrangian, and epsilon counts as complementarity (see
+    :meth:`~fairconstrained.problem.kkt.KKT.of`).
 
-    A solver that does not converge to such tolerances is given three widths; its answers are moved
-    to the nearest points that meet the constraints of the problem itself.
+    For a solver that does not converge to such tolerances only three widths are used, and its
+    solutions are moved to the nearest points that meet the constraints of the original problem.
 
     Parameters
     ----------
     solver : Solver or None, default=None
-        Solves the smooth problems; None takes :class:`IPC` where these are known to be weakly
-        convex, else :class:`AugmentedLagrangian` (a nonlinear model).
+        The solver of the smooth problems; None takes :class:`IPC` if these are known to be weakly
+        convex, else (with a nonlinear model) :class:`AugmentedLagrangian`.
     width : float, default=1.0
-        The first width, > 0. With one as wide as the ramp the first problems have fewer local
-        minima, and the answers are better: by a fifth for weak partial parity of three groups.
+        The first width, > 0. With a width as large as that of the ramp the first problems have
+        fewer local minima, and the solutions are better: by a fifth for weak partial parity of
+        three groups.
     shrink : float, default=0.1
-        What the width is multiplied by from one problem to the next, in (0, 1).
+        The factor by which the width is multiplied from one problem to the next, in (0, 1).
     max_iter : int, default=12
-        The largest number of smooth problems.
+        The maximum number of smooth problems.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
 

@@ -27,9 +27,9 @@ def near_stationarity(
         \hat w = \arg\min_{v \in W} f(v) + \rho \|v - w\|^2 \quad\text{s.t.}\quad
         g_j(v) + \rho \|v - w\|^2 \le 0.
 
-    It is zero exactly at the stationary points, and unlike the KKT residual it is continuous where
-    the functions have kinks. :math:`2 \rho` times it is the norm of a subgradient at
-    :math:`\hat w`. The data passes of the subproblem are not counted.
+    It is zero exactly at the stationary points. Unlike the KKT residual it is continuous at kinks
+    of the functions. Multiplied by :math:`2 \rho` it is the norm of a subgradient at :math:`\hat
+    w`. The data passes of the subproblem are not counted.
 
     Parameters
     ----------
@@ -38,19 +38,20 @@ def near_stationarity(
     w : ndarray of shape (n_variables,)
         The point.
     rho : float or None, default=None
-        The constant, at least that of the functions' weak convexity; None takes the bound
-        ``-problem.modulus``, or 0.01 if that is smaller. Values can be compared for one rho only.
+        The proximal parameter, at least the weak convexity constant of the functions. None takes
+        the bound ``-problem.modulus``, or 0.01 if that is smaller. Only values for the same rho can
+        be compared.
     tol : float, default=1e-4
         The tolerance to which the subproblem is solved (the paper: 1e-2).
     solver : Solver or None, default=None
-        What solves it; None takes the augmented Lagrangian method for smooth problems, else the
-        switching subgradient method, as the paper does.
+        The solver of the subproblem. None takes the augmented Lagrangian method for smooth
+        problems, else, as in the paper, the switching subgradient method.
 
     Returns
     -------
     distance : float
-        Infinite where no feasible point of the subproblem was found: `w` violates the constraints
-        too much.
+        The distance, >= 0. It is infinite if no feasible point of the subproblem was found, because
+        `w` violates the constraints too much.
 
     Raises
     ------

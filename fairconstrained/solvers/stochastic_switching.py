@@ -28,32 +28,33 @@ _STEPS = 20, 200  # per epoch, at least and at most: where batches are few, and 
 class StochasticSwitchingSubgradient(Solver):
     r"""Switching subgradient method on mini-batches (SSG-S).
 
-    Subgradients come from stratified batches. Which function a step is for is decided by
+    Subgradients come from stratified batches. Whether a step decreases the objective or a
+    constraint is decided by
 
     .. math::
         u = g(a) + g(w; B) - g(a; B),
 
-    unbiased, with an anchor a at which all rows have been read: its noise vanishes with the
-    distance from a, unlike that of :math:`g(w; B)`, which would hide the bounds. After every
-    epoch the average of its second half is moved to the nearest point that meets the constraints on
-    all rows; that point is what is measured, and the next anchor.
+    an unbiased estimate, with an anchor a at which all rows have been read. Its noise vanishes with
+    the distance from a, unlike that of :math:`g(w; B)`, which can be larger than the tolerance.
+    After every epoch the average of its second half is moved to the nearest point that meets the
+    constraints on all rows. This point is measured, and is the next anchor.
 
     Parameters
     ----------
     steps : StepRule or None, default=None
-        None takes :class:`PolyakSteps`.
+        The step sizes; None takes :class:`PolyakSteps`.
     batch_size : int, default=512
-        The rows of a batch. Problems of up to twice as many rows take all of them.
+        The number of rows of a batch. Problems with at most twice as many rows use all of them.
     epoch : int or None, default=None
-        The steps between two passes over all rows; None takes as many as read the data once, but
-        from 20 to 200.
+        The number of steps between two passes over all rows. None takes as many as read the data
+        once, limited to between 20 and 200.
     max_iter : int, default=40
         The number of epochs.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
-        from its best point, see :attr:`Solver.polish`.
+        Whether a run that does not reach `tol` is finished by sequential quadratic programming
+        steps from its best point, see :attr:`Solver.polish`.
 
     References
     ----------

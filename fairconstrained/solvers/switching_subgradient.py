@@ -19,7 +19,7 @@ _FORGETTING = 0.9  # per step on the objective: an old curvature soon counts no 
 
 
 class StepRule(BaseEstimator, ABC):
-    """How far to go and when a point counts as feasible.
+    """The step sizes, and the value up to which a point counts as feasible.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class StepRule(BaseEstimator, ABC):
 
 
 class PolyakSteps(StepRule):
-    r"""Polyak's steps, held to what the curvature of the objective allows; the default.
+    r"""Polyak's step sizes, limited by the curvature of the objective; the default.
 
     .. math::
         \min\Big\{\frac{\epsilon_k}{\|f'\|^2}, \frac{1}{L_k}\Big\}
@@ -76,10 +76,9 @@ class PolyakSteps(StepRule):
         \quad \delta_k = \frac{\text{margin}}{1 + k / 10},
 
     with :math:`L_k` the curvature that recent steps showed, 0 for an objective with kinks. A point
-    counts as feasible when it meets the tolerance asked for, from the first step on, while steps on
-    the objective are as long as a larger tolerance makes them: the next steps on the constraint
-    lead back, and where several constraints bind the margin keeps that from taking ever smaller
-    steps.
+    counts as feasible if it meets the tolerance `tol`, from the first step on. Steps on the
+    objective are as long as with a larger tolerance; the next steps on the constraint lead back. If
+    several constraints are active, the margin prevents steps that become smaller and smaller.
 
     Parameters
     ----------
@@ -88,12 +87,12 @@ class PolyakSteps(StepRule):
     margin : float, default=0.03
         How far below their bounds step 0 on the constraints aims.
     reach : float, default=10.0
-        The longest first step. Without a limit the points of an infeasible problem run away.
+        The maximum length of the first step, which keeps infeasible problems from diverging.
 
     References
     ----------
-    IDCA, algorithms 2 and 3, have the quotients; limits, margin and units are ours: a gap of 0.09%
-    in place of 0.14% by ``python -m benchmarks additions`` (0.07% without the margin).
+    IDCA, algorithms 2 and 3, for the quotients. Limits, margin and scaling are additions: a gap of
+    0.09% instead of 0.14% in ``python -m benchmarks additions``.
     """
 
     in_units = True
@@ -159,7 +158,7 @@ class StaticTolerance(_TolerancePolyak):
 
 
 class DiminishingTolerance(_TolerancePolyak):
-    r"""The same with :math:`\epsilon_k = c / (k + 1)`.
+    r"""The steps of :class:`StaticTolerance` with :math:`\epsilon_k = c / (k + 1)`.
 
     Parameters
     ----------
@@ -216,15 +215,16 @@ class StronglyConvexSteps(StepRule):
 class SwitchingSubgradient(Solver):
     r"""Switching subgradient method (SSG), for any problem with subgradients.
 
-    A step follows the objective's subgradient where :math:`G = \max_j g_j` is at most the
-    tolerance, else that of G. On strongly convex problems (IPC's subproblems) it takes IPC's steps
-    and returns the weighted average of the feasible points, else Polyak's and returns the best
-    feasible point, or the one of least violation if none was.
+    A step follows the subgradient of the objective if :math:`G = \max_j g_j` is at most the
+    tolerance, else the subgradient of G. On strongly convex problems (the subproblems of IPC) it
+    uses the step sizes of IPC and returns the weighted average of the feasible points. On other
+    problems it uses Polyak's step sizes and returns the best feasible point, or the point of least
+    violation.
 
     Parameters
     ----------
     steps : StepRule or None, default=None
-        None chooses by the problem's modulus as above.
+        The step sizes; None chooses as above.
     max_iter : int, default=1000
         The number of steps.
     check_every : int, default=100
@@ -232,7 +232,7 @@ class SwitchingSubgradient(Solver):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        See :attr:`Solver.polish`.
+        Whether to polish a run that does not reach `tol`, see :attr:`Solver.polish`.
 
     References
     ----------

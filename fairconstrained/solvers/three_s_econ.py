@@ -48,9 +48,9 @@ class ThreeSEcon(Solver):
     ``batch_size=None`` all rows are used at every step: 3S-Econ-D; :meth:`stochastic` makes
     3S-Econ-S.
 
-    The paper's method is :meth:`paper`. Its theory takes a width of order epsilon, steps of order
-    epsilon^2 and hence of order epsilon^-4 of them: the width of 1e-5 makes the function so bent
-    along the constraints that steps must be tiny. Here, by default,
+    The paper's method is :meth:`paper`. Its theory takes a width of order epsilon and order
+    epsilon^-4 steps of length of order epsilon^2: with a width of 1e-5 the curvature along the
+    constraints is so large that steps must be tiny. Here, by default,
 
     - nu is as large as the penalty may be without being more bent than the objective,
       :math:`\nu = \beta \|J\|^2 / L`, with the objective's curvature L and the constraints'
@@ -68,24 +68,26 @@ class ThreeSEcon(Solver):
     Parameters
     ----------
     beta : float, default=10.0
-        The penalty parameter, larger than all multipliers.
+        The penalty parameter, > 0; it must be larger than all multipliers.
     nu : float or None, default=None
-        The width of the smoothing, > 0; None measures it.
+        The width of the smoothing, > 0; None computes it as above.
     q : int or "sqrt", default=1
-        Steps from one big batch to the next; "sqrt" is the root of N, rounded up, N being the
-        number of rows of the constraints, as in the paper.
+        The number of steps from one big batch to the next; "sqrt" is the square root of N, rounded
+        up, as in the paper, where N is the number of rows of the constraints.
     batch_size : int, "sqrt" or None, default=None
-        S2, the rows of a small batch; None is all rows.
+        S2, the number of rows of a small batch; None is all rows.
     checkpoint_size : int, "sqrt" or None, default=None
-        S1, the rows of a big batch; None is all rows.
+        S1, the number of rows of a big batch; None is all rows.
     steps : Steps or None, default=None
         The step rule; None is ``CurvatureSteps()``.
     margin_rate : float, default=0.2
-        r, the speed of the margins, in [0, 1]; 0 keeps them at zero, as in the paper.
+        r, the rate at which the margins change, in [0, 1]; 0 keeps them at zero, as in the paper.
     accelerate : bool, default=True
-        Whether to use momentum (all rows) or averages and the big batches' subgradients (batches).
+        Whether to use momentum (all rows), or averages and the subgradients of the big batches
+        (batches).
     repair : bool, default=True
-        Whether measured points that violate are moved to the feasible side.
+        Whether measured points that violate the constraints are moved to the nearest feasible
+        point.
     max_iter : int, default=600
         The number of steps.
     check_every : int, default=25
@@ -93,13 +95,14 @@ class ThreeSEcon(Solver):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether a run that ends short of `tol` is finished by sequential quadratic programming steps
-        from its best point, see :attr:`Solver.polish`.
+        Whether a run that does not reach `tol` is finished by sequential quadratic programming
+        steps from its best point, see :attr:`Solver.polish`.
 
     Notes
     -----
-    What the additions to the printed algorithm buy, by ``python -m benchmarks additions`` (COMPAS,
-    demographic parity 0.02, 300 data passes; gaps are relative to the best objective):
+    The effect of the additions to the published algorithm, measured by ``python -m benchmarks
+    additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
+    objective):
     the default converges after 110 passes. Without momentum it takes 301, without the repair 132;
     without margins the gap is 0.09%, with nu = 1e-5 12%, with `paper()` 4.6%. With batches (67
     passes) the gap is 0.06%; 0.08% without the repair, 0.14% without margins, 3.4% with
