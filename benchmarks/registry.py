@@ -88,6 +88,11 @@ _TABLE = (
         'Bounds on decisions (enforce="decision") against fairlearn\'s methods',
     ),
     Benchmark(
+        "several_classes",
+        "benchmarks.several_classes",
+        'Bounds on predictions of several classes (enforce="decision") against fits on scores',
+    ),
+    Benchmark(
         "confidence",
         "benchmarks.confidence",
         "Bounds for the population: how often a model is found, how often it errs, its accuracy",

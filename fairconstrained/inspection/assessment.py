@@ -14,6 +14,7 @@ from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.terms.base import Term
+from fairconstrained.terms.class_scores import counts_predictions
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
@@ -42,6 +43,9 @@ class Rows:
         The weights, > 0.
     threshold : float, default=0.0
         The threshold that the scores are measured from; losses are functions of their sum.
+    log_odds : ndarray of shape (n_rows,) or None, default=None
+        With several classes: the log odds of the positive class, which surrogates and constraints
+        on rankings are functions of. Its predictions are those of `scores`.
     """
 
     y: Array
@@ -49,6 +53,13 @@ class Rows:
     groups: Groups
     weight: Array
     threshold: float = 0.0
+    log_odds: Array | None = None
+
+    def scores_for(self, term: Term) -> Array:
+        """Return the scores that a term is measured at."""
+        if self.log_odds is None or counts_predictions(term):
+            return self.scores
+        return self.log_odds
 
     def predictions(self) -> list[Predictions]:
         """Return labels and predictions, once for each grouping (marginal groups have several)."""
@@ -165,7 +176,7 @@ def assess(
     tolerance, on_scores, on_predictions, worst = _gaps(terms, rows, scores_known)
     if constraint.rates_compared and at_most(on_predictions, 0.0):
         worst = ALL_EQUAL
-    limits = _interval(constraint, rows, confidence) if interval else _UNKNOWN
+    limits = interval_of(constraint, rows, confidence) if interval else _UNKNOWN
     low, high = float(limits.low), float(limits.high)
     return Assessment(name, tolerance, on_scores, on_predictions, low, high, worst)
 
@@ -180,13 +191,13 @@ def _gaps(terms: list[Term], rows: Rows, scores_known: bool) -> tuple[float, flo
         zero_one = term.zero_one()
         if not zero_one.n_outputs:
             continue
-        gaps, bounds = zero_one.gap(rows.scores), zero_one.gap_bounds
+        gaps, bounds = zero_one.gap(rows.scores_for(zero_one)), zero_one.gap_bounds
         j = int(np.argmax(gaps - bounds))
         if np.isnan(on_predictions) or gaps[j] > on_predictions:
             on_predictions, worst = float(gaps[j]), str(zero_one.names[j]).split(" <= ")[0]
             tolerance = float(bounds[j])
         if scores_known and not term.n_auxiliary:
-            on_scores = float(np.fmax(on_scores, term.gap(rows.scores).max()))
+            on_scores = float(np.fmax(on_scores, term.gap(rows.scores_for(term)).max()))
     return tolerance, on_scores, on_predictions, worst
 
 
@@ -197,7 +208,7 @@ def _terms(constraint: Constraint, rows: Rows) -> list[Term]:
     return [measured_from(term, rows.threshold) for term in bound]
 
 
-def _interval(constraint: Constraint, rows: Rows, confidence: float) -> Interval:
+def interval_of(constraint: Constraint, rows: Rows, confidence: float) -> Interval:
     """Return the interval of the gap of the predictions; nan if no method is known for it."""
     if not constraint.rates_compared:
         return _UNKNOWN

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,73 +11,16 @@ import numpy as np
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_held, check_labels, check_weight
-from fairconstrained.inspection.scores import check_two_classes, groups_of
+from fairconstrained.inspection.outputs import ClassOutputs, ModelOutput
+from fairconstrained.inspection.scores import check_two_classes, checked_positive, groups_of
 from fairconstrained.metrics.rates import Predictions
-from fairconstrained.utils.meta_estimators import (
-    best_estimator,
-    final_estimator,
-    prediction_groups,
-)
+from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 
 
 @dataclass(frozen=True, eq=False)
-class ModelOutput:
-    """What a model returns for given rows.
-
-    Parameters
-    ----------
-    estimator : classifier
-        The fitted model; of a search its best estimator.
-    decided : ndarray of bool of shape (n_rows,)
-        Whether `predict` returns the positive class.
-    scores : ndarray of shape (n_rows,) or None
-        The values of `decision_function`, else the log-odds of `predict_proba`, in the direction of
-        the positive class; None if the model has neither.
-    probability : ndarray of shape (n_rows,) or None
-        The probability of the positive class, if the model has `predict_proba`.
-    usual_threshold : float, default=0.0
-        The threshold of the scores that the model names.
-    """
-
-    estimator: Classifier
-    decided: Array
-    scores: Array | None
-    probability: Array | None
-    usual_threshold: float = 0.0
-
-    @cached_property
-    def threshold(self) -> float:
-        """The threshold: a prediction is positive if its score is above; nan if there is none."""
-        if self.scores is None:
-            return float("nan")
-        own = getattr(final_estimator(self.estimator), "score_threshold_", self.usual_threshold)
-        for threshold in (float(own), self.usual_threshold):
-            if np.array_equal(self.scores > threshold, self.decided):
-                return threshold
-        highest = self.scores[~self.decided].max(initial=-np.inf)
-        lowest = self.scores[self.decided].min(initial=np.inf)
-        if np.isneginf(highest):
-            return float(np.nextafter(lowest, -np.inf))
-        return float(highest) if lowest > highest else float("nan")
-
-    @property
-    def centred(self) -> Array:
-        """Scores that are positive for positive predictions only; -1 and 1 without a threshold."""
-        if self.scores is None or np.isnan(self.threshold):
-            return np.where(self.decided, 1.0, -1.0)
-        return self.scores - self.threshold
-
-    def take(self, rows: Array) -> ModelOutput:
-        """Return the outputs for some rows."""
-        scores = None if self.scores is None else self.scores[rows]
-        probability = None if self.probability is None else self.probability[rows]
-        return replace(self, decided=self.decided[rows], scores=scores, probability=probability)
-
-
-@dataclass(frozen=True, eq=False)
 class Collected:
-    """The outputs of models on rows with labels and groups. Rows of weight zero are left out.
+    """The outputs of models on rows with labels and groups, for a positive class.
 
     Parameters
     ----------
@@ -115,6 +57,59 @@ class Collected:
         return [Predictions(self.labels, decided, one, self.weight) for one in self.groups.separate]
 
 
+@dataclass(frozen=True, eq=False)
+class CollectedClasses:
+    """The outputs of models on rows with labels and groups, for all classes.
+
+    Rows of weight zero are left out.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_rows,)
+        The labels.
+    classes : list of label
+        The classes of the models.
+    groups, weight, weighted, rows
+        See :class:`Collected`.
+    outputs : dict of str to ClassOutputs
+        The outputs of each model, by name. A single model without a name is called "".
+    """
+
+    labels: Array
+    classes: list[Any]
+    groups: Groups
+    weight: Array
+    weighted: bool
+    rows: Array
+    outputs: dict[str, ClassOutputs]
+
+    def of_class(self, positive: object) -> Collected:
+        """Return the rows and outputs for a positive class."""
+        return Collected(
+            labels=self.labels == positive,
+            groups=self.groups,
+            weight=self.weight,
+            weighted=self.weighted,
+            positive=positive,
+            others=[one for one in self.classes if one != positive],
+            rows=self.rows,
+            outputs={name: one.of_class(positive) for name, one in self.outputs.items()},
+        )
+
+    def favourable(self, pos_label: object) -> Any:
+        """Return the positive class: as given, of the models that name one, or the second class.
+
+        Raises
+        ------
+        ValueError
+            If there are several classes and none is given, it is not a class, or models disagree.
+        """
+        models = {name: one.estimator for name, one in self.outputs.items()}
+        if pos_label is not None or len(self.classes) > 2:
+            return checked_positive(next(iter(models.values())), pos_label)
+        return _positive(models, self.classes)
+
+
 def collect(
     models: Classifier | Mapping[str, Classifier],
     X: MatrixLike,
@@ -125,26 +120,15 @@ def collect(
     pos_label: object = None,
     groups_missing: str | None = None,
 ) -> Collected:
-    """Return the outputs of one or several fitted binary classifiers on the same rows.
+    """Return the outputs of one or several fitted classifiers on the same rows, for a class.
 
     Parameters
     ----------
-    models : classifier or mapping of str to classifier
-        Fitted binary classifiers of any library, pipelines or searches; several by name.
-    X : array-like, DataFrame or sparse matrix of shape (n_rows, n_features)
-        The rows.
-    y : array-like of shape (n_rows,)
-        The labels.
-    sensitive_features : array-like, DataFrame or None, default=None
-        The groups; None reads them from the `sensitive_columns` of the last model that has any.
-    sample_weight : array-like of shape (n_rows,) or None, default=None
-        The weights of the rows.
+    models, X, y, sensitive_features, sample_weight, groups_missing
+        See :func:`collect_classes`.
     pos_label : label or None, default=None
         The positive class; None takes that of the models. With several classes it is needed: the
         class is measured against the others.
-    groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
-        How missing values of the groups are treated; None takes the parameter of the last model
-        that has one, else "raise".
 
     Returns
     -------
@@ -154,8 +138,51 @@ def collect(
     Raises
     ------
     ValueError
-        If there are no models, a model has several classes and there is no `pos_label`, the models
-        have other classes or disagree on the positive one, a label is unknown, or no groups are
+        If a model has several classes and there is no `pos_label`, or the models disagree on the
+        positive class; see also :func:`collect_classes`.
+    """
+    found = collect_classes(
+        models, X, y, sensitive_features, sample_weight, groups_missing=groups_missing
+    )
+    return found.of_class(found.favourable(pos_label))
+
+
+def collect_classes(
+    models: Classifier | Mapping[str, Classifier],
+    X: MatrixLike,
+    y: ArrayLike,
+    sensitive_features: MatrixLike | Groups | None = None,
+    sample_weight: ArrayLike | None = None,
+    *,
+    groups_missing: str | None = None,
+) -> CollectedClasses:
+    """Return the outputs of one or several fitted classifiers on the same rows, for all classes.
+
+    Parameters
+    ----------
+    models : classifier or mapping of str to classifier
+        Fitted classifiers of any library, pipelines or searches; several by name.
+    X : array-like, DataFrame or sparse matrix of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,)
+        The labels.
+    sensitive_features : array-like, DataFrame or None, default=None
+        The groups; None reads them from the `sensitive_columns` of the last model that has any.
+    sample_weight : array-like of shape (n_rows,) or None, default=None
+        The weights of the rows.
+    groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
+        How missing values of the groups are treated; None takes the parameter of the last model
+        that has one, else "raise".
+
+    Returns
+    -------
+    collected : CollectedClasses
+        Labels, groups, weights and outputs.
+
+    Raises
+    ------
+    ValueError
+        If there are no models, the models have other classes, a label is unknown, or no groups are
         known.
     NotFittedError
         If a model is not fitted.
@@ -168,9 +195,9 @@ def collect(
         raise ValueError("There are no models: pass a fitted classifier, or several by name.")
     fitted = {str(name): best_estimator(model) for name, model in named.items()}
     for model in fitted.values():
-        _check_classes(model, pos_label)
+        if len(getattr(model, "classes_", ())) <= 2:
+            check_two_classes(model)
     classes = _classes(fitted, y)
-    positive = _positive(fitted, classes, pos_label)
     groups = groups_of(
         _knows_groups(list(fitted.values()), sensitive_features is None),
         X,
@@ -179,66 +206,22 @@ def collect(
         missing=groups_missing,
     )
     outputs = {
-        name: output_of(model, X, positive, sensitive_features) for name, model in fitted.items()
+        name: ClassOutputs.of_model(model, X, sensitive_features) for name, model in fitted.items()
     }
-    n_rows = len(next(iter(outputs.values())).decided)
+    n_rows = len(next(iter(outputs.values())).predicted)
     groups = check_groups(groups, n_rows, combine="marginal")
     labels = check_labels("y", y, n_rows, rows="X")
     weight = check_weight("sample_weight", sample_weight, n_rows, rows="X")
     rows = np.flatnonzero(weight)
-    return Collected(
-        labels=labels[rows] == positive,
+    return CollectedClasses(
+        labels=labels[rows],
+        classes=classes,
         groups=groups.take(rows),
         weight=weight[rows],
         weighted=sample_weight is not None,
-        positive=positive,
-        others=[one for one in classes if one != positive],
         rows=rows,
         outputs={name: one.take(rows) for name, one in outputs.items()},
     )
-
-
-def output_of(
-    model: Any, X: MatrixLike, positive: object, sensitive_features: MatrixLike | Groups | None
-) -> ModelOutput:
-    """Return the outputs of a fitted classifier, for a positive class.
-
-    With several classes the score is that of the positive class minus the highest of the others.
-    Models that need the groups to predict receive `sensitive_features`.
-    """
-    column = model.classes_.tolist().index(positive)
-    groups = prediction_groups(model, sensitive_features)
-    probability, scores = None, None
-    if hasattr(model, "predict_proba"):
-        probability = np.asarray(model.predict_proba(X), dtype=float)[:, column]
-    if hasattr(model, "decision_function"):
-        scores = _against_others(model.decision_function(X, **groups), column)
-    elif probability is not None:
-        inside = np.clip(model.predict_proba(X), 1e-15, 1.0 - 1e-15)
-        scores = _against_others(np.log(inside), column)
-    decided = np.asarray(model.predict(X, **groups)) == positive
-    threshold = float(getattr(final_estimator(model), "score_threshold_", 0.0))
-    return ModelOutput(model, decided, scores, probability, threshold)
-
-
-def _against_others(scores: ArrayLike, column: int) -> Array:
-    """Return the scores of a class minus the highest score of the others."""
-    found = np.asarray(scores, dtype=float)
-    if found.ndim == 1:
-        return found if column == 1 else -found
-    return found[:, column] - np.delete(found, column, axis=1).max(axis=1)
-
-
-def _check_classes(model: Any, pos_label: object) -> None:
-    """Raise unless a model is a fitted classifier of two classes, or of more with a `pos_label`."""
-    n_classes = len(getattr(model, "classes_", ()))
-    if n_classes > 2 and pos_label is None:
-        raise ValueError(
-            f"estimator: a classifier with two classes is needed; {type(model).__name__} has "
-            f"{n_classes} classes. Pass pos_label: that class is then measured against the others."
-        )
-    if n_classes <= 2:
-        check_two_classes(model)
 
 
 def _classes(models: Mapping[str, Any], y: ArrayLike) -> list[Any]:
@@ -262,12 +245,8 @@ def _classes(models: Mapping[str, Any], y: ArrayLike) -> list[Any]:
     return classes
 
 
-def _positive(models: Mapping[str, Any], classes: list[Any], pos_label: object) -> Any:
-    """Return the positive class: as given, of the models that name one, or the second class."""
-    if pos_label is not None:
-        if pos_label not in classes:
-            raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes}.")
-        return pos_label
+def _positive(models: Mapping[str, Any], classes: list[Any]) -> Any:
+    """Return the positive class of the models that name one, else the second class."""
     lasts = {name: final_estimator(model) for name, model in models.items()}
     own = {
         name: one.pos_label

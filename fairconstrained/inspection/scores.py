@@ -133,16 +133,20 @@ class GroupScores:
         response_method: str = "auto",
         threshold: float | None = None,
         marginal: bool = False,
+        pos_label: object = None,
     ) -> GroupScores:
         """Return the scores of a fitted classifier.
 
         With `marginal`, for a classifier with ``combine="marginal"``, each row is listed once for
-        each attribute.
+        each attribute. `pos_label` is the positive class; None takes that of the classifier. Of
+        several classes it is needed: the scores are those of this class, or the logarithms of its
+        probabilities, minus the highest of the others.
 
         Raises
         ------
         ValueError
-            If the estimator is not a binary classifier with scores, or no groups are known.
+            If the estimator is not a classifier with scores, has several classes and there is no
+            `pos_label`, or no groups are known.
         NotFittedError
             If the estimator is not fitted.
         """
@@ -150,15 +154,22 @@ class GroupScores:
             test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
         estimator = best_estimator(estimator)
-        check_two_classes(estimator)
+        positive = checked_positive(estimator, pos_label)
         method = _method(estimator, response_method)
         read, usual, attribute, unit = _METHODS[method]
-        favourable = np.asarray(estimator.classes_).tolist().index(favourable_label(estimator))
+        classes = np.asarray(estimator.classes_).tolist()
         known = {}
         if method == "decision_function":
             known = prediction_groups(estimator, sensitive_features)
-        scores = read(np.asarray(getattr(estimator, method)(X, **known)), favourable)
-        usual = getattr(final_estimator(estimator), attribute, usual)
+        output = np.asarray(getattr(estimator, method)(X, **known))
+        if len(classes) > 2:
+            output = np.log(np.maximum(output, 1e-15)) if method == "predict_proba" else output
+            scores, usual = against_others(output, classes.index(positive)), 0.0
+            unit = f"score of class {positive} minus the highest of the others"
+        else:
+            scores = read(output, classes.index(positive))
+            usual = _usual(estimator, positive, attribute, usual)
+        y = None if y is None else np.asarray(y) == positive
         groups = groups_of(estimator, X, sensitive_features, marginal=marginal)
         threshold = usual if threshold is None else threshold
         if groups.marginal:
@@ -208,6 +219,27 @@ class GroupScores:
         return choose_groups(rates, sizes, low=low, high=high)
 
 
+def against_others(scores: Array, column: int) -> Array:
+    """Return the scores of a class minus the highest score of the others.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        The scores; of two classes perhaps those of the second one.
+    column : int
+        The class.
+    """
+    if scores.ndim == 1:
+        return scores if column == 1 else -scores
+    return np.asarray(scores[:, column] - np.delete(scores, column, axis=1).max(axis=1))
+
+
+def _usual(estimator: object, positive: object, attribute: str, usual: float) -> float:
+    """Return the threshold of a classifier of two classes on the scores of its positive class."""
+    own = float(getattr(final_estimator(estimator), attribute, usual))
+    return own if positive == favourable_label(estimator) else 2.0 * usual - own
+
+
 def _method(estimator: object, response_method: str) -> str:
     """Return the name of the method that gives the scores."""
     check_option("response_method", response_method, _CHOICES)
@@ -232,6 +264,28 @@ def check_two_classes(estimator: object) -> None:
             f"estimator: a classifier with two classes is needed; {type(estimator).__name__} has "
             f"{found}."
         )
+
+
+def checked_positive(estimator: Classifier, pos_label: object) -> Any:
+    """Return the positive class of a fitted classifier: as given, or its favourable class.
+
+    Raises
+    ------
+    ValueError
+        If there are several classes and none is given, or the given one is not a class.
+    """
+    classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
+    if pos_label is None and len(classes) > 2:
+        raise ValueError(
+            f"estimator: a classifier with two classes is needed; {type(estimator).__name__} has "
+            f"{len(classes)} classes. Pass pos_label: that class is then measured against the "
+            "others."
+        )
+    if len(classes) <= 2:
+        check_two_classes(estimator)
+    if pos_label is not None and pos_label not in classes:
+        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes}.")
+    return favourable_label(estimator) if pos_label is None else pos_label
 
 
 def has_scores(estimator: object) -> bool:

@@ -130,6 +130,7 @@ class ScoreDensityDisplay:
         threshold: float | None = None,
         ranks: tuple[float, float] | None = None,
         bins: int | ArrayLike | None = None,
+        pos_label: object = None,
         ax: Axes | None = None,
     ) -> ScoreDensityDisplay:
         """Plot the score densities of a fitted classifier.
@@ -137,7 +138,7 @@ class ScoreDensityDisplay:
         Parameters
         ----------
         estimator : classifier
-            A fitted binary classifier, a pipeline or a search.
+            A fitted classifier, a pipeline or a search.
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             The rows.
         y : array-like or None, default=None
@@ -156,6 +157,9 @@ class ScoreDensityDisplay:
         bins : int, array-like or None, default=None
             The number of bins, or their edges; None chooses the number by Rice's rule for the
             smallest group, of more than four groups for the median one.
+        pos_label : label or None, default=None
+            The positive class; None takes that of the classifier. Of several classes it is needed:
+            the scores are then those of this class minus the highest of the others.
         ax : matplotlib Axes or None, default=None
             The axes to draw on; None creates a new figure.
 
@@ -167,6 +171,7 @@ class ScoreDensityDisplay:
         scores = GroupScores.from_estimator(
             estimator, X, None, sensitive_features, sample_weight,
             response_method=response_method, threshold=threshold, marginal=True,
+            pos_label=pos_label,
         )  # fmt: skip
         ranks = ranks_of(estimator) if ranks is None else ranks
         return cls.from_group_scores(scores, ranks, bins).plot(ax=ax)

@@ -132,6 +132,7 @@ class GroupRateDisplay:
         threshold: float | None = None,
         ranks: tuple[float, float] | None = None,
         kappa: float | None = None,
+        pos_label: object = None,
         ax: Axes | None = None,
     ) -> GroupRateDisplay:
         """Plot the rates of a fitted classifier.
@@ -139,7 +140,7 @@ class GroupRateDisplay:
         Parameters
         ----------
         estimator : classifier
-            A fitted binary classifier, a pipeline or a search.
+            A fitted classifier, a pipeline or a search.
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             The rows.
         y : array-like of shape (n_samples,) or None
@@ -161,6 +162,9 @@ class GroupRateDisplay:
             has one.
         kappa : float or None, default=None
             The largest gap allowed, marked as a band along the diagonal.
+        pos_label : label or None, default=None
+            The positive class; None takes that of the classifier. Of several classes it is needed:
+            the scores are then those of this class minus the highest of the others.
         ax : matplotlib Axes or None, default=None
             The axes to draw on; None creates a new figure.
 
@@ -176,7 +180,7 @@ class GroupRateDisplay:
         """
         scores = GroupScores.from_estimator(
             estimator, X, y, sensitive_features, sample_weight,
-            response_method=response_method, threshold=threshold,
+            response_method=response_method, threshold=threshold, pos_label=pos_label,
         )  # fmt: skip
         ranks = ranks_of(estimator) if ranks is None else ranks
         return cls.from_group_scores(scores, rate, reference, ranks, kappa).plot(ax=ax)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,21 @@ from fairconstrained.inspection.assessment import (
     Rows,
     assess,
     constraints_of,
+    interval_of,
     minimizes_gap,
 )
-from fairconstrained.inspection.collected import Collected, ModelOutput, output_of
-from fairconstrained.inspection.cost import Cost, cost_of, overall
+from fairconstrained.inspection.collected import Collected, CollectedClasses
+from fairconstrained.inspection.cost import (
+    Cost,
+    cost_of,
+    cost_of_classes,
+    overall,
+    overall_of_classes,
+)
 from fairconstrained.inspection.deciding import Deciding, deciding_cells
+from fairconstrained.inspection.outputs import ClassOutputs, ModelOutput
 from fairconstrained.metrics.intervals import Interval, clopper_pearson
+from fairconstrained.metrics.rates import Predictions
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.typing import MatrixLike
@@ -42,6 +52,10 @@ class Finding:
         Whether the model was trained with it.
     minimized : bool
         Whether the model minimizes the gap and has no bound.
+    of_class : str, default=""
+        Of several classes the one with the largest gap less its bound.
+    n_classes : int, default=1
+        The number of classes that the statement is on.
     """
 
     constraint: Constraint
@@ -49,6 +63,8 @@ class Finding:
     deciding: Deciding | None
     own: bool
     minimized: bool
+    of_class: str = ""
+    n_classes: int = 1
 
     def verdict(self, confidence: float) -> str:
         """Return the verdict in words."""
@@ -77,17 +93,40 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """All that a report shows, as numbers.
+class ClassEvidence:
+    """The constraints of all models for a positive class.
 
     Parameters
     ----------
     collected : Collected
         Rows and outputs of the models.
+    findings : dict of str to list of Finding
+        The constraints, for each model.
+    """
+
+    collected: Collected
+    findings: dict[str, list[Finding]]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the models."""
+        return list(self.collected.outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that a report shows, as numbers.
+
+    Parameters
+    ----------
+    rows : CollectedClasses
+        Rows and outputs of the models.
+    classes : dict of str to ClassEvidence
+        The evidence for each positive class by its name; a single one is called "".
     confidence : float
         The confidence level.
     findings : dict of str to list of Finding
-        The constraints, for each model.
+        The constraints, for each model; of several classes for all of them together.
     overall : dict of str to dict of str to float
         The measures on all rows, for each model.
     costs : dict of str to Cost
@@ -100,7 +139,8 @@ class Evidence:
         The name of the gap of the frontier.
     """
 
-    collected: Collected
+    rows: CollectedClasses
+    classes: dict[str, ClassEvidence]
     confidence: float
     findings: dict[str, list[Finding]]
     overall: dict[str, dict[str, float]]
@@ -112,11 +152,21 @@ class Evidence:
     @property
     def names(self) -> list[str]:
         """The names of the models."""
-        return list(self.collected.outputs)
+        return list(self.rows.outputs)
+
+    @property
+    def several_classes(self) -> bool:
+        """Whether the report is on all of several classes."""
+        return len(self.classes) > 1
+
+    def predictions(self, name: str) -> list[Predictions]:
+        """Return labels and predictions of a model, for each class and grouping."""
+        return [part for one in self.classes.values() for part in one.collected.predictions(name)]
 
 
 def evidence_of(
-    collected: Collected,
+    rows: CollectedClasses,
+    positive: Sequence[Any],
     X: MatrixLike,
     sensitive_features: Any,
     constraints: NamedConstraints | None,
@@ -129,8 +179,10 @@ def evidence_of(
 
     Parameters
     ----------
-    collected : Collected
+    rows : CollectedClasses
         Rows and outputs.
+    positive : sequence of label
+        The class that the report is on, or all of several classes.
     X, sensitive_features
         The rows, as the models of the path receive them.
     constraints : list of (str, Constraint) or None
@@ -140,43 +192,113 @@ def evidence_of(
     confidence : float
         The confidence level.
     """
-    lasts = {name: final_estimator(one.estimator) for name, one in collected.outputs.items()}
-    own = {name: constraints_of(last) for name, last in lasts.items()}
-    known = [found for found in own.values() if found]
-    shared = constraints if constraints is not None else (known[-1] if known else [])
-    findings = {
-        name: _findings(
-            collected,
-            output,
-            own[name] if own[name] and constraints is None else shared,
-            bool(own[name]) and constraints is None,
-            confidence,
-        )
-        for name, output in collected.outputs.items()
-    }
-    first, *others = collected.outputs
+    several = len(positive) > 1
+    models = {name: one.estimator for name, one in rows.outputs.items()}
+    asked = _asked(models, constraints)
+    classes = {}
+    for label in positive:
+        collected = rows.of_class(label)
+        found = {
+            name: _findings(collected, output, *asked[name], confidence)
+            for name, output in collected.outputs.items()
+        }
+        classes[str(label) if several else ""] = ClassEvidence(collected, found)
+    findings = _together(classes, confidence) if several else classes[""].findings
+    first, *others = models
     reference = next((found[0] for found in reversed(list(findings.values())) if found), None)
     points: list[FrontierPoint] = []
     if path is not None:
         constraint = None if reference is None else reference.constraint
-        points = _frontier(path, collected, X, sensitive_features, constraint, confidence)
+        points = _frontier(path, rows, positive, X, sensitive_features, constraint, confidence)
+    if several:
+        measured = {name: overall_of_classes(rows, one) for name, one in rows.outputs.items()}
+        costs = {name: cost_of_classes(rows, first, name, confidence) for name in others}
+    else:
+        one = classes[""].collected
+        measured = {name: overall(one, output) for name, output in one.outputs.items()}
+        costs = {name: cost_of(one, first, name, confidence) for name in others}
     return Evidence(
-        collected=collected,
+        rows=rows,
+        classes=classes,
         confidence=confidence,
         findings=findings,
-        overall={name: overall(collected, one) for name, one in collected.outputs.items()},
-        costs={name: cost_of(collected, first, name, confidence) for name in others},
-        trained_here=[name for name, last in lasts.items() if _trained_here(last, findings[name])],
+        overall=measured,
+        costs=costs,
+        trained_here=[name for name in models if _trained_here(models[name], findings[name])],
         frontier=points,
         frontier_gap="demographic_parity" if reference is None else reference.assessment.name,
     )
+
+
+def _asked(
+    models: Mapping[str, Any], constraints: NamedConstraints | None
+) -> dict[str, tuple[NamedConstraints, bool]]:
+    """Return the constraints of every model, and whether it was trained with them."""
+    own = {name: constraints_of(final_estimator(one)) for name, one in models.items()}
+    known = [found for found in own.values() if found]
+    shared = constraints if constraints is not None else (known[-1] if known else [])
+    return {
+        name: (own[name], True) if own[name] and constraints is None else (shared, False)
+        for name in models
+    }
+
+
+def _together(classes: Mapping[str, ClassEvidence], confidence: float) -> dict[str, list[Finding]]:
+    """Return the constraints of every model on all classes together.
+
+    The gap is the largest one. Its interval reaches from the largest lower to the largest upper
+    limit of the classes, each with a Bonferroni correction for their number.
+    """
+    each = 1.0 - (1.0 - confidence) / len(classes)
+    found: dict[str, list[Finding]] = {}
+    for name in next(iter(classes.values())).names:
+        by_constraint = zip(*(one.findings[name] for one in classes.values()), strict=True)
+        found[name] = [
+            _joint(dict(zip(classes, findings, strict=True)), name, classes, each)
+            for findings in by_constraint
+        ]
+    return found
+
+
+def _joint(
+    findings: Mapping[str, Finding],
+    model: str,
+    classes: Mapping[str, ClassEvidence],
+    confidence: float,
+) -> Finding:
+    """Return a constraint on all classes together, from that on each."""
+    worst = max(findings, key=lambda name: _excess(findings[name].assessment))
+    one = findings[worst]
+    limits = []
+    for name, finding in findings.items():
+        collected = classes[name].collected
+        rows = rows_of(collected, collected.outputs[model])
+        limits.append(interval_of(finding.constraint, rows, confidence))
+    measured = [finding.assessment for finding in findings.values()]
+    notes = dict.fromkeys(finding.note for finding in measured if finding.note)
+    assessment = replace(
+        one.assessment,
+        on_scores=float(np.max([finding.on_scores for finding in measured])),
+        low=float(np.max([limit.low for limit in limits])),
+        high=float(np.max([limit.high for limit in limits])),
+        worst=f"class {worst}: {one.assessment.worst}",
+        note="; ".join(notes),
+    )
+    return replace(one, assessment=assessment, of_class=worst, n_classes=len(findings))
+
+
+def _excess(one: Assessment) -> float:
+    """Return the gap less its bound; what is not measured comes last."""
+    return float(np.nan_to_num(one.on_predictions - one.tolerance, nan=-np.inf))
 
 
 def rows_of(collected: Collected, output: ModelOutput) -> Rows:
     """Return the rows on which constraints are measured, with the scores of a model."""
     labels = np.where(collected.labels, 1.0, -1.0)
     threshold = 0.0 if np.isnan(output.threshold) else output.threshold
-    return Rows(labels, output.centred, collected.groups, collected.weight, threshold)
+    return Rows(
+        labels, output.centred, collected.groups, collected.weight, threshold, output.log_odds
+    )
 
 
 def _findings(
@@ -189,10 +311,12 @@ def _findings(
     """Return the constraints measured for one model."""
     rows = rows_of(collected, output)
     minimized = own and minimizes_gap(final_estimator(output.estimator))
-    binary = len(collected.others) == 1
-    has_surrogate = binary and hasattr(final_estimator(output.estimator), "result_")
+    has_surrogate = hasattr(final_estimator(output.estimator), "result_")
     found = []
     for name, constraint in constraints:
+        if len(collected.others) > 1:
+            label = str(collected.positive)
+            constraint = constraint.naming(np.array([f"other than {label}", label]))
         one = assess(name, constraint, rows, confidence, scores_known=has_surrogate)
         deciding = None
         if not np.isnan(one.on_predictions):
@@ -201,8 +325,9 @@ def _findings(
     return found
 
 
-def _trained_here(last: Any, findings: list[Finding]) -> bool:
+def _trained_here(model: Any, findings: list[Finding]) -> bool:
     """Return whether the gaps of a model are those of its training rows to the last digits."""
+    last: Any = final_estimator(model)
     measured = [one.assessment for one in findings if one.own]
     gaps = [one.on_scores for one in measured if not np.isnan(one.on_scores)]
     own = float(getattr(last, "gap_", np.nan))
@@ -215,7 +340,8 @@ def _trained_here(last: Any, findings: list[Finding]) -> bool:
 
 def _frontier(
     path: FairnessPath,
-    collected: Collected,
+    rows: CollectedClasses,
+    positive: Sequence[Any],
     X: MatrixLike,
     sensitive_features: Any,
     constraint: Constraint | None,
@@ -224,23 +350,28 @@ def _frontier(
     """Return the models of a path, measured on the rows of the report."""
     if path.pipeline is not None and len(path.pipeline.steps) > 1:
         X = path.pipeline[:-1].transform(X)
-    share = collected.weight / collected.weight.sum()
+    share = rows.weight / rows.weight.sum()
     size = np.array(1.0 / (share @ share))
     points = []
     for kappa, model in zip(path.kappas, path.estimators, strict=True):
-        output = output_of(model, X, collected.positive, sensitive_features)
-        output = output.take(collected.rows)
-        gap = _gap(collected, output, constraint)
-        correct = np.array(share @ (output.decided == collected.labels))
+        output = ClassOutputs.of_model(model, X, sensitive_features).take(rows.rows)
+        here = replace(rows, outputs={"": output})
+        gap = max(_gap(here.of_class(label), constraint) for label in positive)
+        correct = np.array(share @ (output.predicted == rows.labels))
         accuracy = clopper_pearson(correct, size, confidence)
         points.append(FrontierPoint(float(kappa), gap, accuracy))
     return points
 
 
-def _gap(collected: Collected, output: ModelOutput, constraint: Constraint | None) -> float:
-    """Return the gap of a constraint; of the selection rates if there is none."""
-    rows = rows_of(collected, output)
+def _gap(collected: Collected, constraint: Constraint | None) -> float:
+    """Return the gap of a constraint for a single model; of the selection rates without one."""
+    rows = rows_of(collected, collected.outputs[""])
     if constraint is not None:
         return assess("", constraint, rows, 0.95, interval=False).on_predictions
-    rates = [part.cells("selection_rate")[0] for part in rows.predictions()]
+    return widest_gap(rows.predictions())
+
+
+def widest_gap(parts: Sequence[Predictions]) -> float:
+    """Return the largest difference of selection rates between two groups, of any grouping."""
+    rates = [part.cells("selection_rate")[0] for part in parts]
     return float(max(np.nanmax(one) - np.nanmin(one) for one in rates))

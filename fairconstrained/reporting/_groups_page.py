@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
@@ -11,9 +11,9 @@ import pandas as pd
 
 from fairconstrained.inspection.chosen_groups import MOST_GROUPS, Choice, choose_groups
 from fairconstrained.inspection.deciding import FEW_ROWS
-from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
+from fairconstrained.metrics.rates import RATES
 from fairconstrained.reporting import _svg as svg
-from fairconstrained.reporting._evidence import Evidence
+from fairconstrained.reporting._evidence import ClassEvidence, Evidence
 from fairconstrained.reporting._html import dots_table, keys, row_of
 from fairconstrained.reporting._tables import gaps_table, groups_table
 from fairconstrained.utils.rounding import at_most
@@ -24,6 +24,12 @@ _OF = {
     "true_positive_rate": "share of the rows with a positive label that are selected",
     "false_positive_rate": "share of the rows with a negative label that are selected",
     "accuracy": "share of the rows that are predicted correctly",
+}
+_OF_CLASS = {
+    "selection_rate": "share of the rows that are predicted as {}",
+    "true_positive_rate": "share of the rows of class {} that are predicted as {}",
+    "false_positive_rate": "share of the rows of other classes that are predicted as {}",
+    "accuracy": "share of the rows whose prediction is right about being {} or not",
 }
 
 
@@ -43,6 +49,8 @@ class Panel:
         The rates and their intervals; the last column is for all rows.
     gaps : list of str
         The largest gap of each model, in words.
+    of : str
+        What the rate is the share of.
     """
 
     rate: str
@@ -52,12 +60,13 @@ class Panel:
     low: Array
     high: Array
     gaps: list[str]
+    of: str
 
 
-def panels_of(evidence: Evidence) -> list[Panel]:
-    """Return the panels of the default rates."""
-    tables = [groups_table(evidence, name) for name in evidence.names]
-    gaps = [gaps_table(evidence, name) for name in evidence.names]
+def panels_of(evidence: ClassEvidence, of: dict[str, str], confidence: float) -> list[Panel]:
+    """Return the panels of some of the default rates; `of` says what each is the share of."""
+    tables = [groups_table(evidence, name, confidence) for name in evidence.names]
+    gaps = [gaps_table(evidence, name, confidence) for name in evidence.names]
     first = tables[0]
     rows, positive = (first[name].to_numpy() for name in ("rows", "positive_labels"))
     sizes = {"true_positive_rate": positive, "false_positive_rate": rows - positive}
@@ -75,8 +84,9 @@ def panels_of(evidence: Evidence) -> list[Panel]:
             stack(f"{rate}_low"),
             stack(f"{rate}_high"),
             [_gap_in_words(table, rate) for table in gaps],
+            text,
         )
-        for rate in DEFAULT_RATES
+        for rate, text in of.items()
     ]
 
 
@@ -92,11 +102,9 @@ def _gap_in_words(table: pd.DataFrame, rate: str) -> str:
     return ", ".join(parts) or "no gap: fewer than two groups have rows"
 
 
-def group_sections(evidence: Evidence) -> Iterator[str]:
-    """Yield the heading, the search box and the panels."""
-    panels = panels_of(evidence)
-    n_groups = len(panels[0].groups)
-    yield "<h2>Groups</h2>"
+def search_box(evidence: Evidence) -> Iterator[str]:
+    """Yield the legend, and a box that finds groups where not all are shown."""
+    n_groups = len(evidence.rows.groups.listed)
     if n_groups > MOST_GROUPS:
         yield (
             f"<p>Of {n_groups} groups these are shown: those with the highest and the lowest rate, "
@@ -106,6 +114,32 @@ def group_sections(evidence: Evidence) -> Iterator[str]:
             '</label> <span class="count" role="status"></span></p>'
         )
     yield keys(evidence.names)
+
+
+def group_section(evidence: Evidence, one: ClassEvidence, label: str) -> Iterator[str]:
+    """Yield the panels of a positive class, or of one of several classes by its name."""
+    of = {rate: text.format(label, label) for rate, text in (_OF_CLASS if label else _OF).items()}
+    yield from _panels(evidence, panels_of(one, of, evidence.confidence))
+
+
+def accuracy_section(evidence: Evidence) -> Iterator[str]:
+    """Yield the panel of the accuracy on all of several classes."""
+    rows = evidence.rows
+    any_class = next(iter(evidence.classes.values()))
+    outputs = {
+        name: replace(one, decided=rows.outputs[name].predicted == rows.labels)
+        for name, one in any_class.collected.outputs.items()
+    }
+    right = replace(
+        any_class.collected, labels=np.ones(len(rows.labels), dtype=bool), outputs=outputs
+    )
+    of = {"accuracy": _OF["accuracy"]}
+    panels = panels_of(ClassEvidence(right, any_class.findings), of, evidence.confidence)
+    yield from _panels(evidence, panels)
+
+
+def _panels(evidence: Evidence, panels: list[Panel]) -> Iterator[str]:
+    """Yield panels and what their marks mean."""
     yield '<div class="panels">'
     for panel in panels:
         yield _panel(panel, evidence.names)
@@ -148,7 +182,7 @@ def _panel(panel: Panel, names: list[str]) -> str:
     ]
     foot = _row(panel, len(sizes), scale, names, hidden=False)
     title = RATES[panel.rate].title.capitalize()
-    subtitle = f"{_OF[panel.rate]}; largest gap: {'; '.join(gaps)}"
+    subtitle = f"{panel.of}; largest gap: {'; '.join(gaps)}"
     return dots_table(title, subtitle, "Group", scale, rows, "Rate", counts="Rows", foot=foot)
 
 

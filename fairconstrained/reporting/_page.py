@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained.reporting import _svg as svg
-from fairconstrained.reporting._evidence import Evidence, Finding
-from fairconstrained.reporting._groups_page import group_sections
+from fairconstrained.reporting._evidence import Evidence, Finding, widest_gap
+from fairconstrained.reporting._groups_page import accuracy_section, group_section, search_box
 from fairconstrained.reporting._html import dots_table, html_table, keys, row_of
 from fairconstrained.reporting._scores_page import score_sections
 from fairconstrained.reporting._style import PAGE, SCRIPT, STYLE
@@ -24,6 +24,7 @@ from fairconstrained.reporting._text import (
 from fairconstrained.reporting._verdict import cost_in_words, decided_by, meaning_of
 from fairconstrained.utils.rounding import at_most
 
+_MOST_OPEN = 4  # the number of classes whose parts are all open
 # For each state of a verdict: the class of its colours, and a sign that needs no colour.
 _LOOKS = {
     "holds": ("good", "✓"),
@@ -56,8 +57,7 @@ def as_html(report: Report, evidence: Evidence, *, whole: bool = True) -> str:
         *_comparison(report, evidence),
         *_constraints(evidence),
         *_frontier(evidence),
-        *group_sections(evidence),
-        *score_sections(evidence),
+        *_classes(evidence),
         *_notes(report),
         *_numbers(report),
         *_engineers(report, evidence),
@@ -94,11 +94,13 @@ def _comparison(report: Report, evidence: Evidence) -> Iterator[str]:
 
 
 def _constraints(evidence: Evidence) -> Iterator[str]:
-    """Yield a table for each constraint, with the gap of every model and its bound."""
-    by_name: dict[str, dict[str, Finding]] = {}
-    for model, found in evidence.findings.items():
-        for one in found:
-            by_name.setdefault(one.assessment.name, {})[model] = one
+    """Yield a table for each constraint, with the gaps of every class and model and the bounds."""
+    by_name: dict[str, dict[str, dict[str, Finding]]] = {}
+    for label, one in evidence.classes.items():
+        for model, found in one.findings.items():
+            for finding in found:
+                by_class = by_name.setdefault(finding.assessment.name, {})
+                by_class.setdefault(label, {})[model] = finding
     if not by_name:
         return
     yield "<h2>Constraints</h2>"
@@ -115,11 +117,12 @@ def _constraints(evidence: Evidence) -> Iterator[str]:
     )
 
 
-def _constraint(evidence: Evidence, name: str, findings: dict[str, Finding]) -> str:
+def _constraint(evidence: Evidence, name: str, findings: dict[str, dict[str, Finding]]) -> str:
     title = name.replace("_", " ")
     values = [
         value
-        for one in findings.values()
+        for by_model in findings.values()
+        for one in by_model.values()
         for value in (
             one.assessment.on_predictions,
             one.assessment.low,
@@ -129,16 +132,44 @@ def _constraint(evidence: Evidence, name: str, findings: dict[str, Finding]) -> 
         )
     ]
     scale = svg.Scale.of(np.array(values))
-    rows = [_constraint_row(evidence, model, one, scale) for model, one in findings.items()]
-    last = list(findings.values())[-1]
-    table = dots_table(title, "largest gap between two groups", "Model", scale, rows, "Gap")
+    if evidence.several_classes:
+        rows = [_class_row(evidence, label, one, scale) for label, one in findings.items()]
+        head, what = "Class", "largest gap between two groups, each class against all others"
+    else:
+        rows = [_constraint_row(evidence, model, one, scale) for model, one in findings[""].items()]
+        head, what = "Model", "largest gap between two groups"
+    table = dots_table(title, what, head, scale, rows, "Gap")
+    last = next(
+        one for one in reversed(list(evidence.findings.values())[-1]) if one.assessment.name == name
+    )
     texts = [text for text in (decided_by(last), meaning_of(last)) if text]
     return table + "".join(f"<p>{escape(text)}</p>" for text in texts)
 
 
 def _constraint_row(evidence: Evidence, model: str, finding: Finding, scale: svg.Scale) -> str:
+    verdict = finding.verdict(evidence.confidence)
+    dot, title, text = _gap_of(evidence, model, finding)
+    picture = svg.dots(title, [dot], scale, len(evidence.names))
+    head = f"{escape(model)}<br>" if model else ""
+    return row_of(f'{head}<span class="muted">{escape(verdict)}</span>', "", picture, [text])
+
+
+def _class_row(
+    evidence: Evidence, label: str, findings: dict[str, Finding], scale: svg.Scale
+) -> str:
+    """Return the row of a class, with the gaps of all models; the verdict is on the last one."""
+    dots, titles, texts = zip(
+        *(_gap_of(evidence, model, one) for model, one in findings.items()), strict=True
+    )
+    verdict = list(findings.values())[-1].verdict(evidence.confidence)
+    picture = svg.dots(f"class {label}: {'; '.join(titles)}", dots, scale, len(evidence.names))
+    head = f'{escape(label)}<br><span class="muted">{escape(verdict)}</span>'
+    return row_of(head, "", picture, texts)
+
+
+def _gap_of(evidence: Evidence, model: str, finding: Finding) -> tuple[svg.Dot, str, str]:
+    """Return the dot of a gap, its alternative text and its value as text."""
     one = finding.assessment
-    position, n = evidence.names.index(model), len(evidence.names)
     bound = np.nan if finding.minimized else one.tolerance
     verdict = finding.verdict(evidence.confidence)
     equal = bool(finding.constraint.rates_compared) and at_most(one.on_predictions, 0.0)
@@ -146,11 +177,8 @@ def _constraint_row(evidence: Evidence, model: str, finding: Finding, scale: svg
     interval = "" if np.isnan(one.low) else f", interval {number(one.low)} to {number(one.high)}"
     limit = "" if np.isnan(bound) else f", at most {number(bound)} allowed"
     title = f"{model or 'model'}: gap {number(one.on_predictions)}{interval}{limit}; {verdict}"
-    picture = svg.dots(
-        title, [svg.Dot(one.on_predictions, one.low, one.high, position, bound=bound)], scale, n
-    )
-    head = f"{escape(model)}<br>" if model else ""
-    return row_of(f'{head}<span class="muted">{escape(verdict)}</span>', "", picture, [text])
+    position = evidence.names.index(model)
+    return svg.Dot(one.on_predictions, one.low, one.high, position, bound=bound), title, text
 
 
 def _frontier(evidence: Evidence) -> Iterator[str]:
@@ -215,9 +243,31 @@ def _gap_on_frontier(evidence: Evidence, name: str) -> float:
     for one in evidence.findings[name]:
         if one.assessment.name == evidence.frontier_gap:
             return one.assessment.on_predictions
-    parts = evidence.collected.predictions(name)
-    rates = [part.cells("selection_rate")[0] for part in parts]
-    return float(max(np.nanmax(one) - np.nanmin(one) for one in rates))
+    return widest_gap(evidence.predictions(name))
+
+
+def _classes(evidence: Evidence) -> Iterator[str]:
+    """Yield groups and scores; of several classes a part for each, collapsed beyond four."""
+    yield "<h2>Groups</h2>"
+    yield from search_box(evidence)
+    if not evidence.several_classes:
+        (one,) = evidence.classes.values()
+        yield from group_section(evidence, one, "")
+        yield from score_sections(one, evidence.confidence, 2)
+        return
+    yield from accuracy_section(evidence)
+    found = evidence.findings[evidence.names[-1]]
+    decisive = {one.of_class for one in found} or {next(iter(evidence.classes))}
+    for label, one in evidence.classes.items():
+        shown = len(evidence.classes) <= _MOST_OPEN or label in decisive
+        yield f"<details{' open' * shown}><summary>Class {escape(label)}</summary>"
+        yield from group_section(evidence, one, label)
+        scores = list(score_sections(one, evidence.confidence, 3))
+        if scores:
+            yield f"<details><summary>Scores of class {escape(label)} by group</summary>"
+            yield from scores
+            yield "</details>"
+        yield "</details>"
 
 
 def _notes(report: Report) -> Iterator[str]:

@@ -10,12 +10,12 @@ import numpy as np
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.chosen_groups import choose_groups, stacked, with_others
-from fairconstrained.inspection.collected import ModelOutput
 from fairconstrained.inspection.deciding import FEW_ROWS
+from fairconstrained.inspection.outputs import ModelOutput
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.metrics.rates import group_labels
 from fairconstrained.reporting import _svg as svg
-from fairconstrained.reporting._evidence import Evidence
+from fairconstrained.reporting._evidence import ClassEvidence
 from fairconstrained.reporting._html import keys
 from fairconstrained.utils.typing import Array
 
@@ -44,22 +44,25 @@ class Sample:
         return self.rows[self.groups.codes == k]
 
 
-def score_sections(evidence: Evidence) -> Iterator[str]:
-    """Yield the score distributions, and the calibration of models with probabilities."""
+def score_sections(evidence: ClassEvidence, confidence: float, level: int) -> Iterator[str]:
+    """Yield the score distributions, and the calibration of models with probabilities.
+
+    `level` is that of the heading.
+    """
     outputs = evidence.collected.outputs
     shown = [name for name, one in outputs.items() if one.scores is not None]
     shown = shown if len(shown) <= 2 else [shown[0], shown[-1]]
     if not shown:
         return
-    sample = _sample(evidence)
-    yield "<h2>Scores by group</h2>"
+    sample = _sample(evidence, confidence)
+    yield f"<h{level}>Scores by group</h{level}>"
     yield _distributions(evidence, shown, sample)
     calibrated = [name for name in shown if outputs[name].probability is not None]
     if calibrated:
-        yield from _calibrations(evidence, calibrated, sample)
+        yield from _calibrations(evidence, calibrated, sample, level + 1)
 
 
-def _sample(evidence: Evidence) -> Sample:
+def _sample(evidence: ClassEvidence, confidence: float) -> Sample:
     """Return the groups that are shown, chosen by their selection rates."""
     collected = evidence.collected
     rows, groups = stacked(collected.groups)
@@ -69,7 +72,7 @@ def _sample(evidence: Evidence) -> Sample:
     sizes = np.bincount(groups.codes, weight, n)
     rates = np.bincount(groups.codes, weight * decided, n) / np.maximum(sizes, 1e-300)
     squares = np.bincount(groups.codes, weight**2, n)
-    limits = clopper_pearson(rates, sizes**2 / squares, evidence.confidence)
+    limits = clopper_pearson(rates, sizes**2 / squares, confidence)
     choice = choose_groups(rates, sizes, low=limits.low, high=limits.high)
     return Sample(rows, with_others(groups, choice))
 
@@ -95,7 +98,7 @@ def _probability_at(output: ModelOutput) -> float:
     return float(0.5 * (below.max() + above.min())) if below.max() <= above.min() else np.nan
 
 
-def _distributions(evidence: Evidence, shown: list[str], sample: Sample) -> str:
+def _distributions(evidence: ClassEvidence, shown: list[str], sample: Sample) -> str:
     """Return a table with a histogram for each group and model."""
     labels = group_labels(sample.groups)
     columns = [_column(evidence, name, sample, labels) for name in shown]
@@ -117,7 +120,7 @@ def _distributions(evidence: Evidence, shown: list[str], sample: Sample) -> str:
     )
 
 
-def _column(evidence: Evidence, name: str, sample: Sample, labels: list[str]) -> list[str]:
+def _column(evidence: ClassEvidence, name: str, sample: Sample, labels: list[str]) -> list[str]:
     """Return the head of a model and the histograms of its groups."""
     output = evidence.collected.outputs[name]
     values, cut, ends = _on_axis(output)
@@ -160,9 +163,11 @@ def _described(label: str, name: str, output: ModelOutput, rows: Array) -> str:
     )
 
 
-def _calibrations(evidence: Evidence, shown: list[str], sample: Sample) -> Iterator[str]:
+def _calibrations(
+    evidence: ClassEvidence, shown: list[str], sample: Sample, level: int
+) -> Iterator[str]:
     """Yield a small picture for each group: observed against predicted probabilities."""
-    yield "<h3>Calibration</h3>"
+    yield f"<h{level}>Calibration</h{level}>"
     yield keys(evidence.names) if len(shown) > 1 else ""
     yield (
         '<p class="muted">The share of positive labels (upwards) against the predicted probability '
@@ -175,7 +180,7 @@ def _calibrations(evidence: Evidence, shown: list[str], sample: Sample) -> Itera
     yield "</div>"
 
 
-def _square(evidence: Evidence, shown: list[str], label: str, rows: Array) -> str:
+def _square(evidence: ClassEvidence, shown: list[str], label: str, rows: Array) -> str:
     unit = svg.Scale(0.0, 1.0, (0.0, 0.5, 1.0))
     plane = svg.Plane(unit, unit, 160, 160)
     inside, described, means = [plane.line([0.0, 1.0], [0.0, 1.0], "equal")], [], []

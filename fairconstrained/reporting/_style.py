@@ -90,7 +90,9 @@ STYLE = """
 .fairness-report [hidden] { display: none; }
 @media (max-width: 600px) { .fairness-report { padding: .7rem; }
   .fairness-report .verdict { font-size: 1rem; padding: .6rem .7rem; }
-  .fairness-report th, .fairness-report td { padding-right: .5rem; } }
+  .fairness-report th, .fairness-report td { padding-right: .5rem; }
+  .fairness-report table.dots .plot { padding-right: .8rem; }
+  .fairness-report table.dots:not(:has(.rows)) th[scope=row] { min-width: 6.2rem; } }
 @media print { .fairness-report { max-width: none; padding: 0; font-size: 10.5pt;
     print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .fairness-report table.dots, .fairness-report figure, .fairness-report .verdict,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fairconstrained.inspection.assessment import ALL_EQUAL, constraints_of
+from fairconstrained.inspection.cost import Cost
 from fairconstrained.metrics.rates import DEFAULT_RATES, Predictions
-from fairconstrained.reporting._evidence import Evidence
+from fairconstrained.reporting._evidence import ClassEvidence, Evidence, Finding
 from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.rounding import at_most
 
@@ -29,30 +30,54 @@ def for_every_model(
     return pd.concat(found, names=["model"])
 
 
+def for_every_class(
+    evidence: Evidence, table: Callable[[ClassEvidence, str, float], pd.DataFrame]
+) -> pd.DataFrame:
+    """Return a table of all models and classes; of several classes with a level of the index."""
+
+    def of_model(evidence: Evidence, name: str) -> pd.DataFrame:
+        found = {
+            label: table(one, name, evidence.confidence) for label, one in evidence.classes.items()
+        }
+        return pd.concat(found, names=["class"]) if evidence.several_classes else found[""]
+
+    return for_every_model(evidence, of_model)
+
+
 def constraints_table(evidence: Evidence, name: str) -> pd.DataFrame:
-    """Return the constraints of a model on these rows."""
+    """Return the constraints of a model on these rows, of several classes for all and for each."""
+    whole = _constraints(evidence.findings[name], evidence.confidence)
+    if not evidence.several_classes:
+        return whole
+    each = {
+        label: _constraints(one.findings[name], evidence.confidence)
+        for label, one in evidence.classes.items()
+    }
+    return pd.concat({"all classes": whole, **each}, names=["class"])
+
+
+def _constraints(findings: Sequence[Finding], confidence: float) -> pd.DataFrame:
     rows = []
-    for one in evidence.findings[name]:
-        a, verdict = one.assessment, one.verdict(evidence.confidence)
+    for one in findings:
+        a, verdict = one.assessment, one.verdict(confidence)
         rows.append([a.tolerance, a.on_scores, a.on_predictions, a.low, a.high, a.worst, verdict])
-    index = pd.Index([one.assessment.name for one in evidence.findings[name]], name="constraint")
+    index = pd.Index([one.assessment.name for one in findings], name="constraint")
     return pd.DataFrame(rows, columns=_CONSTRAINT_COLUMNS, index=index)
 
 
-def groups_table(evidence: Evidence, name: str) -> pd.DataFrame:
+def groups_table(evidence: ClassEvidence, name: str, confidence: float) -> pd.DataFrame:
     """Return the rates of all groups, with the row for all rows at the end."""
     parts = evidence.collected.predictions(name)
-    tables = [one.table(DEFAULT_RATES, evidence.confidence) for one in parts]
+    tables = [one.table(DEFAULT_RATES, confidence) for one in parts]
     return pd.concat([*(table.iloc[:-1] for table in tables), tables[-1].iloc[-1:]])
 
 
-def gaps_table(evidence: Evidence, name: str) -> pd.DataFrame:
+def gaps_table(evidence: ClassEvidence, name: str, confidence: float) -> pd.DataFrame:
     """Return the largest gap of each rate. With marginal groups, names start with the attribute."""
     marginal = evidence.collected.groups.marginal
-    tables = [
-        _gaps(one, marginal, evidence.confidence) for one in evidence.collected.predictions(name)
-    ]
-    return pd.concat(tables)
+    return pd.concat(
+        [_gaps(one, marginal, confidence) for one in evidence.collected.predictions(name)]
+    )
 
 
 def _gaps(predictions: Predictions, marginal: bool, confidence: float) -> pd.DataFrame:
@@ -67,7 +92,7 @@ def _gaps(predictions: Predictions, marginal: bool, confidence: float) -> pd.Dat
 
 def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the parameters and the results of the fit; empty for other libraries' models."""
-    last = final_estimator(evidence.collected.outputs[name].estimator)
+    last = final_estimator(evidence.rows.outputs[name].estimator)
     rows: dict[str, str] = {}
     result = getattr(last, "result_", None)
     if result is not None:
@@ -135,9 +160,20 @@ def summary_table(evidence: Evidence) -> pd.DataFrame:
 
 def cost_table(evidence: Evidence) -> pd.DataFrame:
     """Return what the models cost against the first one, a row for each."""
-    columns = ["accuracy", "low", "high", "newly_selected", "no_longer_selected"]
-    rows = [[getattr(cost, column) for column in columns] for cost in evidence.costs.values()]
+    rows = [
+        {"accuracy": one.accuracy, "low": one.low, "high": one.high} | _changes(evidence, one)
+        for one in evidence.costs.values()
+    ]
+    columns = ["accuracy", "low", "high", *(rows[0] if rows else {})]
+    columns = list(dict.fromkeys(columns))
     return pd.DataFrame(rows, columns=columns, index=pd.Index(list(evidence.costs), name="model"))
+
+
+def _changes(evidence: Evidence, cost: Cost) -> dict[str, int]:
+    """Return the numbers of rows whose prediction changes."""
+    if not evidence.several_classes:
+        return cost.changes
+    return {f"changed to {label}": n for label, n in cost.changes.items()}
 
 
 def frontier_table(evidence: Evidence) -> pd.DataFrame:

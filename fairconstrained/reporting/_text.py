@@ -184,17 +184,20 @@ def as_markdown(report: Report, evidence: Evidence) -> str:
     if len(report.constraints):
         table = constraints_as_text(report.constraints)
         parts += ["### Constraints on these rows", _markdown_table(table)]
-    parts += ["### Groups", _markdown_table(_few_groups(report, evidence))]
+    for label in evidence.classes:
+        heading = f"### Groups, class {_cell(label)}" if label else "### Groups"
+        parts += [heading, _markdown_table(_few_groups(report, evidence, label))]
     level = f"Intervals in brackets have {100.0 * report.confidence:g}% confidence."
     few = f"Rates of fewer than {FEW_ROWS} rows have wide intervals."
     notes = "\n".join(f"- {_cell(note)}" for note in (level, few, *report.notes))
     return "\n\n".join([*parts, "### How to read it", notes]) + "\n"
 
 
-def _few_groups(report: Report, evidence: Evidence) -> pd.DataFrame:
+def _few_groups(report: Report, evidence: Evidence, label: str) -> pd.DataFrame:
     """Return the table of groups as text; of many groups the extremes and the largest."""
-    name = evidence.names[-1]
-    table = report.groups if name == "" else report.groups.loc[name]
+    table = report.groups
+    for key in (evidence.names[-1], label):
+        table = table if key == "" else pd.DataFrame(table.xs(key, level=0))
     body, whole = table.iloc[:-1], table.iloc[-1:]
     choice = choose_groups(body["selection_rate"].to_numpy(float), body["rows"].to_numpy())
     shown = groups_as_text(pd.concat([body.iloc[choice.shown], whole]))
@@ -220,13 +223,16 @@ def _cell(text: str) -> str:
 
 def as_dict(report: Report, evidence: Evidence, tables: Sequence[str]) -> dict[str, Any]:
     """Return a report as dictionaries, lists, strings and numbers."""
-    collected = evidence.collected
+    rows = evidence.rows
+    several = evidence.several_classes
+    positive = None if several else evidence.classes[""].collected.positive
     return {
         "title": report.title,
         "verdict": {**asdict(report.verdict), "details": list(report.verdict.details)},
-        "rows": len(collected.labels),
-        "weighted": collected.weighted,
-        "positive_class": _plain(collected.positive),
+        "rows": len(rows.labels),
+        "weighted": rows.weighted,
+        "positive_class": _plain(positive),
+        "classes": [_plain(one) for one in rows.classes],
         "confidence": report.confidence,
         "models": evidence.names,
         "sentences": _sentences(evidence),

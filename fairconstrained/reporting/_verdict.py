@@ -38,6 +38,16 @@ _COUNTED = {
     "precision": "with a positive label",
     "base_rate": "with a positive label",
 }
+_OF_CLASS = {
+    "positive predictions": "predictions of class {}",
+    "with a positive label": "of class {}",
+    "with a negative label": "of other classes than {}",
+    "selected": "predicted as {}",
+}
+_CHANGES = {
+    "newly_selected": "are newly selected",
+    "no_longer_selected": "are no longer selected",
+}
 
 
 @dataclass(frozen=True)
@@ -104,6 +114,8 @@ def sentence_of(finding: Finding, confidence: float, trained_here: bool) -> str:
     head = "No bound is set" if state == "no bound" else STATES[state]
     if state == "holds":
         head = STATES["met"]
+    if state in ("holds", "met") and finding.n_classes > 1:
+        head = f"{head} for all {finding.n_classes} classes"
     here = _gap_in_words(finding, state)
     return f"{head}: {here}. {_on_new_rows(finding, confidence, trained_here)}".strip()
 
@@ -111,12 +123,14 @@ def sentence_of(finding: Finding, confidence: float, trained_here: bool) -> str:
 def _gap_in_words(finding: Finding, state: str) -> str:
     one, constraint = finding.assessment, finding.constraint
     gap, tolerance = one.on_predictions, one.tolerance
+    of_class = f" of class {finding.of_class}" if finding.of_class else ""
     if not constraint.rates_compared:
         limit = "" if state == "no bound" else f", at most {tolerance:.3g} allowed"
-        return f"{one.name.replace('_', ' ')} has a gap of {gap:.3g}{limit}"
+        return f"{one.name.replace('_', ' ')}{of_class} has a gap of {gap:.3g}{limit}"
     rates = rates_in_words(constraint.rates_compared)
     if at_most(gap, 0.0):
         return f"{rates} are all equal"
+    rates += of_class
     if constraint.compares_ratios:
         limit = "" if state == "no bound" else f", at least {1.0 - tolerance:.3g} required"
         return f"the lowest of the {rates} is {1.0 - gap:.3g} times the highest{limit}"
@@ -171,17 +185,23 @@ def verdict_of(evidence: Evidence) -> Verdict:
 
 
 def _without_bound(evidence: Evidence, name: str) -> str:
-    parts = evidence.collected.predictions(name)
-    gaps = [part.gaps(["selection_rate"], evidence.confidence).iloc[0] for part in parts]
-    widest = max(gaps, key=lambda gap: np.nan_to_num(gap["gap"], nan=-1.0))
+    each = 1.0 - (1.0 - evidence.confidence) / len(evidence.classes)
+    gaps = {}
+    for of_class, one in evidence.classes.items():
+        parts = [
+            part.gaps(["selection_rate"], each).iloc[0] for part in one.collected.predictions(name)
+        ]
+        gaps[of_class] = max(parts, key=lambda gap: np.nan_to_num(gap["gap"], nan=-1.0))
+    of_class = max(gaps, key=lambda key: np.nan_to_num(gaps[key]["gap"], nan=-1.0))
+    widest = dict(gaps[of_class])
     if np.isnan(widest["gap"]):
         return "No bound is set. Fewer than two groups have rows: there is no gap to measure."
-    if at_most(widest["gap"], 0.0):
-        here = "No bound is set: selection rates are all equal"
-    else:
-        here = (
-            f"No bound is set: selection rates differ by {percent(widest['gap'])} percentage points"
-        )
+    for end in ("low", "high"):
+        widest[end] = max(one[end] for one in gaps.values())
+    here = "No bound is set: selection rates are all equal"
+    if not at_most(widest["gap"], 0.0):
+        rates = f"selection rates of class {of_class}" if of_class else "selection rates"
+        here = f"No bound is set: {rates} differ by {percent(widest['gap'])} percentage points"
     return (
         f"{here}. On new rows between {percent(widest['low'])} and {percent(widest['high'])} with "
         f"{100.0 * evidence.confidence:g}% confidence."
@@ -199,10 +219,12 @@ def meaning_of(finding: Finding) -> str:
         bound = f"The lowest rate may not be below {1.0 - one.tolerance:.3g} times the highest."
         return f"{first} {bound}"
     allowed = one.tolerance * smallest.n_rows
+    rows = _for_class(_ROWS_OF[name], finding.of_class)
+    of_class = f" of class {finding.of_class}" if finding.of_class else ""
     return (
         f"{first} A tolerance of {one.tolerance:.3g} allows the rates of two groups to differ by "
-        f"{percent(one.tolerance)} in 100. The smallest cell, {smallest.group} with "
-        f"{smallest.n_rows} {_ROWS_OF[name]}, has {allowed:.1f} rows of tolerance: a single row "
+        f"{percent(one.tolerance)} in 100. The smallest cell{of_class}, {smallest.group} with "
+        f"{smallest.n_rows} {rows}, has {allowed:.1f} rows of tolerance: a single row "
         f"there counts {percent(1.0 / max(smallest.n_rows, 1))} percentage points."
     )
 
@@ -215,7 +237,8 @@ def decided_by(finding: Finding) -> str:
     if at_most(finding.assessment.on_predictions, 0.0):
         return f"The {rates_in_words(finding.constraint.rates_compared)} are all equal."
     cells = " and ".join(
-        _cell_in_words(cell, deciding.rate) for cell in (deciding.highest, deciding.lowest)
+        _cell_in_words(cell, deciding.rate, finding.of_class)
+        for cell in (deciding.highest, deciding.lowest)
     )
     text = f"Decided by {cells}."
     if deciding.changes and not finding.minimized:
@@ -224,11 +247,19 @@ def decided_by(finding: Finding) -> str:
     return text
 
 
-def _cell_in_words(cell: Cell, rate: str) -> str:
-    return (
-        f"{cell.group} ({cell.n_counted} of {cell.n_rows} {_ROWS_OF[rate]} are {_COUNTED[rate]}, "
-        f"{percent(cell.rate)}%)"
-    )
+def _cell_in_words(cell: Cell, rate: str, of_class: str) -> str:
+    rows, counted = (_for_class(table[rate], of_class) for table in (_ROWS_OF, _COUNTED))
+    found = f"{cell.n_counted} of {cell.n_rows} {rows} are {counted}"
+    return f"{cell.group} ({found}, {percent(cell.rate)}%)"
+
+
+def _for_class(text: str, of_class: str) -> str:
+    """Return a text about a positive class in the words for one of several classes."""
+    if not of_class:
+        return text
+    for words, others in _OF_CLASS.items():
+        text = text.replace(words, others.format(of_class))
+    return text
 
 
 def cost_in_words(evidence: Evidence, name: str) -> str:
@@ -243,10 +274,9 @@ def cost_in_words(evidence: Evidence, name: str) -> str:
         f"from {percent(before)}% to {percent(after)}%"
     )
     level = f"{100.0 * evidence.confidence:g}% confidence"
-    changed = cost.newly_selected + cost.no_longer_selected
+    moved_to = [f"{n} {_CHANGES.get(what, 'to class ' + what)}" for what, n in cost.changes.items()]
     return (
         f"Against {first}, {name} has this cost: {moved} (on new rows a change between "
-        f"{percent(cost.low)} and {percent(cost.high)} with {level}). The predictions of {changed} "
-        f"of {len(evidence.collected.labels)} rows change: {cost.newly_selected} are newly "
-        f"selected, {cost.no_longer_selected} are no longer selected."
+        f"{percent(cost.low)} and {percent(cost.high)} with {level}). The predictions of "
+        f"{cost.changed} of {len(evidence.rows.labels)} rows change: {', '.join(moved_to)}."
     )

@@ -13,7 +13,7 @@ import pandas as pd
 
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.inspection.assessment import name_of
-from fairconstrained.inspection.collected import Collected, collect
+from fairconstrained.inspection.collected import collect_classes
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _tables as tables
 from fairconstrained.reporting._evidence import Evidence, evidence_of
@@ -44,7 +44,7 @@ class FairnessReport:
     Attributes
     ----------
     title : str
-        The models, the number of rows and the positive class.
+        The models, the number of rows and the positive class, or the classes.
     verdict : Verdict
         The verdict on the last model: `state`, `sentence` and, with several constraints, `details`.
     model : DataFrame
@@ -60,7 +60,8 @@ class FairnessReport:
     groups : DataFrame
         Counts and rates by group; see :func:`~fairconstrained.metrics.group_rates`.
     summary : DataFrame
-        Accuracy, AUC, Brier score, selection rate and gaps on all rows, a column for each model.
+        Accuracy, AUC, Brier score, selection rate and gaps on all rows, a column for each model; of
+        several classes accuracy, balanced accuracy, log loss and the largest gaps.
     cost : DataFrame
         For every model but the first: the change of the accuracy with its interval, and the
         numbers of rows whose prediction changes.
@@ -184,7 +185,7 @@ def fairness_report(
     Parameters
     ----------
     estimator : classifier or mapping of str to classifier
-        A fitted binary classifier: one of this library, a pipeline that ends in one, a search, or
+        A fitted classifier: one of this library, a pipeline that ends in one, a search, or
         any classifier with scikit-learn's API. Several by name, for example
         ``{"before": ..., "after": ...}``, are shown side by side; the verdict refers to the last
         one, and the cost to the first one. Models without constraints are measured by those of the
@@ -208,8 +209,10 @@ def fairness_report(
         How missing values of the groups are treated; None uses the parameter of the classifier, if
         it has one, else "raise".
     pos_label : label or None, default=None
-        The positive class; None means that of the classifiers. With several classes it is needed:
-        the report is then of this class against the others.
+        The positive class; None means that of the classifiers. With several classes the report is
+        of this class against the others, or with None of all classes, each against the others: the
+        tables have a level "class", constraints a row for all classes together, whose intervals
+        have a Bonferroni correction for their number.
 
     Returns
     -------
@@ -219,7 +222,7 @@ def fairness_report(
     Raises
     ------
     ValueError
-        If an estimator is not a binary classifier, or no groups are known.
+        If an estimator is not a classifier, the models have other classes, or no groups are known.
     NotFittedError
         If an estimator is not fitted.
 
@@ -252,15 +255,11 @@ def fairness_report(
     gap: demographic_parity    0.20   0.16
     """
     confidence = check_confidence(confidence)
-    collected = collect(
-        estimator,
-        X,
-        y,
-        sensitive_features,
-        sample_weight,
-        pos_label=pos_label,
-        groups_missing=groups_missing,
+    rows = collect_classes(
+        estimator, X, y, sensitive_features, sample_weight, groups_missing=groups_missing
     )
+    several = len(rows.classes) > 2 and pos_label is None
+    positive = rows.classes if several else [rows.favourable(pos_label)]
     if path is not None and not isinstance(path, FairnessPath):
         raise ValueError(
             f"path must be what fairness_path returns, or None; got {type(path).__name__}."
@@ -269,14 +268,14 @@ def fairness_report(
     if constraint is not None:
         defaults = {"kappa": 0.05, "surrogate": "sigmoid", "loss": "logistic"}
         given = [(name_of(one), one) for one in resolve_constraints(constraint, **defaults)]
-    evidence = evidence_of(collected, X, sensitive_features, given, path, confidence)
+    evidence = evidence_of(rows, positive, X, sensitive_features, given, path, confidence)
     return FairnessReport(
-        title=_title(collected),
+        title=_title(evidence),
         verdict=verdict_of(evidence),
         model=tables.for_every_model(evidence, tables.model_table),
         constraints=tables.for_every_model(evidence, tables.constraints_table),
-        gaps=tables.for_every_model(evidence, tables.gaps_table),
-        groups=tables.for_every_model(evidence, tables.groups_table),
+        gaps=tables.for_every_class(evidence, tables.gaps_table),
+        groups=tables.for_every_class(evidence, tables.groups_table),
         summary=tables.summary_table(evidence),
         cost=tables.cost_table(evidence),
         frontier=tables.frontier_table(evidence),
@@ -286,23 +285,23 @@ def fairness_report(
     )
 
 
-def _title(collected: Collected) -> str:
-    """Return the models, the number of rows and the positive class."""
+def _title(evidence: Evidence) -> str:
+    """Return the models, the number of rows and the positive class, or the classes."""
     kinds = {
         name: type(final_estimator(one.estimator)).__name__
-        for name, one in collected.outputs.items()
+        for name, one in evidence.rows.outputs.items()
     }
     models = " and ".join(f"{name} ({kind})" if name else kind for name, kind in kinds.items())
-    n_groups = len(collected.groups.listed)
-    return (
-        f"{models} on {len(collected.labels)} rows with {n_groups} groups; the positive class is "
-        f"{collected.positive}"
-    )
+    rows = evidence.rows
+    on = f"{models} on {len(rows.labels)} rows with {len(rows.groups.listed)} groups"
+    if evidence.several_classes:
+        return f"{on}; the classes are {', '.join(evidence.classes)}"
+    return f"{on}; the positive class is {evidence.classes[''].collected.positive}"
 
 
 def _notes(evidence: Evidence) -> Iterator[str]:
     """Yield remarks on how to read the values."""
-    collected = evidence.collected
+    rows = evidence.rows
     notes = [
         f"{one.assessment.name}: {one.assessment.note}."
         for found in evidence.findings.values()
@@ -310,14 +309,26 @@ def _notes(evidence: Evidence) -> Iterator[str]:
         if one.assessment.note
     ]
     yield from dict.fromkeys(notes)
-    unknown = int((~collected.groups.known).sum())
+    unknown = int((~rows.groups.known).sum())
     if unknown:
         yield f"The group of {unknown} rows is unknown. They count only in the rates of all rows."
-    if len(collected.others) > 1:
+    n_classes = len(rows.classes)
+    if evidence.several_classes:
         yield (
-            f"The models have {len(collected.others) + 1} classes: all values are of the class "
-            f"{collected.positive} against the others."
+            "Every class is measured against all others: a row is selected for the class that is "
+            "predicted, and its label is positive for its own class."
         )
-    if collected.weighted:
+        if evidence.findings[evidence.names[-1]]:
+            yield (
+                "Intervals of all classes together hold for all of them at once (Bonferroni); "
+                "those of a single class hold for that class."
+            )
+    elif n_classes > 2:
+        positive = evidence.classes[""].collected.positive
+        yield (
+            f"The models have {n_classes} classes: all values are of the class {positive} against "
+            "the others."
+        )
+    if rows.weighted:
         yield "Rates are weighted, counts are not. With weights the intervals are approximate."
     yield _HELD_OUT_ROWS

@@ -240,7 +240,7 @@ class ByClass(Shiftable, Batchable, Smoothable):
     @property
     def counts_predictions(self) -> bool:
         """Whether all terms are affine functions of shares of predictions."""
-        return all(map(_counts_predictions, self.terms))
+        return all(map(counts_predictions, self.terms))
 
     @property
     def smooth(self) -> bool:
@@ -276,9 +276,9 @@ class ByClass(Shiftable, Batchable, Smoothable):
     def _scores(self, scores: Array) -> list[Array]:
         """Return the scores of every term: log odds, or +1 where the class is predicted."""
         odds = log_odds(scores)
-        decided = predicted(scores) if any(map(_counts_predictions, self.terms)) else odds
+        decided = predicted(scores) if any(map(counts_predictions, self.terms)) else odds
         return [
-            (decided if _counts_predictions(term) else odds)[:, k]
+            (decided if counts_predictions(term) else odds)[:, k]
             for k, term in enumerate(self.terms)
         ]
 
@@ -364,7 +364,7 @@ class ByClass(Shiftable, Batchable, Smoothable):
         return np.concatenate([subgradient_error(term, one, aux) for term, one, aux in each])
 
 
-def _counts_predictions(term: Term) -> bool:
+def counts_predictions(term: Term) -> bool:
     """Return whether a term is an affine function of shares of predictions."""
     return isinstance(term, CellMeans) and isinstance(term.function, Indicator)
 

@@ -97,7 +97,16 @@ def reports():
         return fairness_report(models, X[test], y[test], groups[test], **options)
 
     several = ["demographic_parity", "equalized_odds", "group_auc", "disparate_impact"]
+    bands = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.7, 0.7])]
+    models_of_bands = {
+        "before": LogisticRegression().fit(X[train], bands[train]),
+        "after": FairLogisticClassifier(["demographic_parity", "equal_opportunity"], kappa=0.1).fit(
+            X[train], bands[train], sensitive_features=names[train]
+        ),
+    }
+    of_classes = fairness_report(models_of_bands, X[test], bands[test], names[test])
     return {
+        "three classes": of_classes,
         "one model, two groups": report(after, few),
         "before and after, a path": report(models, names, path=path),
         "12 groups": report(models, some, constraint=several),
@@ -138,7 +147,7 @@ def show(browser, page, width=800, medium="light"):
     browser.get(Path(page).as_uri())
 
 
-PAGES = ("one model, two groups", "before and after, a path", "12 groups")
+PAGES = ("one model, two groups", "before and after, a path", "12 groups", "three classes")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -153,7 +162,12 @@ def test_nothing_is_cut_and_nothing_overlaps(name, width, browser, pages):
 
 @pytest.mark.parametrize(
     ("name", "medium"),
-    [*((PAGES[1], medium) for medium in MEDIA), (PAGES[0], "light"), (PAGES[2], "light")],
+    [
+        *((PAGES[1], medium) for medium in MEDIA),
+        (PAGES[0], "light"),
+        (PAGES[2], "light"),
+        (PAGES[3], "light"),
+    ],
 )
 def test_axe_finds_no_violation(name, medium, browser, pages):
     spec = find_spec("axe_core_python")

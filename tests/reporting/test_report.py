@@ -298,7 +298,7 @@ def test_invalid_input_raises(data, model):
         fairness_report(model, X, y, groups, confidence=1.0)
     with pytest.raises(ValueError, match="table='rates' is unknown"):
         fairness_report(model, X, y, groups).to_frame("rates")
-    with pytest.raises(ValueError, match="classifier with two classes is needed"):
-        fairness_report(LogisticRegression().fit(X, np.arange(len(y)) % 3), X, y, groups)
+    with pytest.raises(ValueError, match="pos_label=7 is not one of the classes"):
+        fairness_report(model, X, y, groups, pos_label=7)
     with pytest.raises(ValueError, match=r"sensitive_features has \d+ rows, X has"):
         fairness_report(model, X, y, groups[:-1])

@@ -1,0 +1,210 @@
+"""Reports of several classes: each class against all others, and all of them together."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.metrics import balanced_accuracy_score, log_loss
+
+from fairconstrained import (
+    DemographicParity,
+    FairLogisticClassifier,
+    compare,
+    fairness_path,
+    fairness_report,
+)
+from fairconstrained.constraints import ROCParity
+from fairconstrained.metrics.intervals import largest_gap
+
+CLASSES, N = ["cold", "mild", "warm"], 900
+
+
+def population(n=N, n_groups=3, seed=0):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, n_groups, n)
+    X = rng.standard_normal((n, 4))
+    X[:, 0] += 0.9 * (groups % 2)
+    scores = X @ rng.normal(scale=1.5, size=(4, 3)) + rng.gumbel(size=(n, 3))
+    return X, np.array(CLASSES)[scores.argmax(axis=1)], np.array(list("abc"))[groups % 3]
+
+
+X, Y, Z = population()
+TRAIN, TEST = np.arange(450), np.arange(450, N)
+BOTH = ["demographic_parity", "equal_opportunity"]
+
+
+@pytest.fixture(scope="module")
+def models():
+    fair = FairLogisticClassifier(BOTH, kappa=0.05)
+    return {
+        "before": LogisticRegression().fit(X[TRAIN], Y[TRAIN]),
+        "after": fair.fit(X[TRAIN], Y[TRAIN], sensitive_features=Z[TRAIN]),
+    }
+
+
+def report(models, rows=TEST, **options):
+    return fairness_report(models, X[rows], Y[rows], Z[rows], **options)
+
+
+def rates(predictions, groups, of):
+    """Return the rate of each group for each class among the rows of a rate."""
+    return {
+        label: {
+            group: np.mean(predictions[rows] == label)
+            for group in "abc"
+            if (rows := (groups == group) & of(label)).any()
+        }
+        for label in CLASSES
+    }
+
+
+def gap(by_group):
+    return max(by_group.values()) - min(by_group.values())
+
+
+def test_every_class_and_all_of_them_are_measured(models):
+    found, decided = report(models), models["after"].predict(X[TEST])
+    expected = {
+        "demographic_parity": rates(decided, Z[TEST], lambda label: np.ones(len(TEST), bool)),
+        "equal_opportunity": rates(decided, Z[TEST], lambda label: Y[TEST] == label),
+    }
+    table = found.constraints.loc["after", "decisions"]
+    for name, by_class in expected.items():
+        gaps = {label: gap(by_group) for label, by_group in by_class.items()}
+        for label, value in gaps.items():
+            assert table[label, name] == pytest.approx(value)
+        assert table["all classes", name] == pytest.approx(max(gaps.values()))
+        assert found.summary.loc[f"gap: {name}", "after"] == pytest.approx(max(gaps.values()))
+    for label in CLASSES:
+        shown = found.groups.loc[("after", label), "selection_rate"].iloc[:3]
+        assert shown.to_dict() == pytest.approx(expected["demographic_parity"][label])
+
+
+def test_one_class_has_the_figures_of_the_report_of_that_class(models):
+    whole = report(models)
+    for label in CLASSES:
+        one = report(models, pos_label=label)
+        assert f"the positive class is {label}" in one.title
+        for table in ("groups", "gaps", "constraints"):
+            joint = whole.to_frame(table).xs(label, level="class")
+            pd.testing.assert_frame_equal(joint, one.to_frame(table))
+
+
+def test_training_rows_have_the_gaps_that_the_fit_reports():
+    several = [DemographicParity(0.05), ROCParity(0.1, thresholds=[-1.0, 0.0, 1.0])]
+    clf = FairLogisticClassifier(several).fit(X[TRAIN], Y[TRAIN], sensitive_features=Z[TRAIN])
+    found = report(clf, TRAIN)
+    joint = found.constraints.loc["all classes"]
+    excess = joint["scores"] - joint["tolerance"]
+    assert clf.gap_ == pytest.approx(joint["scores"].max())
+    assert clf.decision_gap_ == pytest.approx(joint["decisions"].max())
+    assert excess.max() <= 1e-4
+    assert all("These are the training rows" in text for text in found.verdict.details)
+
+
+def test_the_interval_of_all_classes_holds_for_all_at_once(models):
+    found = report(models["after"]).constraints.xs("demographic_parity", level="constraint")
+    decided, limits = models["after"].predict(X[TEST]), []
+    for label in CLASSES:
+        chosen = [decided[Z[TEST] == group] == label for group in "abc"]
+        cells = np.array([one.mean() for one in chosen]), np.array([len(one) for one in chosen])
+        limits.append(largest_gap([cells], 1.0 - 0.05 / 3.0))
+    joint = found.loc["all classes"]
+    assert joint["low"] == pytest.approx(max(float(one.low) for one in limits))
+    assert joint["high"] == pytest.approx(max(float(one.high) for one in limits))
+    assert joint["high"] > found.drop("all classes")["high"].max()
+
+
+@pytest.mark.parametrize(("kappa", "state"), [(0.9, "holds"), (0.001, "not met")])
+def test_the_verdict_is_on_all_classes(kappa, state, models):
+    found = report(models["after"], constraint=DemographicParity(kappa))
+    table = found.constraints["decisions"].droplevel("constraint")
+    worst = table.drop("all classes").idxmax()
+    assert found.verdict.state == state
+    assert f"selection rates of class {worst} differ by" in found.verdict.sentence
+    assert ("for all 3 classes" in found.verdict.sentence) == (state == "holds")
+    assert "Decided by" in str(found) and f"are predicted as {worst}" in str(found)
+
+
+def test_measures_of_all_rows_are_those_of_scikit_learn(models):
+    found = report(models)
+    for name, model in models.items():
+        column, decided = found.summary[name], model.predict(X[TEST])
+        assert column["accuracy"] == pytest.approx(np.mean(decided == Y[TEST]))
+        expected = balanced_accuracy_score(Y[TEST], decided)
+        assert column["balanced accuracy"] == pytest.approx(expected)
+        expected = log_loss(Y[TEST], model.predict_proba(X[TEST]), labels=CLASSES)
+        assert column["log loss"] == pytest.approx(expected)
+    before, after = (model.predict(X[TEST]) for model in models.values())
+    cost = found.cost.loc["after"]
+    assert cost["accuracy"] == pytest.approx(np.mean(after == Y[TEST]) - np.mean(before == Y[TEST]))
+    for label in CLASSES:
+        assert cost[f"changed to {label}"] == np.sum((before != after) & (after == label))
+
+
+def test_models_of_any_library_without_a_bound():
+    several = {
+        "forest": RandomForestClassifier(5, random_state=0).fit(X[TRAIN], Y[TRAIN]),
+        "ridge": RidgeClassifier().fit(X[TRAIN], Y[TRAIN]),
+    }
+    found = report(several)
+    assert found.verdict.state == "no bound"
+    decided = several["ridge"].predict(X[TEST])
+    by_class = rates(decided, Z[TEST], lambda label: np.ones(len(TEST), bool))
+    worst = max(by_class, key=lambda label: gap(by_class[label]))
+    assert f"selection rates of class {worst} differ by" in found.verdict.sentence
+    assert np.isnan(found.summary.loc["log loss", "ridge"])
+    assert "Scores of class cold by group" in found.to_html()
+
+
+def test_a_path_is_the_frontier():
+    path = fairness_path(
+        FairLogisticClassifier(), X[TRAIN], Y[TRAIN], sensitive_features=Z[TRAIN], n_kappas=3
+    )
+    frontier = report(path.estimator_at(-1), path=path).frontier
+    for k in range(3):
+        model = path.estimator_at(k)
+        decided = model.predict(X[TEST])
+        by_class = rates(decided, Z[TEST], lambda label: np.ones(len(TEST), bool))
+        assert frontier.loc[k, "accuracy"] == pytest.approx(np.mean(decided == Y[TEST]))
+        assert frontier.loc[k, "gap"] == pytest.approx(max(map(gap, by_class.values())))
+
+
+def test_all_forms(models):
+    found = report(models)
+    known = json.loads(found.to_json())
+    assert known["classes"] == CLASSES and known["positive_class"] is None
+    assert {row["class"] for row in known["constraints"]} == {"all classes", *CLASSES}
+    assert len(known["groups"]) == 2 * 3 * 4
+    page, text = found.to_html(), found.to_markdown()
+    for label in CLASSES:
+        assert f"<summary>Class {label}</summary>" in page
+        assert f"### Groups, class {label}" in text
+    assert "the classes are cold, mild, warm" in str(found)
+    assert "label cold" in str(found) and "label +1" not in str(found)
+
+
+def test_beyond_four_classes_only_the_decisive_ones_are_open():
+    labels = np.arange(N) % 6
+    model = LogisticRegression().fit(np.column_stack([X, labels]), labels)
+    found = fairness_report(
+        model, np.column_stack([X, labels]), labels, Z, constraint="demographic_parity"
+    )
+    page = found.to_html()
+    worst = found.constraints["decisions"].droplevel("constraint").drop("all classes").idxmax()
+    assert page.count("<details open><summary>Class") == 1
+    assert f"<details open><summary>Class {worst}</summary>" in page
+    assert page.count("<summary>Class") == 6
+
+
+def test_comparisons_need_a_class(models):
+    with pytest.raises(ValueError, match="Pass pos_label: that class is then measured"):
+        compare(models, X[TEST], Y[TEST], Z[TEST])
+    table = compare(models, X[TEST], Y[TEST], Z[TEST], pos_label="warm")
+    selected = models["after"].predict(X[TEST]) == "warm"
+    assert table.loc["after", "selection_rate"] == pytest.approx(selected.mean())
+    by_group = [selected[Z[TEST] == group].mean() for group in "abc"]
+    assert table.loc["after", "selection_rate_gap"] == pytest.approx(np.ptp(by_group))
