@@ -117,10 +117,13 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         :class:`~fairconstrained.estimators.fit.Parametrization`.
     several_classes : bool
         Whether y may have more than two classes.
+    quality : {"accuracy", "ndcg"}
+        What a model is worth beside its gap, on paths.
     """
 
     parametrization: ClassVar[type[Any]]
     several_classes: ClassVar[bool] = False
+    quality: ClassVar[str] = "accuracy"
 
     def _wanted(self, fit: Fit) -> tuple[Problem, Start | None]:
         """Return the problem that the goal asks for, and a start."""

@@ -64,6 +64,20 @@ class SolvedDirectly:
             result = replace(result, data_passes=result.data_passes + sampled.data_passes)
         return result, at
 
+    def follow(
+        self,
+        estimator: SolverOptions,
+        problem: Problem,
+        *,
+        validation: Problem | None = None,
+        like: Evaluation | None = None,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return the solution from a start that is near it, and the evaluation there."""
+        solver = self.solver(estimator, problem)
+        return solve(solver, problem, estimator, like=like, warm=warm, callback=callback)
+
     def unconstrained(
         self, estimator: object, problem: Problem, validation: Problem | None
     ) -> Result:

@@ -15,7 +15,6 @@ from fairconstrained.data.validation import SensitiveColumns, TrainingData
 from fairconstrained.decisions.budget import SEVERAL_CLASSES, SearchBudget
 from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.search import DecisionTask
-from fairconstrained.estimators import safeguard
 from fairconstrained.estimators.binding import (
     ScoresOnRows,
     Unconstrained,
@@ -318,15 +317,27 @@ class Fit:
         warm: Start | Result | None = None,
         callback: Callback | None = None,
         like: Evaluation | None = None,
+        validation: Problem | None = None,
     ) -> tuple[Result, Evaluation]:
         """Return the solution and the evaluation at it.
 
-        It keeps to the data passes of a fit and is not worse than a constant model, see
-        :func:`~fairconstrained.estimators.safeguard.solve`.
+        It keeps to the data passes of a fit, see :meth:`Parametrization.follow`. Without rows for
+        validation it is not worse than a constant model.
+
+        Parameters
+        ----------
+        problem, warm, callback, like
+            See :meth:`solve` and :meth:`Problem.at`.
+        validation : Problem or None, default=None
+            The same functions on the rows that choose the iterate.
         """
-        wanted = self.problem if problem is None else problem
-        return safeguard.solve(
-            self.solver, wanted, self.estimator, like=like, warm=warm, callback=callback
+        return self.parametrization.follow(
+            self.estimator,
+            self.problem if problem is None else problem,
+            validation=validation,
+            like=like,
+            warm=warm,
+            callback=callback,
         )
 
     @property

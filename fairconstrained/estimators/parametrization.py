@@ -126,6 +126,26 @@ class Parametrization(Protocol):
             See :meth:`~fairconstrained.solvers.Solver.minimize`.
         """
 
+    def follow(
+        self,
+        estimator: Any,
+        problem: Problem,
+        *,
+        validation: Problem | None = None,
+        like: Evaluation | None = None,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return the solution from a start that is near it, such as that of a point of a path.
+
+        Parameters
+        ----------
+        estimator, problem, validation, warm, callback
+            See `minimize`.
+        like : Evaluation or None, default=None
+            An evaluation near the start, see :meth:`Problem.at`.
+        """
+
     def unconstrained(self, estimator: Any, problem: Problem, validation: Problem | None) -> Result:
         """Return the solution of a problem without constraints."""
 
@@ -145,6 +165,7 @@ class FairOptions(SolverOptions, Protocol):
     """The parameters of an estimator that a :class:`Fit` reads."""
 
     parametrization: ClassVar[type[Any]]
+    quality: ClassVar[str]
     constraint: ConstraintLike
     kappa: float
     goal: str

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
-from fairconstrained.estimators.base import FairClassifier
+from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
@@ -41,27 +41,46 @@ class FairnessPath:
         The Lagrange multipliers.
     data_passes : ndarray of shape (n_kappas,)
         The data passes of each point; those of the unconstrained model are in the first entry.
-    train_accuracy : ndarray of shape (n_kappas,)
-        The weighted share of correct predictions on the training rows.
+    train_quality : ndarray of shape (n_kappas,)
+        What the models are worth on the training rows: `train_accuracy` of classifiers, the
+        weighted share of correct predictions, or `train_ndcg` of rankers, the mean NDCG@10.
     validation : dict of str to ndarray of shape (n_kappas,)
-        With validation rows "val_accuracy", "val_loss" (the mean loss), "val_gap" (of the
-        surrogate) and "val_decision_gap"; else empty.
+        With validation rows "val_accuracy" (of rankers "val_ndcg"), "val_loss" (the mean loss),
+        "val_gap" (of the surrogate) and "val_decision_gap"; else empty.
     pipeline : Pipeline or None
         For a pipeline: the pipeline, with all steps but the last one fitted.
     validation_size : float
         The number of validation rows, with weights the effective one of Kish; nan without them.
+    quality : {"accuracy", "ndcg"}
+        What `train_quality` is.
     """
 
     kappas: Array
-    estimators: list[FairClassifier] = field(repr=False)
+    estimators: list[FairEstimator] = field(repr=False)
     data_passes: Array = field(repr=False)
-    train_accuracy: Array = field(repr=False)
+    train_quality: Array = field(repr=False)
     validation: dict[str, Array] = field(default_factory=dict, repr=False)
     pipeline: Pipeline | None = field(default=None, repr=False)
     validation_size: float = field(default=float("nan"), repr=False)
+    quality: str = field(default="accuracy", repr=False)
 
     def _each(self, name: str) -> Array:
         return np.array([getattr(one, name) for one in self.estimators])
+
+    @property
+    def train_accuracy(self) -> Array:
+        """The weighted share of correct predictions on the training rows, of classifiers."""
+        return self._quality("accuracy")
+
+    @property
+    def train_ndcg(self) -> Array:
+        """The mean NDCG@10 on the training rows, of rankers."""
+        return self._quality("ndcg")
+
+    def _quality(self, name: str) -> Array:
+        if self.quality != name:
+            raise AttributeError(f"the path of these models has train_{self.quality}, not {name}.")
+        return self.train_quality
 
     @property
     def coefs(self) -> Array:
@@ -116,7 +135,7 @@ class FairnessPath:
 
     def estimator_at(
         self, index: int | None = None, *, kappa: float | None = None
-    ) -> FairClassifier | Pipeline:
+    ) -> FairEstimator | Pipeline:
         """Return the fitted estimator or pipeline of a point, by its position or its tolerance.
 
         Parameters
@@ -178,7 +197,7 @@ class FairnessPath:
             "objective": self.objectives,
             "gap": self.gaps,
             "decision_gap": self.decision_gaps,
-            "train_accuracy": self.train_accuracy,
+            f"train_{self.quality}": self.train_quality,
             **self.validation,
             "status": self.statuses,
             "violation": self.violations,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -16,9 +17,8 @@ from sklearn.pipeline import Pipeline
 
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.estimators.boosting import FairBoostingClassifier
+from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
@@ -28,27 +28,26 @@ from fairconstrained.model_selection.validation import Rows, validation_rows
 from fairconstrained.models import Model
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result
+from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_numbers, is_number
 
-Followed = FairLinearClassifier | FairBoostingClassifier
-
 _ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
-_Point = tuple[FairLinearClassifier, Result, float, dict[str, float]]  # with accuracy and measures
+_Point = tuple[FairEstimator, Result, float, dict[str, float]]  # with its quality and measures
 
 
 def fairness_path(
-    estimator: Followed | Pipeline,
+    estimator: FairEstimator | Pipeline,
     X: MatrixLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None = None,
     *,
     sensitive_features: MatrixLike | None = None,
+    query: ArrayLike | None = None,
     kappas: ArrayLike | None = None,
     n_kappas: int = 30,
     min_ratio: float = 0.01,
@@ -56,21 +55,25 @@ def fairness_path(
     y_val: ArrayLike | None = None,
     sample_weight_val: ArrayLike | None = None,
     sensitive_features_val: MatrixLike | None = None,
+    query_val: ArrayLike | None = None,
 ) -> FairnessPath:
     r"""Fit an estimator for a range of tolerances, from the unconstrained model down.
 
     Weights and multipliers of the last points are extrapolated by a polynomial in kappa to the
     start of the next one, which also takes over the solver's curvature information. Every point is
-    solved to the tolerance of a single fit. Thirty points need about the data passes of three
-    single fits.
+    solved to the tolerance of a single fit. Thirty points of a linear model need about the data
+    passes of three single fits.
 
     Parameters
     ----------
-    estimator : FairLogisticClassifier, FairHingeClassifier or FairBoostingClassifier, or Pipeline
+    estimator : FairLogisticClassifier, FairHingeClassifier, FairBoostingClassifier,\
+FairNetworkClassifier or FairRanker, or Pipeline
         The estimator, or a pipeline that ends in one. It is not changed; its `kappa` is not used.
         Constraints with a kappa of their own keep it. Trees are grown once, without constraints,
-        and their leaf values are fitted for every kappa. The other steps of a pipeline are fitted
-        once, to X and y.
+        and their leaf values are fitted for every kappa. A network is trained on from the weights
+        of the last point, for at most `max_epochs`; the rows that choose among its iterates, drawn
+        once, are the same for all points. The other steps of a pipeline are fitted once, to X and
+        y.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         The features.
     y : array-like of shape (n_samples,)
@@ -79,6 +82,8 @@ def fairness_path(
         The weights of the rows.
     sensitive_features : array-like or DataFrame or None, default=None
         The groups, as in `fit`.
+    query : array-like of shape (n_samples,) or None, default=None
+        The query of each row, for rankers.
     kappas : array-like of float or None, default=None
         The tolerances; they are put into decreasing order. None takes `n_kappas` in geometric
         progression from the largest at which the constraint binds, at most 1, to `min_ratio` times
@@ -87,8 +92,9 @@ def fairness_path(
         The number of points if `kappas` is None, at least 2.
     min_ratio : float, default=0.01
         The smallest kappa by the largest one if `kappas` is None, in (0, 1).
-    X_val, y_val, sample_weight_val, sensitive_features_val : array-like or None, default=None
-        Rows to measure accuracy, loss and gaps on, given as the training rows are.
+    X_val, y_val, sample_weight_val, sensitive_features_val, query_val : array-like or None
+        Rows to measure accuracy (of rankers NDCG@10), loss and gaps on, given as the training rows
+        are.
 
     Returns
     -------
@@ -99,6 +105,8 @@ def fairness_path(
     ------
     ValueError
         If no constraint takes its kappa from the estimator, or an argument is not valid.
+    TypeError
+        If the estimator is none of these.
 
     Warns
     -----
@@ -118,7 +126,13 @@ def fairness_path(
     >>> bool(path.estimator_at(-1).kappa == path.kappas[-1])
     True
     """
-    check_same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
+    check_same_rows(
+        X=X,
+        y=y,
+        sensitive_features=sensitive_features,
+        sample_weight=sample_weight,
+        query=query,
+    )
     pipeline = None
     if isinstance(estimator, Pipeline):
         _check_followed(estimator[-1])
@@ -131,7 +145,8 @@ def fairness_path(
         pipeline, estimator = Pipeline([*before, last]), last[1]
     path = follow(
         estimator, (X, y, sample_weight, sensitive_features), kappas=kappas, n_kappas=n_kappas,
-        min_ratio=min_ratio, held_out=(X_val, y_val, sample_weight_val, sensitive_features_val),
+        min_ratio=min_ratio, query=query,
+        held_out=(X_val, y_val, sample_weight_val, sensitive_features_val, query_val),
     )  # fmt: skip
     warn_unless_converged(path.statuses, path.kappas)
     return replace(path, pipeline=pipeline)
@@ -145,7 +160,7 @@ def warn_unless_converged(statuses: Array, kappas: Array) -> None:
     ConvergenceWarning
         Says how many, at which kappas, and what to do.
     """
-    failed = statuses != "converged"
+    failed = ~np.isin(statuses, [Status.CONVERGED.value, Status.VALIDATED.value])
     if failed.any():
         warnings.warn(
             f"{failed.sum()} of the path's {len(kappas)} points did not converge "
@@ -158,25 +173,27 @@ def warn_unless_converged(statuses: Array, kappas: Array) -> None:
 
 
 def follow(
-    estimator: Followed,
+    estimator: FairEstimator,
     rows: Sequence[Any],
     *,
     kappas: ArrayLike | None = None,
     n_kappas: int = 30,
     min_ratio: float = 0.01,
+    query: ArrayLike | None = None,
     held_out: Sequence[Any] = (None, None, None, None),
 ) -> FairnessPath:
     """Return the path without a warning; see :func:`fairness_path`.
 
     Parameters
     ----------
-    estimator, kappas, n_kappas, min_ratio
+    estimator, kappas, n_kappas, min_ratio, query
         See :func:`fairness_path`.
     rows, held_out : sequence
-        X, y, sample_weight and sensitive_features.
+        X, y, sample_weight and sensitive_features; of the held-out rows the queries as well.
     """
     _check_followed(estimator)
-    fit = clone(estimator).set_params(kappa=0.0).bind(*rows, path=True)
+    queries = _queries_of(estimator, query)
+    fit = clone(estimator).set_params(kappa=0.0).bind(*rows, **queries, path=True)
     with limited_threads(fit.data.X):
         problems = ProblemFamily(fit)
         free = fit.problem.at(fit.start().w)
@@ -184,11 +201,13 @@ def follow(
         validation = validation_rows(fit, *held_out)
         points = list(_points(problems, free, chosen, validation))
         _improve(problems, points, chosen, validation)
-    estimators, results, accuracy, measures = zip(*points, strict=True)
+    estimators, results, worth, measures = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
     columns = {name: np.array([one[name] for one in measures]) for name in measures[0]}
-    path = FairnessPath(chosen, list(estimators), passes, np.array(accuracy), columns)
+    path = FairnessPath(
+        chosen, list(estimators), passes, np.array(worth), columns, quality=estimator.quality
+    )
     if validation is None:
         return path
     weight = validation.data.sample_weight
@@ -197,11 +216,12 @@ def follow(
 
 def _check_followed(estimator: object) -> None:
     """Check that the estimator has a tolerance to vary."""
-    if not isinstance(estimator, FairLinearClassifier | FairBoostingClassifier):
+    if not isinstance(estimator, FairEstimator):
         raise TypeError(
-            "estimator must be a FairLogisticClassifier, a FairHingeClassifier or a "
-            f"FairBoostingClassifier, or a pipeline that ends in one; got {estimator!r}. Fit other "
-            "estimators once for every kappa, for instance with GridSearchCV."
+            "estimator must be a FairLogisticClassifier, FairHingeClassifier, "
+            "FairBoostingClassifier, FairNetworkClassifier or FairRanker, or a pipeline that ends "
+            f"in one; got {estimator!r}. Fit other estimators once for every kappa, for instance "
+            "with GridSearchCV."
         )
     for name, wanted in (("goal", "accuracy"), ("enforce", "score")):
         if getattr(estimator, name) != wanted:
@@ -222,6 +242,17 @@ def _check_followed(estimator: object) -> None:
             f"constraint={estimator.constraint!r} does not take its tolerance from the "
             "estimator: leave kappa at None in the constraint whose tolerance is to vary."
         )
+
+
+def _queries_of(estimator: FairEstimator, query: ArrayLike | None) -> dict[str, ArrayLike]:
+    """Return the queries as an argument of `bind`, none for classifiers."""
+    if query is None:
+        return {}
+    if "query" not in inspect.signature(estimator.bind).parameters:
+        raise ValueError(
+            f"query is for rankers, and {type(estimator).__name__} is none: leave it out."
+        )
+    return {"query": query}
 
 
 def _grid(
@@ -259,7 +290,8 @@ def _points(
     for kappa in kappas:
         problem = problems.at(float(kappa))
         warm = _fitting(_predicted(solved, kappa) or start, problem, fit.model)
-        result, at = fit.solve_at(problem, warm=warm, like=at)
+        held_back = problems.validation_at(float(kappa))
+        result, at = fit.solve_at(problem, warm=warm, like=at, validation=held_back)
         solved.append((kappa, result))
         yield _point(fit, kappa, problem, (result, at), validation)
 
@@ -273,12 +305,12 @@ def _point(
 ) -> _Point:
     """Return the fitted estimator, the result, and what they are worth."""
     result, at = solution
-    fitted = cast(FairLinearClassifier, copy(fit.estimator))
+    fitted = cast(FairEstimator, copy(fit.estimator))
     fitted.kappa = float(kappa)
     fit.store(fitted, Solution(result), problem, like=at)
-    training = Rows(problem.uncounted(), fit.data)
+    training = Rows(problem.uncounted(), fit.data, fitted.quality)
     measures = {} if validation is None else validation.measured(result.w)
-    return fitted, result, training.accuracy(result.w, like=at), measures
+    return fitted, result, training.worth(result.w, like=at), measures
 
 
 def _improve(
@@ -287,9 +319,11 @@ def _improve(
     """Solve points again that are worse than a stricter one, from that one.
 
     A model that meets a stricter bound meets this one as well: a point that is worse is at another
-    local optimum.
+    local optimum. Where rows for validation choose the iterates, the objective does not.
     """
     fit = problems.fit
+    if fit.validation is not None:
+        return
     for k in reversed(range(len(points) - 1)):
         here, stricter = points[k][1], points[k + 1][1]
         tol = here.solver.tol

@@ -44,6 +44,15 @@ class ProblemFamily:
             return self.fit.problem.shifted(kappa * self._slopes)
         return self.fit.with_kappa(kappa).problem
 
+    def validation_at(self, kappa: float) -> Problem | None:
+        """Return the problem for a kappa on the rows that choose the iterate, if there are any.
+
+        It is bound anew: these rows may lack cells that the training rows have.
+        """
+        return (
+            None if self.fit.validation is None else self.fit.with_kappa(kappa).validation_problem
+        )
+
     @property
     def follows(self) -> Array:
         """Which constraints depend on kappa, shape (n_constraints,)."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.patches import PathPatch
     from matplotlib.text import Annotation
 
+QUALITIES = {"accuracy": "accuracy", "ndcg": "NDCG@10"}  # what a path calls them, and the picture
 _DISTANCE = 0.07  # of labels in the margin, as a share of the height
 
 

@@ -14,6 +14,7 @@ from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.plotting._path_parts import (
+    QUALITIES,
     MarginLabels,
     checked_points,
     draw_band,
@@ -183,7 +184,9 @@ class FairnessPathDisplay:
         measured = path.validation if rows != "training" else {}
         where = "validation rows" if measured else "training rows"
         size = path.validation_size if measured else float("nan")
-        accuracies = measured.get("val_accuracy", path.train_accuracy)
+        accuracies = measured.get(f"val_{path.quality}", path.train_quality)
+        if path.quality != "accuracy":
+            confidence = None  # intervals are those of a share of the rows
         return cls(
             measured.get("val_decision_gap", path.decision_gaps),
             accuracies,
@@ -192,7 +195,7 @@ class FairnessPathDisplay:
             noise=noise_of(accuracies, size, confidence),
             chosen=None if chosen is None else int(np.argmin(np.abs(path.kappas - chosen))),
             gap_name=f"gap of the predictions, {where}",
-            accuracy_name=f"accuracy, {where}",
+            accuracy_name=f"{QUALITIES[path.quality]}, {where}",
         )
 
     @classmethod

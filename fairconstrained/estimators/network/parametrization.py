@@ -173,6 +173,21 @@ class NetworkParametrization:
             estimator, problem, result, at, validated=choice is not None
         )
 
+    def follow(
+        self,
+        estimator: NetworkOptions,
+        problem: Problem,
+        *,
+        validation: Problem | None = None,
+        like: Evaluation | None = None,
+        warm: Start | Result | None = None,
+        callback: Callback | None = None,
+    ) -> tuple[Result, Evaluation]:
+        """Return the network trained on from a start, as `minimize` does."""
+        return self.minimize(
+            estimator, problem, validation=validation, warm=warm, callback=callback
+        )
+
     def _with_fitted_last_layer(
         self,
         estimator: NetworkOptions,

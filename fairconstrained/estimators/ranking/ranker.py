@@ -155,6 +155,7 @@ class FairRanker(FairEstimator):
     """
 
     parametrization = RankerParametrization
+    quality: ClassVar[str] = "ndcg"
 
     # The options of classifiers that rankers do not have: see FairOptions.
     goal: ClassVar[str] = "accuracy"

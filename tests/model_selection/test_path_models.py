@@ -1,0 +1,194 @@
+"""Paths of networks and rankers: warm starts, the same validation rows, NDCG for accuracy."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fairconstrained import (
+    BoostedScores,
+    ConvergenceWarning,
+    FairLogisticClassifier,
+    FairNetworkClassifier,
+    FairRanker,
+    fairness_path,
+    make_biased_classification,
+    make_biased_ranking,
+)
+
+X, Y, GROUPS = make_biased_classification(1000, 5, gap=0.4, random_state=0)
+NETWORK = FairNetworkClassifier(hidden_layer_sizes=(8,), max_epochs=80, random_state=0)
+DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(20, 4, n_documents=30, random_state=0)
+OTHERS = make_biased_ranking(20, 4, n_documents=30, random_state=1)
+
+
+def fitted_network_path():
+    rows, others = slice(0, 700), slice(700, None)
+    return fairness_path(
+        NETWORK,
+        X[rows],
+        Y[rows],
+        sensitive_features=GROUPS[rows],
+        n_kappas=4,
+        X_val=X[others],
+        y_val=Y[others],
+        sensitive_features_val=GROUPS[others],
+    )
+
+
+@pytest.fixture(scope="module", name="network_path")
+def fixture_of_networks():
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    return fitted_network_path()
+
+
+@pytest.fixture(scope="module", name="ranker_path")
+def fixture_of_rankers():
+    return followed(FairRanker())
+
+
+class TestNetworks:
+    def test_every_point_meets_its_bound_and_is_chosen_on_validation_rows(self, network_path):
+        assert set(network_path.statuses) == {"chosen on validation rows"}
+        assert network_path.violations.max() <= 1e-4
+        assert np.all(network_path.gaps <= network_path.kappas + 1e-4)
+        assert network_path.gaps[0] > 0.1 > 0.01 > network_path.gaps[-1]
+        assert network_path.objectives[-1] > network_path.objectives[0] + 0.05
+
+    def test_points_are_fitted_estimators(self, network_path):
+        model = network_path.estimator_at(-1)
+        assert model.kappa == network_path.kappas[-1]
+        assert model.score(X[700:], Y[700:]) == pytest.approx(
+            network_path.validation["val_accuracy"][-1]
+        )
+        again = pickle.loads(pickle.dumps(network_path)).estimator_at(2)
+        assert_allclose(
+            again.decision_function(X), network_path.estimator_at(2).decision_function(X)
+        )
+        assert len(network_path.to_frame()) == 4
+        assert not hasattr(NETWORK, "weights_")
+
+    def test_it_is_reproducible(self, network_path):
+        again = fitted_network_path()
+        assert_array_equal(again.objectives, network_path.objectives)
+        assert_array_equal(again.validation["val_loss"], network_path.validation["val_loss"])
+
+    def test_points_start_from_the_last_one(self, network_path):
+        """The networks of a path are better trained than those of single fits."""
+        single = []
+        for kappa in network_path.kappas:
+            clf = FairNetworkClassifier(**{**NETWORK.get_params(deep=False), "kappa": kappa})
+            clf.fit(X[:700], Y[:700], sensitive_features=GROUPS[:700])
+            single.append(clf.objective_)
+        assert np.all(network_path.objectives[1:] <= np.array(single[1:]) + 1e-3)
+        steps = [
+            np.linalg.norm(one.weights_ - other.weights_)
+            for one, other in zip(
+                network_path.estimators, network_path.estimators[1:], strict=False
+            )
+        ]
+        assert max(steps) < np.linalg.norm(network_path.estimators[0].weights_)
+
+    def test_without_validation_rows_one_warning_names_the_points(self):
+        pytest.importorskip("torch", reason="PyTorch is not installed")
+        network = FairNetworkClassifier(
+            hidden_layer_sizes=(4,), max_epochs=20, early_stopping=False, random_state=0
+        )
+        with pytest.warns(ConvergenceWarning, match="of the path's 3 points") as caught:
+            path = fairness_path(network, X, Y, sensitive_features=GROUPS, n_kappas=3)
+        assert len(caught) == 1
+        assert path.violations.max() <= 1e-4
+
+
+def followed(ranker, **options):
+    X_val, y_val, query_val, groups_val = OTHERS
+    return fairness_path(
+        ranker,
+        DOCUMENTS,
+        RELEVANT,
+        query=QUERY,
+        sensitive_features=QUALITY,
+        n_kappas=4,
+        X_val=X_val,
+        y_val=y_val,
+        query_val=query_val,
+        sensitive_features_val=groups_val,
+        **options,
+    )
+
+
+class TestRankers:
+    def test_points_are_those_of_single_fits(self, ranker_path):
+        assert set(ranker_path.statuses) == {"converged"}
+        for k in (1, 3):
+            single = FairRanker(kappa=ranker_path.kappas[k])
+            single.fit(DOCUMENTS, RELEVANT, query=QUERY, sensitive_features=QUALITY)
+            assert ranker_path.objectives[k] == pytest.approx(single.objective_, abs=2e-4)
+            assert ranker_path.gaps[k] == pytest.approx(single.gap_, abs=2e-4)
+
+    def test_quality_is_the_ndcg(self, ranker_path):
+        model, (X_val, y_val, query_val, _) = ranker_path.estimator_at(1), OTHERS
+        ndcg = model.score(DOCUMENTS, RELEVANT, query=QUERY)
+        assert ranker_path.train_ndcg[1] == pytest.approx(ndcg)
+        assert ranker_path.validation["val_ndcg"][1] == pytest.approx(
+            model.score(X_val, y_val, query=query_val)
+        )
+        assert "val_accuracy" not in ranker_path.to_frame()
+        assert_allclose(ranker_path.to_frame()["train_ndcg"], ranker_path.train_ndcg)
+        with pytest.raises(AttributeError, match="train_ndcg, not accuracy"):
+            ranker_path.train_accuracy  # noqa: B018
+
+    def test_boosted_trees_are_grown_once(self):
+        pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+        model = BoostedScores(n_estimators=8, num_leaves=5, min_child_samples=20, n_jobs=1)
+        path = followed(FairRanker(model=model, random_state=0))
+        assert set(path.statuses) == {"converged"}
+        assert path.violations.max() <= 1e-4
+        assert path.objectives[-1] > path.objectives[0] + 1e-3
+        leaves = [one.to_lightgbm().predict(DOCUMENTS, pred_leaf=True) for one in path.estimators]
+        for other in leaves[1:]:
+            assert_array_equal(other, leaves[0])
+
+    def test_a_picture_shows_the_ndcg(self, ranker_path):
+        pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+        from fairconstrained.plotting import FairnessPathDisplay
+
+        display = FairnessPathDisplay.from_path(ranker_path)
+        assert display.ax_.get_ylabel() == "NDCG@10, validation rows"
+        assert display.band_ is None
+        assert display.line_.get_ydata() == pytest.approx(ranker_path.validation["val_ndcg"][::-1])
+
+
+class TestQueries:
+    def test_rankers_need_them(self):
+        with pytest.raises(ValueError, match="needs query="):
+            fairness_path(FairRanker(), DOCUMENTS, RELEVANT, sensitive_features=QUALITY)
+
+    def test_classifiers_do_not_take_them(self):
+        with pytest.raises(ValueError, match="query is for rankers"):
+            fairness_path(FairLogisticClassifier(), X, Y, query=Y, sensitive_features=GROUPS)
+        with pytest.raises(ValueError, match="only FairRanker has queries"):
+            fairness_path(
+                FairLogisticClassifier(),
+                X,
+                Y,
+                sensitive_features=GROUPS,
+                X_val=X,
+                y_val=Y,
+                query_val=Y,
+                sensitive_features_val=GROUPS,
+            )
+
+    def test_validation_rows_need_them(self):
+        with pytest.raises(ValueError, match="query_val must hold the query"):
+            fairness_path(
+                FairRanker(),
+                DOCUMENTS,
+                RELEVANT,
+                query=QUERY,
+                sensitive_features=QUALITY,
+                X_val=DOCUMENTS,
+                y_val=RELEVANT,
+                sensitive_features_val=QUALITY,
+            )
