@@ -179,6 +179,11 @@ _TABLE = (
         "Every line of the papers' tables: published, with paper(), by default",
     ),
     Benchmark(
+        "sensitivity",
+        "benchmarks.sensitivity",
+        "The papers' figures about parameters and progress: 3S-Econ 1, PLADA 4 to 6, IDCA 9 and 10",
+    ),
+    Benchmark(
         "peers",
         "benchmarks.peers",
         "The same task for fairlearn, scikit-lego, fairret, OxonFair and others: frontiers, cost",

@@ -189,6 +189,7 @@ feasible point of its subproblem), data passes and CPU seconds on one core. "(qu
 the quick form that were ended at a small number of passes (in E3 with 100 thresholds, in E5 on
 3,000 images): they show that the line runs, and how far it gets, and are not the paper's result.
 "(complete)" marks those that ended by themselves. "not run" marks lines that the machine had no
-time for. The sensitivity figures of the papers (3S-Econ figure 1, PLADA D.1 and D.2, IDCA D.6) are
-not on this page. E7 and E8 have pages of their own: [E7](e7.md), [E8](e8.md).
+time for. The papers' figures about parameters and progress (3S-Econ figure 1, PLADA D.1 and D.2,
+IDCA D.6) and E7 and E8 have pages of their own: [parameters](sensitivity.md), [E7](e7.md),
+[E8](e8.md).
 """

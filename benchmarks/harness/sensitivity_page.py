@@ -1,0 +1,108 @@
+"""The page and the figures about parameters and progress."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness.rank_figures import COLOURS, plt
+from benchmarks.harness.sensitivity_lines import FIGURES, Run
+from benchmarks.harness.tables import Row, as_markdown, environment
+
+_STYLES = ("-", "--", ":", "-.")
+_FLOOR = 1e-8  # what is drawn on a logarithmic axis in place of zero
+_MEASURES = {"objective": "objective", "violation": "violation", "stationarity": "SVio"}
+
+
+def _series(row: Row, measure: str, against: str) -> tuple[list[float], list[float]]:
+    """Return the points of a curve."""
+    if measure == "stationarity":
+        points = [(x, y) for x, y in row["stationarity"] if np.isfinite(y)]
+        return [x for x, _ in points], [y for _, y in points]
+    return row[against], row[measure]
+
+
+def _draw_multipliers(axes: Any, row: Row) -> None:
+    x = row["iteration"]
+    axes[0].plot(x, row["difference"], color=COLOURS[0])
+    for axis, name in zip(axes[1:], ("lambda", "mu"), strict=True):
+        for k, line in enumerate(np.array(row[name]).T):
+            axis.plot(x, line, _STYLES[k % 4], color=COLOURS[k % 6])
+    axes[0].set_yscale("log")
+
+
+def draw(name: str, found: list[tuple[Run, Row]], path: Path) -> None:
+    """Draw a figure: a column for every panel, a row for every measure."""
+    figure_of_paper = FIGURES[name]
+    panels = list(dict.fromkeys(run.panel for run, _ in found))
+    rows = ["|lambda - mu|", "lambda", "mu"] if figure_of_paper.multipliers else list(_MEASURES)
+    if not (figure_of_paper.multipliers or figure_of_paper.stationarity):
+        rows.remove("stationarity")
+    figure, axes = plt().subplots(
+        len(rows), len(panels), squeeze=False,
+        figsize=(3.6 * len(panels) + 0.6, 2.3 * len(rows) + 0.5),
+    )  # fmt: skip
+    for column, panel in enumerate(panels):
+        own = [(run, row) for run, row in found if run.panel == panel]
+        if figure_of_paper.multipliers:
+            _draw_multipliers(axes[:, column], own[0][1])
+        else:
+            for axis, measure in zip(axes[:, column], rows, strict=True):
+                for k, (run, row) in enumerate(own):
+                    x, y = _series(row, measure, figure_of_paper.against)
+                    shown = y if measure == "objective" else np.maximum(y, _FLOOR)
+                    axis.plot(
+                        x, shown, _STYLES[k % 4], color=COLOURS[k % 6], label=run.label,
+                        marker="o" if measure == "stationarity" else None, markersize=3,
+                    )  # fmt: skip
+                if measure != "objective":
+                    axis.set_yscale("log")
+            axes[0][column].legend(fontsize=7, frameon=False)
+        axes[0][column].set_title(panel, fontsize=10)
+        axes[-1][column].set_xlabel(
+            "data passes" if figure_of_paper.against == "passes" else "iteration", fontsize=9
+        )
+    for axis, label in zip(axes[:, 0], rows, strict=True):
+        axis.set_ylabel(_MEASURES.get(label, label), fontsize=9)
+    for axis in axes.ravel():
+        axis.tick_params(labelsize=8)
+        axis.grid(alpha=0.3)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=80, bbox_inches="tight")
+    plt().close(figure)
+
+
+def write_page(
+    folder: Path, found: dict[str, list[tuple[Run, Row]]], rows: list[Row], steps: int
+) -> None:
+    """Write sensitivity.md and its figures."""
+    text = _HEAD.format(environment=environment(), steps=steps)
+    for name, runs in found.items():
+        if not runs:
+            continue
+        picture = f"sensitivity-{name}.png"
+        draw(name, runs, folder / "_static" / picture)
+        own = [
+            {key: value for key, value in row.items() if key != "figure" and value != ""}
+            for row in rows
+            if row["figure"] == name
+        ]
+        text += (
+            f"\n## {FIGURES[name].title}\n\nThe paper: {FIGURES[name].claim}\n\n"
+            f"![{FIGURES[name].title}](_static/{picture})\n\n{as_markdown(own)}"
+        )
+    (folder / "sensitivity.md").write_text(text)
+
+
+_HEAD = """# Parameters and progress of the papers' methods
+
+`python -m benchmarks sensitivity --steps {steps} --docs docs` writes this page ({environment}).
+All runs have the settings of `paper()`, except for the parameter that is varied, and end after
+{steps} iterations; those of IDCA and SSG, whose steps differ, after {steps} data passes. Tables
+show the last points. SVio is near-stationarity, the distance to the proximal point; values for
+which the subproblem has no feasible point are left out. On logarithmic axes a violation of 0 is
+drawn at 1e-8.
+"""
