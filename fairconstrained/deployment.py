@@ -50,7 +50,7 @@ def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
         have a coefficient of zero, and must be numeric. With "leave_out" a pipeline drops them
         before its last step, so that they may be strings; a single classifier then needs X without
         them. Columns that a ColumnTransformer just before the last step only passes through are
-        dropped there, so that a DataFrame that is passed to the pipeline may lack them.
+        dropped there, so that they can be missing in a DataFrame that is passed to the pipeline.
 
     Returns
     -------

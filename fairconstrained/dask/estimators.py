@@ -285,23 +285,24 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
     Parameters
     ----------
     constraint, kappa, goal, max_loss_increase, solver, beta, surrogate, loss, alpha, domain
-        See :class:`fairconstrained.FairLogisticClassifier`. Not available are stochastic solvers,
-        "idca", and constraints whose surrogate is not a sum over rows (pairs of rows, but for the
-        quadratic surrogate).
+        See :class:`fairconstrained.FairLogisticClassifier`. Stochastic solvers, "idca" and
+        constraints on pairs of rows with other than the quadratic surrogate are not available.
     fit_intercept, sensitive_columns, use_sensitive, combine, groups_missing, max_iter, tol
         See :class:`fairconstrained.FairLogisticClassifier`.
     pos_label, class_weight, threshold
         See :class:`fairconstrained.FairLogisticClassifier`.
     group_interactions, enforce, confidence, holdout, warm_start, random_state, verbose
-        See :class:`fairconstrained.FairLogisticClassifier`. Not available are enforce="decision",
-        `confidence` and group_interactions=True.
+        See :class:`fairconstrained.FairLogisticClassifier`. enforce="decision", `confidence` and
+        group_interactions=True are not available.
 
     Attributes
     ----------
     client : distributed.Client or None
-        Whose workers compute; set it before `fit`.
+        The client whose workers compute; set it before `fit`. None takes the default client, or the
+        threads of this process.
     disk : {"auto"} or bool
-        Whether workers keep dense features in a file; set it before `fit`.
+        Whether workers keep dense features in a file; set it before `fit`. "auto" does so if the
+        features need more than half the memory of all workers.
     coef_, intercept_, classes_, objective_, violation_, gap_, decision_gap_, result_
         As those of :class:`fairconstrained.FairLogisticClassifier`. The gaps of predictions of
         constraints on ranks and pairs come from histograms of the scores with 4096 bins.

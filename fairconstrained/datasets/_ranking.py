@@ -38,12 +38,12 @@ def make_biased_ranking(
     context: bool = False,
     random_state: int | np.random.RandomState | None = None,
 ) -> tuple[Array, Array, Array, Array]:
-    r"""Generate queries whose documents are of higher or lower quality, and binary relevances.
+    r"""Generate ranking data: queries with documents of two groups, and binary relevances.
 
-    The mean of query q is :math:`m_q \sim N(0, I)`, and a document is
-    :math:`x = m_q + A z` with :math:`z \sim N(0, I)` and a random matrix A. With orthogonal unit
-    vectors a and d, b = ``group_effect`` and a part :math:`\epsilon \sim N(0, 1)` that no feature
-    shows, the relevance of a document is
+    The mean of query q is :math:`m_q \sim N(0, I)`, and a document is :math:`x = m_q + A z` with
+    :math:`z \sim N(0, I)` and a random matrix A. With orthogonal unit vectors a and d, b =
+    ``group_effect`` and a noise :math:`\epsilon \sim N(0, 1)` that is in no feature, the relevance
+    of a document is
 
     .. math::
         r = \sqrt{1 - b^2}\, a^\top z \pm b\, d^\top (m_q + z) + \mathrm{noise} \cdot \epsilon,
@@ -55,8 +55,9 @@ def make_biased_ranking(
     percentile are group 0, the others group 1. Quality is not a feature; the last feature is a
     popularity, :math:`0.3\, t + 0.95\, \epsilon''` plus the query's mean.
 
-    A model that fits both groups with the same weights ranks the relevant documents of one group
-    too low in some queries and those of the other group in others, as :math:`d^\top m_q` has it.
+    A model with the same weights for both groups ranks the relevant documents of one group too low
+    in some queries, and those of the other group in others, depending on the sign of :math:`d^\top
+    m_q`.
 
     Parameters
     ----------
@@ -67,15 +68,15 @@ def make_biased_ranking(
     positives : float, default=0.16
         The share of relevant documents, in (0, 1).
     group_effect : float, default=0.5
-        b, in [0, 1): how much the weights depend on the group.
+        b, in [0, 1): the influence of the group on the weights.
     noise : float, default=1.0
-        The standard deviation of the part of the relevance that no feature shows, >= 0.
+        The standard deviation of the noise of the relevance, >= 0.
     min_positives : int, default=4
         Queries are accepted if they have this many relevant and as many irrelevant documents, and
         half as many in each group.
     max_documents : int or None, default=None
-        Accepted queries are thinned at random to this many documents, among which the documents
-        that they were accepted for are kept; None keeps all.
+        Accepted queries are reduced at random to this number of documents; the documents for which
+        they were accepted are kept. None keeps all.
     n_generated : int or None, default=None
         The number of queries that are generated, of which `n_queries` accepted ones are drawn at
         random. None generates queries until there are enough.

@@ -195,7 +195,7 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the rows, in the loss (times `class_weight`) and in the groups' averages.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-            The groups; `combine` says how several columns make groups. Not needed with
+            The groups; `combine` defines how several columns make groups. Not needed with
             `sensitive_columns` or without a constraint.
 
         Returns
@@ -241,12 +241,12 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         return f"{text} (fitted: the favourable label is {favourable!r}, see pos_label)"
 
     def predict(self, X: MatrixLike) -> Array:
-        """Return the class of each row: the favourable one where its score is above the threshold.
+        """Return the class of each row: the favourable one if its score is above the threshold.
 
-        Of several classes it is the one of the largest score.
+        With more than two classes it is the class of the largest score.
 
-        The score of the favourable class is that of `decision_function` if it is the second of
-        `classes_`, else minus that.
+        The score of the favourable class is `decision_function` if it is the second of `classes_`,
+        else its negative.
 
         Parameters
         ----------

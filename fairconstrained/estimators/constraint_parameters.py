@@ -29,12 +29,12 @@ class ConstraintParameters(BaseEstimator):
         Parameters
         ----------
         deep : bool, default=True
-            Whether those of constraints, solvers and other objects are among them.
+            Whether parameters of constraints, solvers and other objects are included.
 
         Returns
         -------
         params : dict
-            From names to values.
+            The parameters by name.
         """
         params: dict[str, Any] = super().get_params(deep=deep)
         if deep:

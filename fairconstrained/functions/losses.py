@@ -16,9 +16,9 @@ class Loss(ScalarFunction):
     Attributes
     ----------
     gives_log_odds : bool
-        Whether the scores of least expected loss are the log odds
-        :math:`\log(P(y = 1 \mid x) / P(y = -1 \mid x))`, so that the logistic function of a score
-        is a probability. That is so for the logistic loss alone.
+        Whether the scores of least expected loss are the log odds :math:`\log(P(y = 1 \mid x) / P(y
+        = -1 \mid x))`, so that the logistic function of a score is a probability. This is true for
+        the logistic loss only.
     """
 
     gives_log_odds: ClassVar[bool] = False
@@ -78,13 +78,13 @@ class Logistic(ExponentialFunction, Loss):
 class TruncatedLogistic(ExponentialFunction, Loss):
     r"""The truncated logistic loss :math:`\alpha \log(1 + \ell(t) / \alpha)`.
 
-    It grows like a logarithm, so that outliers weigh less; it is weakly convex with constant
-    at most :math:`1 / \alpha`.
+    It grows logarithmically for negative margins, so that outliers have less influence. It is
+    weakly convex with constant at most :math:`1 / \alpha`.
 
     Parameters
     ----------
     alpha : float, default=2.0
-        The level at which the loss bends, > 0.
+        The level above which the loss grows logarithmically, > 0.
 
     References
     ----------
@@ -157,7 +157,7 @@ class Hinge(Loss):
 
 
 class SquaredHinge(Loss):
-    r"""The squared hinge loss :math:`\max\{0, 1 - t\}^2 / 2`: smooth, and 0 from the margin on.
+    r"""The squared hinge loss :math:`\max\{0, 1 - t\}^2 / 2`, which is smooth.
 
     Examples
     --------

@@ -222,8 +222,8 @@ class Ramp(Surrogate):
 class ShiftedSquare(ScalarFunction):
     r"""The quadratic surrogate :math:`\phi(t) = (1 + t)^2 / 2` of 1{t > 0}, for pairs.
 
-    It is 1/2 at t = 0, as the indicator is on average, and convex, but not bounded: t - 1/2 + t^2/2
-    is what it adds for a pair, so that it holds down the spread of the scores as well.
+    It is convex, and equal to 1/2 at t = 0, but not bounded: it also penalises the spread of the
+    scores.
 
     References
     ----------

@@ -77,28 +77,29 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     constraint : str, Constraint or list of these, default="demographic_parity"
         The constraints, without kappa.
     kappas : array-like of float or None, default=None
-        The candidates; None takes those of the path on all rows.
+        The candidates for kappa; None takes those of the path on all rows.
     n_kappas : int, default=15
-        Their number if `kappas` is None.
+        The number of candidates for kappa if `kappas` is None.
     alphas : sequence of float, default=(1e-4,)
-        The candidates for alpha.
+        The candidates for alpha, >= 0.
     max_gap : float, default=0.03
         For refit="accuracy": the largest mean held-out gap allowed, >= 0.
     refit : {"accuracy", "knee"} or callable, default="accuracy"
-        "accuracy" selects the most accurate candidate within `max_gap` (if there is none, the
-        fairest one, with a warning); "knee" the one farthest above the line through the fairest and
-        the most accurate one; a callable takes `cv_results_` and returns a position.
+        The rule that selects a candidate. "accuracy": the most accurate candidate within `max_gap`
+        (if there is none, the one with the smallest gap, with a warning). "knee": the candidate
+        farthest above the line through the fairest and the most accurate one. A callable takes
+        `cv_results_` and returns the position of a candidate.
     cv : int, cross-validation generator, iterable or None, default=None
         As in scikit-learn; None stands for 5 stratified folds.
     n_jobs : int or None, default=None
-        The folds run in parallel, as in scikit-learn.
+        The number of folds that run in parallel, as in scikit-learn.
     verbose : int, default=0
-        1 prints a line per path, on all rows and on every fold, and per iteration of the last fit;
-        2 also one per point of a path. Callbacks see the paths and the last fit as tasks and the
-        points as tasks of these.
+        1 prints a line per path, on all rows and on every fold, and per iteration of the final fit;
+        2 also prints a line per point of a path. Callbacks receive the paths and the final fit as
+        tasks, and the points as their subtasks.
     random_state : int, RandomState or None, default=None
-        Shuffles the folds if `cv` is a number or None, and is passed to stochastic solvers. None
-        does not shuffle.
+        The source of randomness of the shuffling of the folds, if `cv` is a number or None, and of
+        stochastic solvers. None does not shuffle.
     solver, beta, surrogate, loss, domain, fit_intercept, sensitive_columns, use_sensitive
         See :class:`FairLogisticClassifier`.
     combine, pos_label, class_weight, threshold, group_interactions, max_iter, tol
@@ -118,7 +119,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         "rank_test_accuracy" (1 is the best one: the smallest loss or gap). Folds whose gap is not
         defined, since a group has no rows there, are left out of its mean.
     kappas_ : ndarray
-        The candidates, in decreasing order.
+        The candidates for kappa, in decreasing order.
     n_splits_ : int
         The number of folds.
 
@@ -205,16 +206,16 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         *,
         sensitive_features: MatrixLike | None = None,
     ) -> Self:
-        """Choose kappa and alpha, and fit them to all rows.
+        """Choose kappa and alpha, and fit the model with them to all rows.
 
         Parameters
         ----------
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             The features.
         y : array-like of shape (n_samples,)
-            The labels, of two classes.
+            The labels, of two classes or more.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the rows, in fits and in measures.
+            Weights of the rows, in the fits and in the measures.
         sensitive_features : array-like or DataFrame or None, default=None
             The groups; see :meth:`FairLogisticClassifier.fit`.
 

@@ -17,7 +17,7 @@ from fairconstrained.utils.validation import is_number
 
 @dataclass(eq=False)
 class FairnessPath:
-    r"""Models for a range of tolerances, returned by :func:`fairness_path`.
+    r"""Models for a sequence of tolerances, returned by :func:`fairness_path`.
 
     Attributes
     ----------
@@ -26,9 +26,10 @@ class FairnessPath:
     estimators : list of estimator
         A fitted estimator for each of them; for a pipeline its last step.
     coefs : ndarray of shape (n_kappas, n_features), or (n_kappas, n_groups, n_features)
-        Their coefficients, for linear classifiers; a row per group with `group_interactions`.
+        The coefficients of linear classifiers; a row per group with `group_interactions`, a row per
+        class with more than two classes.
     intercepts : ndarray of shape (n_kappas,) or (n_kappas, n_groups)
-        Their intercepts.
+        The intercepts of linear classifiers; as for `coefs`.
     objectives : ndarray of shape (n_kappas,)
         Mean loss plus penalty.
     gaps, decision_gaps : ndarray of shape (n_kappas,)
@@ -50,9 +51,20 @@ class FairnessPath:
     pipeline : Pipeline or None
         For a pipeline: the pipeline, with all steps but the last one fitted.
     validation_size : float
-        The number of validation rows, with weights the effective one of Kish; nan without them.
+        The number of validation rows, with weights the effective number of Kish; nan without them.
     quality : {"accuracy", "ndcg"}
-        What `train_quality` is.
+        The measure of `train_quality`.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, fairness_path
+    >>> from fairconstrained import make_biased_classification
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> path = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, n_kappas=3)
+    >>> path.to_frame()[["gap", "status"]].shape
+    (3, 2)
+    >>> path.estimator_at(kappa=0.05).kappa <= 0.05
+    True
     """
 
     kappas: Array
@@ -144,13 +156,13 @@ class FairnessPath:
             The position of the point: its tolerance is ``kappas[index]``. Negative positions count
             from the end, where the tolerance is smallest.
         kappa : float or None, default=None
-            In place of the position: the largest gap allowed. The point is that of the largest
-            tolerance that is not above it.
+            Instead of the position, a tolerance: the point with the largest tolerance that is at
+            most this one.
 
         Returns
         -------
         estimator : estimator or Pipeline
-            Fitted.
+            The fitted estimator or pipeline.
 
         Raises
         ------

@@ -57,12 +57,12 @@ def fairness_path(
     sensitive_features_val: MatrixLike | None = None,
     query_val: ArrayLike | None = None,
 ) -> FairnessPath:
-    r"""Fit an estimator for a range of tolerances, from the unconstrained model down.
+    r"""Fit an estimator for a decreasing sequence of tolerances.
 
-    Weights and multipliers of the last points are extrapolated by a polynomial in kappa to the
-    start of the next one, which also takes over the solver's curvature information. Every point is
-    solved to the tolerance of a single fit. Thirty points of a linear model need about the data
-    passes of three single fits.
+    The start of each fit is extrapolated from the weights and multipliers of the previous points by
+    a polynomial in kappa, and the curvature information of the solver is kept. Every point is
+    solved to the tolerance of a single fit. Thirty points of a linear model need about as many data
+    passes as three single fits.
 
     Parameters
     ----------
@@ -85,16 +85,16 @@ FairNetworkClassifier or FairRanker, or Pipeline
     query : array-like of shape (n_samples,) or None, default=None
         The query of each row, for rankers.
     kappas : array-like of float or None, default=None
-        The tolerances; they are put into decreasing order. None takes `n_kappas` in geometric
-        progression from the largest at which the constraint binds, at most 1, to `min_ratio` times
-        it.
+        The tolerances; they are sorted in decreasing order. None takes `n_kappas` values in
+        geometric progression, from the largest at which the constraint is active, at most 1, to
+        `min_ratio` times that value.
     n_kappas : int, default=30
         The number of points if `kappas` is None, at least 2.
     min_ratio : float, default=0.01
-        The smallest kappa by the largest one if `kappas` is None, in (0, 1).
+        The ratio of the smallest to the largest kappa if `kappas` is None, in (0, 1).
     X_val, y_val, sample_weight_val, sensitive_features_val, query_val : array-like or None
-        Rows to measure accuracy (of rankers NDCG@10), loss and gaps on, given as the training rows
-        are.
+        Validation rows, on which accuracy (NDCG@10 of rankers), loss and gaps are measured, in the
+        form of the training rows.
 
     Returns
     -------

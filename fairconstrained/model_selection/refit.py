@@ -94,21 +94,20 @@ def best_score_within(
     Parameters
     ----------
     gap : str
-        The name in `scoring` of the measure that is bounded, by its absolute value: it does not
-        matter whether the scorer negates it.
+        The name in `scoring` of the gap. Its absolute value is bounded, so a scorer may negate it.
     limit : float
         The largest mean over the folds that is allowed, >= 0.
     score : str, default="accuracy"
-        The name in `scoring` of what is to be best.
+        The name in `scoring` of the score that is maximised.
     at_least : bool, default=False
-        Whether `limit` is the smallest mean that is allowed, for measures such as ratios that are
-        to be large.
+        Whether `limit` is the smallest mean that is allowed, for metrics such as ratios that should
+        be large.
 
     Returns
     -------
     rule : callable
-        From `cv_results_` to the position of the candidate. Where no candidate is within the limit
-        it warns and takes the fairest.
+        A function from `cv_results_` to the position of the selected candidate. If no candidate is
+        within the limit, it issues a warning and selects the one with the smallest gap.
 
     Raises
     ------

@@ -86,7 +86,7 @@ class FairnessScorer:
         Parameters
         ----------
         estimator : classifier
-            Fitted.
+            The fitted classifier.
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             The rows.
         y_true : array-like of shape (n_samples,)
@@ -302,29 +302,28 @@ def make_fairness_scorer(
     requested: str = "sensitive_features",
     **options: Any,
 ) -> FairnessScorer:
-    """Make a scorer for GridSearchCV and cross_validate of a measure of fairness.
+    """Make a scorer from a fairness metric, for GridSearchCV and cross_validate.
 
     Parameters
     ----------
     metric : callable
-        ``metric(y_true, y_pred, *, sensitive_features=...)``: fairlearn's, the ones of
-        `fairconstrained.metrics`, or your own. Where the estimator has two classes it is called
-        with labels 0 and 1, whatever the classes are called: 1 stands for the favourable one (see
-        `pos_label` of the classifiers). An option `pos_label` or `priority` that names a class is
-        converted as well.
+        A function ``metric(y_true, y_pred, *, sensitive_features=...)``: a metric of fairlearn, of
+        `fairconstrained.metrics`, or your own. If the estimator has two classes, the metric is
+        called with labels 0 and 1, where 1 is the favourable label (see `pos_label` of the
+        classifiers). An option `pos_label` or `priority` that names a class is converted as well.
     response_method : {"predict", "decision_function", "predict_proba"} or tuple, default="predict"
-        What `y_pred` is: predictions, or scores, or the first of several that the estimator has.
+        The method that returns `y_pred`; of several methods the first one that the estimator has.
     greater_is_better : bool or None, default=None
-        Whether a large value is good; if not, the score is its negative. None infers it for the
-        metrics of fairlearn and of `fairconstrained.metrics` from their names: differences and
-        errors are to be small, ratios large. For other functions it must be given.
+        Whether large values are good; if not, the score is the negative of the metric. None infers
+        it for the metrics of fairlearn and of `fairconstrained.metrics`: differences and errors
+        should be small, ratios large. For other functions it must be given.
     sensitive_columns : list of str or int, str, int, callable or None, default=None
         The columns of X that hold the groups, or a function of X that returns them. None asks for
         `sensitive_features` by metadata routing, which must be enabled.
     requested : str, default="sensitive_features"
-        What the groups are called where they are passed, if that is something else.
+        The name of the metadata that holds the groups.
     **options
-        Further arguments of the metric, such as ``method="to_overall"``.
+        Additional arguments of the metric, such as ``method="to_overall"``.
 
     Returns
     -------

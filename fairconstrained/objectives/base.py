@@ -16,7 +16,7 @@ from fairconstrained.utils.typing import Array
 
 
 class Objective(ABC):
-    """What an estimator minimises: hyperparameters, and a way to bind them to data.
+    """An objective: hyperparameters, and `bind`, which returns its term for given data.
 
     Attributes
     ----------

@@ -44,23 +44,24 @@ class PairwiseLoss(BaseEstimator, Objective):
         f(s) = \frac{\sum_{i: y_i = 1} \sum_{j: y_j = -1} v_i v_j\, \ell(s_i - s_j)}
         {\sum_{i: y_i = 1} v_i \sum_{j: y_j = -1} v_j}
 
-    It says how well scores rank. Adding a number to all scores changes nothing, so that **the
-    intercept is not determined by it**: it stays where it starts unless a constraint moves it.
-    With features centred, as the estimators have them when the domain is the whole space, that is
-    the value at which the scores of the training rows have mean zero: `predict` then decides for
-    those above the mean, and `predict_proba` is not calibrated. Use the scores, or choose a
-    threshold afterwards (:class:`sklearn.model_selection.TunedThresholdClassifierCV`).
+    It measures how well scores rank. Adding a number to all scores does not change it, so that **it
+    does not determine the intercept**, which keeps its initial value unless a constraint changes
+    it. If the domain is the whole space, the estimators centre the features, and this is the value
+    at which the scores of the training rows have mean zero: `predict` selects the rows with scores
+    above the mean. Use the scores, or choose a threshold afterwards
+    (:class:`sklearn.model_selection.TunedThresholdClassifierCV`).
 
     Parameters
     ----------
     loss : {"quadratic", "squared_hinge", "hinge", "logistic"} or Loss, default="quadratic"
-        The loss of a pair's difference. The quadratic one costs O(n), by moments. The hinge and the
-        squared hinge are exact in O(n log n), by sorting. Any other is exact up to `max_pairs`
-        pairs and estimated from that many beyond.
+        The loss of a pair's difference. The quadratic loss costs O(n), by moments. The hinge and
+        the squared hinge are computed exactly in O(n log n), by sorting. Other losses are exact up
+        to `max_pairs` pairs, and estimated from a sample of that many pairs beyond.
     max_pairs : int, default=65536
-        The most pairs that are formed for a loss without an exact method. A sample of them is
-        drawn once, the same in every evaluation: the objective stays convex and smooth. Batches
-        small enough to form all their pairs are unbiased for the mean over all pairs.
+        The maximum number of pairs for a loss without an exact method, >= 1. The sample of pairs is
+        drawn once and used in every evaluation, so that the objective stays convex and smooth.
+        Batches that have at most this number of pairs give unbiased estimates of the mean over all
+        pairs.
 
     References
     ----------
@@ -101,7 +102,7 @@ class PairwiseLoss(BaseEstimator, Objective):
 
 
 class PartialAUC(BaseEstimator, Objective):
-    r"""The partial AUC loss: pairs whose negative ranks between two levels among the negatives.
+    r"""The partial AUC loss: the mean over pairs whose negative row has a rank in a given range.
 
     With :math:`u_j(\beta)` the weight of negative j that is among the highest-scored share
     :math:`\beta` of the negatives (all of it, none, or a part for the one on the boundary; the
@@ -113,27 +114,27 @@ class PartialAUC(BaseEstimator, Objective):
         = \max\Big\{\sum_j u_j L_j : 0 \le u_j \le b_j,\ \sum_j u_j = \beta\Big\}.
 
     Where :math:`\beta n_-` and :math:`\alpha n_-` are whole numbers and weights are equal, this is
-    IDCA's formula, which rounds them up otherwise. The maximum is reached at the highest scores if
-    the loss does not increase; then both sums are convex and f is a difference of convex functions,
-    convex if :math:`\alpha = 0`. For a loss that increases again, like the quadratic one, they are
-    not even weakly convex (two negatives that change places far below a positive make a concave
-    kink), contrary to IDCA's example B.2: it is not accepted.
+    IDCA's formula, which rounds them up otherwise. The maximum is attained at the highest scores if
+    the loss is not increasing; then both sums are convex and f is a difference of convex functions,
+    convex if :math:`\alpha = 0`. For a loss that is not monotone, such as the quadratic one, they
+    are not even weakly convex, contrary to IDCA's example B.2: two negative rows that change places
+    far below a positive row make a concave kink. Such a loss raises an error.
 
-    The intercept is not determined, as in :class:`PairwiseLoss`. Batches are consistent, not
-    unbiased: who is among the highest depends on all scores.
+    The intercept is not determined, as in :class:`PairwiseLoss`. Estimates from batches are
+    consistent, not unbiased, because the ranks depend on all scores.
 
     Parameters
     ----------
     ranks : tuple of two floats, default=(0.0, 0.3)
-        alpha and beta: the range of false positive rates, 0 <= alpha < beta <= 1.
+        The range (alpha, beta) of false positive rates, 0 <= alpha < beta <= 1.
     loss : {"hinge", "squared_hinge"} or one of their instances, default="hinge"
         The loss of a pair's difference; exact in O(n log n), by sorting. With the squared hinge and
-        alpha > 0 only the slow general solvers apply.
+        alpha > 0 only the slow solvers for general problems can be used.
 
     Notes
     -----
-    Where no model puts the positives above most negatives of the range, the losses are least if all
-    scores are equal, and a fit ends there, slowly: widen the range.
+    If no model ranks the positive rows above most negative rows of the range, the loss is smallest
+    if all scores are equal, and fits converge slowly to that point. Choose a wider range then.
 
     References
     ----------

@@ -23,17 +23,18 @@ class QueryPairLoss(BaseEstimator, Objective):
         f(s) = \sum_q \omega_q \sum_{i, j \in q:\, y_i = 1,\, y_j = -1}
         v_i v_j\, \ell(s_i - s_j),
 
-    with sample weights v. With ``average="pairs"`` all :math:`\omega_q` are equal, so that
-    queries with many pairs count more; with "queries" every query with a pair has the same total
-    weight. The weights of all pairs sum to one. Adding a number to the scores of a query changes
-    nothing. The pairs are held in memory, 32 bytes each, and an evaluation costs their number.
+    with sample weights v. With ``average="pairs"`` all :math:`\omega_q` are equal, so that queries
+    with many pairs count more; with "queries" every query with a pair has the same total weight.
+    The weights of all pairs sum to one. Adding a number to the scores of a query does not change
+    the loss. The pairs are held in memory, 32 bytes each, and the cost of an evaluation is linear
+    in their number.
 
     Parameters
     ----------
     loss : {"logistic", "hinge", "squared_hinge", ...} or Loss, default="logistic"
         The loss of a pair's difference.
     average : {"pairs", "queries"}, default="pairs"
-        What counts the same: every pair, or every query.
+        Whether all pairs or all queries have the same weight.
 
     References
     ----------

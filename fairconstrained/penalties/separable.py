@@ -47,7 +47,7 @@ class _RoundedAtZero(Penalty):
 
 
 class SCAD(_KinkAtZero):
-    r"""The smoothly clipped absolute deviation, per coordinate, times `strength`.
+    r"""The smoothly clipped absolute deviation (SCAD), a sum over coordinates, times `strength`.
 
     .. math::
         2|x| \text{ for } |x| \le 1, \quad -x^2 + 4|x| - 1 \text{ for } 1 < |x| \le 2,
@@ -58,7 +58,7 @@ class SCAD(_KinkAtZero):
     Parameters
     ----------
     strength : float, default=0.02
-        The factor, >= 0.
+        The strength of the penalty, >= 0.
 
     References
     ----------
@@ -191,9 +191,9 @@ class Leading(Penalty):
     Parameters
     ----------
     penalty : Penalty
-        What the leading variables pay.
+        The penalty on the leading variables.
     size : int
-        How many there are.
+        The number of leading variables.
     """
 
     def __init__(self, penalty: Penalty, size: int):

@@ -54,9 +54,9 @@ class Density:
 class ScoreDensityDisplay:
     """Score densities by group, with the decision threshold and a range of ranks.
 
-    Up to four groups are drawn one over the other, more of them one below the other, all equally
-    high. Of more than
-    eight groups the extremes and the largest are shown, and the others as one group.
+    Up to four groups are drawn over each other. More groups are drawn below each other, with equal
+    heights. Of more than eight groups, those with extreme rates and the largest are shown, and the
+    others as one group.
 
     Create it with :meth:`from_estimator` or :meth:`from_predictions`. The constructor only stores
     its arguments. The densities are weighted histograms; the area below each is one.

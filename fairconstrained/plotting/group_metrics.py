@@ -40,8 +40,8 @@ class GroupMetricsDisplay:
 
     There is a block of rows for each metric, a row for each group, and in it a dot for each model.
     Groups are sorted by the first metric of the last model; their numbers of rows are on the right.
-    Of more than eight groups the extremes and the largest are shown; a grey bar spans the rates of
-    the others.
+    Of more than eight groups, those with extreme rates and the largest are shown; a grey bar spans
+    the rates of the others.
 
     Create it with :meth:`from_estimator` or :meth:`from_predictions`. The constructor only stores
     its arguments. The rates are those of :func:`~fairconstrained.metrics.group_rates`.

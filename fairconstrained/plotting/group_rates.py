@@ -53,12 +53,12 @@ class Curve:
 class GroupRateDisplay:
     r"""The selection rate of one group against that of another, over all thresholds.
 
-    Each point of a curve belongs to a threshold :math:`\theta`. Its coordinates are
-    :math:`\Pr(s > \theta \mid a)` and :math:`\Pr(s > \theta \mid b)`. On the diagonal the rates are
-    equal. The largest vertical distance from the diagonal is
+    Each point of a curve belongs to a threshold :math:`\theta`. Its coordinates are :math:`\Pr(s >
+    \theta \mid a)` and :math:`\Pr(s > \theta \mid b)`. On the diagonal the rates are equal. The
+    largest vertical distance from the diagonal is
     :func:`~fairconstrained.metrics.roc_parity_difference`. A range of ranks is drawn as a square;
-    partial demographic parity restricts the part of the curve inside it. Of more than eight groups
-    the extremes and the largest are shown, and the others as one group.
+    partial demographic parity restricts the part of the curve inside it. Of more than eight groups,
+    those with extreme rates and the largest are shown, and the others as one group.
 
     Create it with :meth:`from_estimator` or :meth:`from_predictions`. The constructor only stores
     its arguments.

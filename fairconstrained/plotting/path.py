@@ -44,8 +44,8 @@ _POINT_MARKERS = MARKERS[1:]
 class FairnessPathDisplay:
     """Accuracy against the gap along a fairness path, with other models for comparison.
 
-    On validation rows a band shows the noise of the accuracies. The unconstrained and the chosen
-    model are marked, and named in the margin.
+    On validation rows a band shows the confidence intervals of the accuracies. The unconstrained
+    and the chosen model are marked, and labelled in the margin.
 
     Create it with :meth:`from_path`, :meth:`from_estimator` or :meth:`from_predictions`. The
     constructor only stores its arguments. Better models are higher and further to the left.
@@ -55,9 +55,9 @@ class FairnessPathDisplay:
     gaps : array-like of shape (n_points,)
         The gaps of the models on the path.
     accuracies : array-like of shape (n_points,)
-        Their accuracies.
+        The accuracies of the models on the path.
     kappas : array-like of shape (n_points,) or None, default=None
-        Their tolerances. The plot shows the first and the last one.
+        The tolerances of the models. The plot shows the first and the last one.
     unconstrained : tuple of float or None, default=None
         The gap and the accuracy of the unconstrained model.
     points : mapping of str to array-like or None, default=None
@@ -78,7 +78,7 @@ class FairnessPathDisplay:
     line_ : matplotlib Line2D
         The line of the path.
     unconstrained_, chosen_ : matplotlib Line2D or None
-        The points of the unconstrained and of the chosen model, which are named in the margin.
+        The points of the unconstrained and of the chosen model.
     band_ : matplotlib PathPatch or None
         The band of the confidence intervals.
     points_ : dict of str to matplotlib Line2D
@@ -136,7 +136,7 @@ class FairnessPathDisplay:
         """Plot the result of :func:`~fairconstrained.fairness_path`.
 
         On validation rows, a band shows the confidence intervals of the accuracies
-        (Clopper-Pearson): differences within it may be noise.
+        (Clopper-Pearson): smaller differences may be due to chance.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class FairnessPathDisplay:
         unconstrained, points
             See :class:`FairnessPathDisplay`.
         chosen : float or None, default=None
-            The tolerance of the chosen model; the model with the nearest one is marked.
+            The tolerance of the chosen model; the model with the nearest tolerance is marked.
         confidence : float or None, default=0.95
             The confidence level of the band; None draws no band.
         ax : matplotlib Axes or None, default=None

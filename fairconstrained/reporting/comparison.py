@@ -46,9 +46,9 @@ def compare(
     confidence : float, default=0.95
         The confidence level of each interval.
     reference : str or None, default=None
-        The model that `cost` refers to; None takes the first one.
+        The name of the model that `cost` is relative to; None takes the first one.
     groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
-        How missing values of the groups are treated; None takes the models' parameter, else
+        How missing values of the groups are treated; None takes the parameter of the models, else
         "raise".
     pos_label : label or None, default=None
         The favourable class; None takes that of the models.
@@ -58,12 +58,13 @@ def compare(
     table : DataFrame
         The columns: `accuracy` (Clopper and Pearson's interval), `auc` of `decision_function` (with
         thresholds by group: of the scores minus the thresholds) or else of the probabilities,
-        `brier`, both nan where the model lacks them, `selection_rate`, the largest differences
-        between two groups `selection_rate_gap`, `true_positive_rate_gap`, `false_positive_rate_gap`
-        and `accuracy_gap` (Newcombe's intervals with a Bonferroni correction for the pairs of
-        groups), and `cost`, the accuracy of the reference minus that of the model (interval of
-        Agresti and Min for the same rows). Intervals are in columns with the endings ``_low`` and
-        ``_high``. With marginal groups (`combine`) a gap is the largest one of all attributes.
+        `brier` (both nan if the model has no scores or probabilities), `selection_rate`, the
+        largest differences between two groups `selection_rate_gap`, `true_positive_rate_gap`,
+        `false_positive_rate_gap` and `accuracy_gap` (Newcombe's intervals with a Bonferroni
+        correction for the pairs of groups), and `cost`, the accuracy of the reference minus that of
+        the model (interval of Agresti and Min for the same rows). Intervals are in columns with the
+        endings ``_low`` and ``_high``. With marginal groups (`combine`) a gap is the largest one of
+        all attributes.
 
     Raises
     ------

@@ -71,6 +71,16 @@ class FairnessReport:
         The confidence level of the intervals.
     notes : tuple of str
         Remarks on how to read the values.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairLogisticClassifier, fairness_report
+    >>> from fairconstrained import make_biased_classification
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)
+    >>> report = fairness_report(clf, X, y, groups)
+    >>> report.to_frame("groups").index.tolist()
+    ['0', '1', 'all rows']
     """
 
     title: str
@@ -175,21 +185,21 @@ def fairness_report(
 
     The intervals of the rates are exact (Clopper-Pearson); each has the given confidence. The
     largest gap of a rate has Newcombe's interval with a Bonferroni correction for all pairs of
-    groups. The largest shortfall of a ratio has an interval from exact intervals with the same
-    correction. The difference of two accuracies on the same rows has the interval of Agresti and
-    Min. All intervals refer to the population that the rows are drawn from. A constraint
+    groups. The largest shortfall of a ratio has an interval derived from exact intervals with the
+    same correction. The difference of two accuracies on the same rows has the interval of Agresti
+    and Min. All intervals refer to the population that the rows are drawn from. A constraint
     "holds" if its whole interval is within the tolerance, and "does not hold" if its whole interval
-    is above. Otherwise the verdict says whether it is met on these rows, and that this is
-    inconclusive.
+    is above. Otherwise the verdict is inconclusive, and states whether the constraint is met on
+    these rows.
 
     Parameters
     ----------
     estimator : classifier or mapping of str to classifier
-        A fitted classifier: one of this library, a pipeline that ends in one, a search, or
-        any classifier with scikit-learn's API. Several by name, for example
-        ``{"before": ..., "after": ...}``, are shown side by side; the verdict refers to the last
-        one, and the cost to the first one. Models without constraints are measured by those of the
-        last model that has some.
+        A fitted classifier: one of this library, a pipeline that ends in one, a search, or any
+        classifier with scikit-learn's API. Several by name, for example ``{"before": ...,
+        "after": ...}``, are shown side by side; the verdict refers to the last one, and the cost to
+        the first one. Models without constraints are measured with the constraints of the last
+        model that has any.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         The features of the rows, preferably held-out rows.
     y : array-like of shape (n_samples,)
@@ -209,10 +219,10 @@ def fairness_report(
         How missing values of the groups are treated; None uses the parameter of the classifier, if
         it has one, else "raise".
     pos_label : label or None, default=None
-        The positive class; None means that of the classifiers. With several classes the report is
-        of this class against the others, or with None of all classes, each against the others: the
-        tables have a level "class", constraints a row for all classes together, whose intervals
-        have a Bonferroni correction for their number.
+        The positive class; None means that of the classifiers. With several classes the report
+        compares this class with all others, or, if it is None, each class with all others: the
+        tables then have a level "class", and constraints a row for all classes together, whose
+        intervals have a Bonferroni correction for their number.
 
     Returns
     -------
