@@ -21,7 +21,7 @@ def _tolerance(text: str) -> float:
     try:
         return check_kappa(float(text))
     except ValueError as error:
-        raise argparse.ArgumentTypeError("a number between 0 and 1 is needed") from error
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1") from error
 
 
 def _share(text: str) -> float:
@@ -30,7 +30,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0.0 < share < 1.0:
-        raise argparse.ArgumentTypeError("a number between 0 and 1 is needed")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1")
     return share
 
 

@@ -113,7 +113,7 @@ def test_l1_projection_of_a_point_that_is_moved_outwards_is_the_same(w, radius):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @each([one for one in DOMAINS if isinstance(one, L1Ball | L2Ball)])
-def test_what_is_not_finite_has_no_projection(domain, value):
+def test_non_finite_points_have_no_projection(domain, value):
     w = np.array([value, 1.0, 2.0, 0.0])
     assert np.isnan(domain.project(w)).all()
     assert np.isnan(domain.normal_cone_residual(w, np.ones(4))).all()
@@ -156,7 +156,7 @@ def test_normal_cone_residual_is_the_projected_direction(domain, target, gradien
 
 @each(DOMAINS)
 @given(target=vectors, gradient=vectors, elsewhere=vectors)
-def test_what_the_residual_adds_is_in_the_normal_cone(domain, target, gradient, elsewhere):
+def test_residual_minus_gradient_is_in_the_normal_cone(domain, target, gradient, elsewhere):
     w, other = domain.project(target), domain.project(elsewhere)
     normal = domain.normal_cone_residual(w, gradient) - gradient
     assert (other - w) @ normal <= 1e-9 * (1.0 + np.linalg.norm(normal))

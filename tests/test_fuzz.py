@@ -98,7 +98,7 @@ def test_a_silent_violation_of_decisions_is_found(unfair):
 
 
 @pytest.mark.parametrize("category", [ConvergenceWarning, InfeasibleConstraintWarning])
-def test_a_violation_with_its_warning_is_none(unfair, category):
+def test_a_violation_with_a_warning_is_not_a_failure(unfair, category):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.warn("the bound is violated", category, stacklevel=1)

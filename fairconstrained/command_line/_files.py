@@ -83,7 +83,7 @@ def read_table(path: str) -> pd.DataFrame:
             return pd.read_parquet(file)
         return pd.read_csv(file, sep=None if ".tsv" not in file.suffixes else "\t", engine="python")
     except FileNotFoundError as error:
-        raise DataError(f"There is no file {path}.") from error
+        raise DataError(f"There is no file {path}: check the path.") from error
     except (OSError, ValueError, ImportError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read as CSV or Parquet: {error}") from error
 
@@ -119,7 +119,9 @@ def with_roles(
                     f"{', '.join(map(str, frame.columns))}."
                 )
     if target in sensitive:
-        raise DataError(f"{target} is both the target and a sensitive column.")
+        raise DataError(
+            f"--target {target}: the column is also in --sensitive; leave it out of one of them."
+        )
     known = frame[frame[target].notna()].rename(columns=str)
     y, names = _labels(known[target], target, positive)
     features = known.drop(columns=[target, *sensitive])
@@ -128,14 +130,17 @@ def with_roles(
     few = [name for name in text if features[name].nunique() <= _IDENTIFIER * len(features)]
     left_out = [name for name in text if name not in few]
     if not numbers and not few:
-        raise DataError("No column is left that a model could use.")
+        raise DataError(
+            "No features are left: all columns are the target, sensitive, or text with a different "
+            "value in most rows. Give a file with numbers or categories."
+        )
     groups = known[list(sensitive)].astype(object)
     for name in sensitive:
         n_values = groups[name].nunique()
         if n_values > MOST_GROUPS:
             raise DataError(
-                f"--sensitive {name}: the column has {n_values} values, and groups need many rows "
-                "each. Put its values into a few classes first, for instance with pandas.cut."
+                f"--sensitive {name}: the column has {n_values} values, and every group "
+                "needs many rows. Bin its values first, for example with pandas.cut."
             )
         groups[name] = groups[name].map(str, na_action="ignore").fillna("missing")
     features = features[[*numbers, *few]].astype(dict.fromkeys(numbers, float))
@@ -167,11 +172,11 @@ def _labels(
         if positive is None:
             raise DataError(
                 f"--target {target} has the values {found[0]} and {found[1]}. Name the favourable "
-                f"one, for instance with --positive {found[1]!r}."
+                f"one, for example with --positive {found[1]!r}."
             )
     if positive not in found:
         raise DataError(
-            f"--positive {positive}: {target} has the values {found[0]} and {found[1]} only."
+            f"--positive {positive}: {target} has only the values {found[0]} and {found[1]}."
         )
     negative = next(name for name in found if name != positive)
     return (texts == positive).astype(int), (positive, negative)

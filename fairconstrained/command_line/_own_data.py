@@ -33,7 +33,9 @@ _LEAST_STRATUM = 4  # rows of a group and a label, for test rows of the same sha
 def run_own_data(options: Namespace) -> int:
     """Print the comparison on a file and write what was asked for; return the exit status."""
     if options.target is None or not options.sensitive:
-        raise DataError("Name the column to predict with --target, and the groups by --sensitive.")
+        raise DataError(
+            "Name the column to predict with --target, and the columns of groups with --sensitive."
+        )
     _check_extras(options)
     data = with_roles(read_table(options.file), options.target, options.positive, options.sensitive)
     run = _Run(options, data)

@@ -180,6 +180,6 @@ class MinorityRate(Constraint):
                 if name == self.minority:
                     return str(name), one.codes == k
         raise ValueError(
-            f"minority={self.minority!r} is none of the groups {groups.listed.tolist()}; name one "
-            "of them."
+            f"minority={self.minority!r} is not one of the groups {groups.listed.tolist()}: pass "
+            "one of them."
         )

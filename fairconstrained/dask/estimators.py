@@ -90,7 +90,7 @@ class DaskLinearClassifier:
         prepared, summaries = workers.prepare(worker_side, partitions)
         moments = [one.moments for one in summaries if one.moments is not None]
         if not moments:
-            raise ValueError("X has no rows of positive weight.")
+            raise ValueError("X has no rows, or sample_weight is zero for all of them.")
         table = AtomTable.merged(summaries)
         shards = workers.shards(prepared, table.positions, summaries)
         titles = self._titles(X, sensitive_features)
@@ -243,7 +243,7 @@ def _example(X: Collection) -> Any:
     if is_frame(X):
         return X._meta
     if X.ndim != 2:
-        raise ValueError(f"X must have two dimensions, rows and features; got {X.ndim}.")
+        raise ValueError(f"X must have two dimensions, rows and features; it has {X.ndim}.")
     return np.empty((0, X.shape[1]))
 
 

@@ -211,7 +211,8 @@ def _encode_column(column: pd.Series, name: str, missing: str) -> tuple[Array, A
         raise missing_values_error(name, int(unknown.sum()), len(column))
     if unknown.all():
         raise ValueError(
-            f"{name} has nothing but missing values in a column of {len(column)} rows."
+            f"{name} has only missing values in a column of {len(column)} rows: every attribute "
+            "needs some known values."
         )
     known, names = _encode_known(column[~unknown], name)
     codes = np.full(len(column), -1)

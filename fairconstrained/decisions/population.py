@@ -76,14 +76,12 @@ class Certificate:
         """Warn, with the numbers, if no candidate was accepted."""
         if self.n_accepted:
             return
-        enough = ""
-        if self.rows_needed is not None:
-            enough = f"About {self.rows_needed} rows in all would suffice. "
+        rows = "" if self.rows_needed is None else f" (about {self.rows_needed} in all)"
         warnings.warn(
             f"confidence={self.confidence:g}: the {self.n_held_out} rows held out (the smallest "
             f"cell has {self.smallest}) are too few to show that a model other than constant "
             f"decisions meets the constraints; the same class is predicted for every row. "
-            f"{enough}Or raise kappa, lower confidence, or merge small groups.",
+            f"Use more rows{rows}, raise kappa, lower confidence, or merge small groups.",
             ConstantDecisionWarning,
             stacklevel=stacklevel,
         )

@@ -116,7 +116,7 @@ def _with_parameters(prefix: str, entry: object, options: dict[str, Any]) -> Con
     if known is None:
         raise ValueError(
             f"{prefix}__{next(iter(options))} is a parameter of a constraint, and {prefix}="
-            f"{entry!r} is none: give its name or an object."
+            f"{entry!r} is not a constraint: pass its name or an object."
         )
     valid = known.get_params(deep=False)
     for name in options:

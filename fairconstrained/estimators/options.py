@@ -66,15 +66,14 @@ def _check_goal(estimator: Any) -> None:
     increase = estimator.max_loss_increase
     if not (is_number(increase, Real) and 0.0 < increase < np.inf):
         raise ValueError(
-            "max_loss_increase must be a number > 0, the part of the best loss that may be lost "
-            "(0.01 is one per cent; 0 would leave the unconstrained model only); got "
-            f"{increase!r}."
+            "max_loss_increase must be a number > 0, the relative increase of the loss that is "
+            f"allowed (0.01 is one per cent); got {increase!r}."
         )
     goal = check_option("goal", estimator.goal, _GOALS)
     if goal is _GOALS["fairness"] and estimator.enforce == "decision":
         raise ValueError(
-            "enforce='decision' bounds the decisions' gap by kappa, and goal='fairness' does not "
-            "use kappa; use goal='accuracy'."
+            "enforce='decision' bounds the gap of the predictions by kappa, and goal='fairness' "
+            "does not use kappa; use goal='accuracy'."
         )
     constraint = estimator.constraint
     if isinstance(constraint, list | tuple) and not constraint:
@@ -84,8 +83,8 @@ def _check_goal(estimator: Any) -> None:
         )
     if goal is _GOALS["fairness"] and constraint is None:
         raise ValueError(
-            "goal='fairness' makes the gap of a constraint as small as it can, and constraint=None "
-            "has none: name one, such as 'demographic_parity'."
+            "goal='fairness' minimises the gap of a constraint, and constraint=None has none: name "
+            "one, such as 'demographic_parity'."
         )
 
 
@@ -150,8 +149,7 @@ def warn_of_unused_kappa(estimator: Any) -> None:
         )
         kinds = " and ".join(dict.fromkeys(type(one).__name__ for one in constraints))
         reason = (
-            f"{kinds}: the tolerance is a parameter of its own, which set_params and grids "
-            f"call {own}"
+            f"{kinds} has its own tolerance, which is the parameter {own} in set_params and grids"
         )
     else:
         return
@@ -183,14 +181,14 @@ def warn_of_small_groups(constraints: Sequence[Constraint], data: TrainingData) 
         names = groups.names.tolist()
         parts = names[0] if isinstance(names[0], tuple) else names
         advice = (
-            "put numbers into classes, for instance with pd.cut(column, 4)"
+            "bin numeric columns, for example with pd.cut(column, 4)"
             if any(isinstance(part, Number) for part in parts)
-            else "join groups, or leave out rows of rare groups"
+            else "merge groups, or leave out rows of rare groups"
         )
         warnings.warn(
             f"The sensitive features make {n_groups} groups of {n_rows} rows, "
-            f"{n_rows / n_groups:.1f} rows each on average: rates of so few rows say little, and "
-            f"constraints are many. If that is not what was meant, {advice}.",
+            f"{n_rows / n_groups:.1f} rows each on average. Rates of so few rows are unreliable, "
+            f"and there are many constraints. If this is not intended, {advice}.",
             InputWarning,
             stacklevel=6,
         )

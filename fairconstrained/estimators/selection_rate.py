@@ -134,8 +134,9 @@ def settle(fit: Fit, rate: SelectionRate, wanted: Wanted) -> tuple[Fit, Start | 
         warm = Start(w, result.multipliers) if start is None else start
     if nearest > _NEAR:
         warnings.warn(
-            f"threshold={rate!r}: the threshold did not settle. Surrogates are centred at a score "
-            f"that is {nearest:.2g} from it.",
+            f"threshold={rate!r}: the search for the threshold did not converge. Surrogates are "
+            f"centred at a score that differs from it by {nearest:.2g}. Raise kappa, or give a "
+            "number as threshold.",
             ConvergenceWarning,
             stacklevel=6,
         )

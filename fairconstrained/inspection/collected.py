@@ -192,7 +192,9 @@ def collect_classes(
     )
     named = dict(models) if isinstance(models, Mapping) else {"": models}
     if not named:
-        raise ValueError("There are no models: pass a fitted classifier, or several by name.")
+        raise ValueError(
+            "There are no models: pass a fitted classifier, or a mapping from names to classifiers."
+        )
     fitted = {str(name): best_estimator(model) for name, model in named.items()}
     for model in fitted.values():
         if len(getattr(model, "classes_", ())) <= 2:
@@ -233,7 +235,7 @@ def _classes(models: Mapping[str, Any], y: ArrayLike) -> list[Any]:
     for name, other in others:
         if other.classes_.tolist() != classes:
             raise ValueError(
-                f"The models have other classes: {first!r} has {classes}, {name!r} has "
+                f"The models have different classes: {first!r} has {classes}, {name!r} has "
                 f"{other.classes_.tolist()}. Compare models of the same classes."
             )
     unknown = [one for one in np.unique(labels).tolist() if one not in classes]
@@ -255,7 +257,7 @@ def _positive(models: Mapping[str, Any], classes: list[Any]) -> Any:
     }
     if len(set(own.values())) > 1:
         raise ValueError(
-            "The models have other positive classes ("
+            "The models have different positive classes ("
             + ", ".join(f"{name!r}: {label!r}" for name, label in own.items())
             + "): pass pos_label."
         )

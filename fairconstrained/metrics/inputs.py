@@ -93,7 +93,7 @@ def check_scores(name: str, scores: ArrayLike) -> Array:
         raise ValueError(f"{name} must hold one number per row: {error}.") from error
     missing = int(np.isnan(values).sum())
     if missing:
-        raise ValueError(f"{name} has {missing} missing values (nan): every row needs a score.")
+        raise ValueError(f"{name} has {missing} missing values (nan): give a score for every row.")
     if not values.size:
         raise ValueError(f"{name} has no rows.")
     return values

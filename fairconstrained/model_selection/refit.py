@@ -40,7 +40,9 @@ def within(gaps: Array, limit: float, worth: Array, what: str, *, at_least: bool
         If no gap is within the limit; the fairest candidate is taken.
     """
     if np.all(np.isnan(gaps)):
-        raise ValueError(f"{what} is nan for all candidates: there is nothing to choose by.")
+        raise ValueError(
+            f"{what} is nan for all candidates, so that none can be selected: check the scorer."
+        )
     unfair = -gaps if at_least else gaps
     allowed = np.flatnonzero(gaps >= limit if at_least else gaps <= limit)
     if allowed.size:
@@ -49,8 +51,7 @@ def within(gaps: Array, limit: float, worth: Array, what: str, *, at_least: bool
     best = int(np.nanargmin(unfair))
     warnings.warn(
         f"no candidate has a mean {what} of at {'least' if at_least else 'most'} {limit:g}; the "
-        "fairest one is taken, "
-        f"with {gaps[best]:.3g}.",
+        f"fairest one, with {gaps[best]:.3g}, is selected. Change the limit, or add candidates.",
         UserWarning,
         stacklevel=3,
     )

@@ -49,8 +49,8 @@ def device_of(name: str) -> device:
     has_gpu = torch.cuda.is_available()
     if name == "cuda" and not has_gpu:
         raise ValueError(
-            "device='cuda': PyTorch finds no GPU here; use device='auto', which takes one if there "
-            "is one, or 'cpu'."
+            "device='cuda': PyTorch finds no GPU; use device='auto', which uses a GPU if there is "
+            "one, or 'cpu'."
         )
     found = torch.device("cuda" if has_gpu and name != "cpu" else "cpu")
     return cast("device", found)

@@ -272,7 +272,8 @@ def fairness_report(
     positive = rows.classes if several else [rows.favourable(pos_label)]
     if path is not None and not isinstance(path, FairnessPath):
         raise ValueError(
-            f"path must be what fairness_path returns, or None; got {type(path).__name__}."
+            "path must be a FairnessPath, which fairness_path returns, or None; got "
+            f"{type(path).__name__}."
         )
     given = None
     if constraint is not None:

@@ -167,8 +167,8 @@ class Solver(Parametrized, ABC):
             needs = " and ".join(name.replace("_", " ") for name in missing)
             others = ", ".join(able(problem))
             raise IncompatibleSolverError(
-                f"{self!r} needs a problem that is {needs}, and this one is not (see the "
-                f"surrogate, the loss and the penalty). Solvers that can: {others}."
+                f"{self!r} needs a problem that is {needs}, and this one is not: change the "
+                f"surrogate, the loss or the penalty, or use one of the solvers {others}."
             )
 
     def proximity(self, problem: Problem) -> float:

@@ -144,7 +144,7 @@ def test_rows_without_a_target_are_left_out_and_counted(file, table, capsys):
         (
             {},
             ["--target", "granted", "--sensitive", "group", "--positive", "maybe"],
-            "has the values no and yes only",
+            "has only the values no and yes",
         ),
         (
             {"granted": "yes"},
@@ -152,7 +152,11 @@ def test_rows_without_a_target_are_left_out_and_counted(file, table, capsys):
             "must have two values; it has 1 (yes)",
         ),
         ({}, ["--target", "kind", "--positive", "low", "--sensitive", "name"], "has 580 values"),
-        ({}, ["--target", "group", "--sensitive", "group"], "both the target and a sensitive"),
+        (
+            {},
+            ["--target", "group", "--sensitive", "group"],
+            "--target group: the column is also in --sensitive",
+        ),
         ({}, ["--sensitive", "group"], "Name the column to predict with --target"),
     ],
 )
@@ -165,7 +169,7 @@ def test_unusable_data(file, table, capsys, change, arguments, message):
 def test_files_that_cannot_be_read(tmp_path, capsys):
     missing = str(tmp_path / "none.csv")
     assert main([missing, "--target", "a", "--sensitive", "b"]) == 1
-    assert f"There is no file {missing}." in capsys.readouterr().err
+    assert f"There is no file {missing}:" in capsys.readouterr().err
     broken = tmp_path / "broken.parquet"
     broken.write_text("no parquet")
     assert main([str(broken), "--target", "a", "--sensitive", "b"]) == 1

@@ -178,7 +178,7 @@ def test_why_a_constraint_cannot_be_tested(constraint, why):
     assert why in constraint.cannot_be_tested and bool(constraint.cannot_be_tested) == bool(why)
 
 
-def test_what_was_chosen_on_the_training_rows_is_kept():
+def test_choices_on_the_training_rows_are_kept():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _, y, groups = Population(0.0).draw(200, np.random.default_rng(0))

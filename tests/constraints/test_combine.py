@@ -139,7 +139,7 @@ class TestMarginal:
         alone = fitted(X, y, table["sex"], constraint=MinorityRate(0.48, minority="f"))
         assert_allclose(marginal.coef_, alone.coef_, atol=1e-10)
         listed = r"\['sex=f', 'sex=m', 'old=False', 'old=True'\]"
-        with pytest.raises(ValueError, match=f"minority=None is none of the groups {listed}"):
+        with pytest.raises(ValueError, match=f"minority=None is not one of the groups {listed}"):
             fitted(X, y, table, constraint=MinorityRate(0.4), combine="marginal")
 
     def test_intersectional_groups_overlap(self, data):
@@ -150,7 +150,7 @@ class TestMarginal:
         bound = constraint.bind(y, Groups.encode(table, combine="marginal"), np.ones(400))
         assert list(bound.names) == names
 
-    def test_unknown_ways(self, data):
+    def test_unknown_values(self, data):
         X, y, table = data
         with pytest.raises(ValueError, match=r"combine='each' is unknown.*'intersection', 'marg"):
             fitted(X, y, table, combine="each")
@@ -254,7 +254,7 @@ class TestReferenceRows:
         with pytest.raises(ValueError, match=r"rows do not fit: reference: X has 3 features.*4"):
             fitted(X, y, constraint=rule)
 
-    def test_lengths(self, parts):
+    def test_wrong_lengths_raise(self, parts):
         X, y, Z, sex = parts
         rule = MinorityRate(reference=Z, reference_groups=sex[1:])
         with pytest.raises(ValueError, match="reference_groups has 149 rows, reference has 150"):

@@ -216,7 +216,7 @@ def test_binding_changes_nothing_of_the_constraint(constraint):
 
 
 @pytest.mark.parametrize("constraint", OBJECTS, ids=repr)
-def test_raising_shifts_the_values_and_keeps_the_gaps(constraint):
+def test_shifted_changes_the_values_and_keeps_the_gaps(constraint):
     y, groups, weight, scores = data(seed=6, n_groups=3)
     term = constraint.bind(y, groups, weight)
     shift = np.random.default_rng(0).normal(size=term.n_outputs)

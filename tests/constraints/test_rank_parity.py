@@ -137,7 +137,7 @@ def test_gaps_of_decisions_are_the_definition(seed, low, width, ties):
     assert metric == pytest.approx(expected, abs=1e-9)
 
 
-def test_equal_scores_bridge_a_range_without_ranks():
+def test_ties_over_the_whole_range_give_a_point_mass():
     values, shares = within_ranks(np.array([1.0, 1.0, 0.0]), np.ones(3), (0.1, 0.5))
     assert_allclose((values[0], shares[0]), (1.0, 1.0))
     assert distance((values, shares), (values, shares)) == 0.0

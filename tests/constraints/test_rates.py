@@ -113,7 +113,7 @@ class TestRatios:
         holds = zero_one.value(scores) <= 1e-12
         assert_array_equal(holds, zero_one.gap(scores) <= 1.0 - ratio + 1e-9)
 
-    def test_nothing_falls_short_of_a_rate_of_zero(self):
+    def test_a_rate_of_zero_has_no_shortfall(self):
         y, groups, weight, scores = data(2)
         decisions = DisparateImpact().bind(y, groups, weight).zero_one()
         assert_array_equal(decisions.gap(-np.abs(scores)), 0.0)
@@ -252,7 +252,7 @@ class TestMinorityRate:
             MinorityRate(c).bind(None, ["a", "b", "b"], np.ones(3))
 
     def test_an_unknown_minority_is_answered_with_the_groups(self):
-        with pytest.raises(ValueError, match=r"minority='z' is none of the groups \['a', 'b'\]"):
+        with pytest.raises(ValueError, match=r"minority='z' is not one of the groups \['a', 'b'\]"):
             MinorityRate(minority="z").bind(None, ["a", "b", "b"], np.ones(3))
 
     def test_a_minority_of_all_rows_asks_nothing(self):

@@ -233,7 +233,7 @@ def test_bad_collections(rows):
         ({"constraint": CONSTRAINTS["group_auc"](surrogate="sigmoid")}, "not a sum over rows"),
     ],
 )
-def test_what_needs_all_rows_is_refused(rows, options, message):
+def test_options_that_need_all_rows_raise(rows, options, message):
     X, y, groups, _ = rows
     dX, dy, dgroups = arrays(X, y, groups)
     passed = None if "sensitive_columns" in options else dgroups

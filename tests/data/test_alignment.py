@@ -168,7 +168,7 @@ def test_rows_in_one_order_give_one_model():
     ],
     ids=["default index", "same labels", "array", "list", "polars", "frame"],
 )
-def test_by_position_in_silence(other):
+def test_arrays_are_matched_by_position_without_warning(other):
     reference = pytest.approx(fitted(X, Y, GROUPS).gap_, abs=1e-6)
     assert fitted(FRAME, SERIES["y"], other).gap_ == reference
     assert fitted(pd.DataFrame(X), Y, other).gap_ == reference

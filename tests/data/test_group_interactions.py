@@ -152,7 +152,7 @@ def test_weights_leave_rows_out(table):
     assert_allclose(weighted.coef_, fewer.coef_, atol=1e-6)
 
 
-def test_an_unknown_group_is_told(table):
+def test_unknown_group_raises(table):
     X, y = table
     known = X["town"] != "Ulm"
     fit = classifier().fit(X[known], y[known])
@@ -183,7 +183,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistakes_are_told(table, case):
+def test_mistakes_are_reported(table, case):
     options, message = MISTAKES[case]
     with pytest.raises(ValueError, match=message):
         classifier(**options).fit(table[0], table[1])

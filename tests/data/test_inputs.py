@@ -124,7 +124,7 @@ class TestGroupSizes:
 
     def test_strings_and_several_columns(self):
         names = np.array([f"p{k // 4}" for k in range(200)])
-        with pytest.warns(InputWarning, match=r"50 groups of 200 rows, 4.0 .*join groups"):
+        with pytest.warns(InputWarning, match=r"50 groups of 200 rows, 4.0 .*merge groups"):
             fit(groups=names, kappa=1.0, max_iter=1, tol=10.0)
         both = np.column_stack([np.arange(200) % 5, np.arange(200) // 10])
         with pytest.warns(InputWarning, match="pd.cut"):

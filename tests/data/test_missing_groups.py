@@ -46,7 +46,7 @@ class TestEncoding:
         own = Groups.encode(np.array([2.0, np.nan, 1.0]), missing="own_group")
         assert own.names.tolist() == [1.0, 2.0, "missing"] and own.codes.tolist() == [1, 2, 0]
 
-    def test_nothing_missing_is_nothing_new(self):
+    def test_without_missing_values_the_fit_is_unchanged(self):
         for missing in ("own_group", "ignore_in_constraint"):
             groups = Groups.encode(["f", "m"], missing=missing)
             assert groups.names.tolist() == ["f", "m"] and groups.known.all()
@@ -74,13 +74,13 @@ class TestMessages:
         with pytest.raises(ValueError, match=r"120 of 600 rows.*'own_group'.*'ignore_in_constr"):
             fitted(SEX)
 
-    def test_the_name_is_taken(self):
+    def test_a_group_named_missing_raises(self):
         with pytest.raises(ValueError, match=r"a group called 'missing'.*rename"):
             Groups.encode(["missing", None], missing="own_group")
 
     @pytest.mark.parametrize("missing", ["own_group", "ignore_in_constraint"])
     def test_all_missing(self, missing):
-        with pytest.raises(ValueError, match="nothing but missing values"):
+        with pytest.raises(ValueError, match="only missing values"):
             fitted(pd.Series([None] * len(Y)), groups_missing=missing)
 
     def test_unknown_option(self):
@@ -173,7 +173,7 @@ class TestIgnore:
         clf = FairLogisticClassifier(rule, groups_missing="ignore_in_constraint").fit(X, Y)
         assert clf.violation_ <= 1e-4
 
-    def test_others_are_read_alike(self):
+    def test_missing_groups_of_other_rows_have_no_code(self):
         clf = FairLogisticClassifier()
         clf.n_features_in_ = 4
         data = TrainingData.check(

@@ -88,7 +88,7 @@ class TestContainersOfX:
             fitted(X, y, groups).predict(X[:, :4])
 
     @pytest.mark.parametrize("container", [np.array, sp.csr_array, FRAMES["pandas"]])
-    def test_nothing_of_the_users_is_changed(self, data, container):
+    def test_arguments_of_the_user_are_not_changed(self, data, container):
         X, y, groups = data
         mine = [container(X), y.copy(), groups.copy(), np.where(y > 0, 0.0, 2.0) + (groups > 0)]
         before = [thing.copy() for thing in mine]
@@ -207,7 +207,7 @@ WAYS = {
 
 class TestSensitiveColumns:
     @pytest.mark.parametrize("way", WAYS)
-    def test_ways_to_say_it(self, data, table, way):
+    def test_equivalent_arguments(self, data, table, way):
         frame, y, groups = table
         reference = fitted(data[0], y, groups)
         classifier = fitted(frame, y, sensitive_columns=WAYS[way])

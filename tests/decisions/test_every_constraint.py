@@ -81,7 +81,7 @@ def constants(clf, X, y, groups):
 
 @pytest.mark.parametrize("n_groups", [2, 4])
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
-def test_never_worse_than_a_feasible_constant_and_one_truth(name, n_groups):
+def test_not_worse_than_a_feasible_constant_and_consistent_figures(name, n_groups):
     X, y, groups = draw(n_groups)
     constraint = (
         ROCParity(n_thresholds=10) if name == "roc_parity" else CLASSIFIER_CONSTRAINTS[name]()

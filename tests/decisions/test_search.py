@@ -91,7 +91,7 @@ class TestTheBound:
         assert clf.decision_search_.met and clf.result_.zero_one_violation == 0.0
 
     @pytest.mark.parametrize("name", sorted(set(CLASSIFIER_CONSTRAINTS) - set(PARITIES)))
-    def test_every_other_constraint_is_met_or_said_not_to_be(self, name):
+    def test_every_other_constraint_is_met_or_a_violation_is_reported(self, name):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             clf = FairLogisticClassifier(name, kappa=0.1, enforce="decision")
@@ -159,7 +159,7 @@ class TestTheBound:
             clf = fitted(kappa=0.05, solver=solver, max_iter=200, random_state=0)
         assert clf.decision_gap_ <= 0.05
 
-    def test_nothing_to_enforce(self):
+    def test_enforce_without_constraints(self):
         clf = FairLogisticClassifier(None, enforce="decision").fit(X, Y)
         assert clf.decision_search_ is None
 
@@ -183,7 +183,7 @@ class TestWhatItCosts:
         search = fitted(constraint, kappa).decision_search_
         assert search.data_passes <= 4.0 * search.data_passes_on_scores
 
-    def test_nothing_is_lost_where_nothing_binds(self):
+    def test_inactive_constraints_cost_no_accuracy(self):
         clf = fitted(kappa=0.9)
         assert clf.decision_search_.accuracy_cost <= 0.0
 
@@ -346,7 +346,7 @@ class TestSearch:
         assert search.best.violation == pytest.approx(best.violation)
 
     @given(SEEDS)
-    def test_whatever_the_data(self, seed):
+    def test_the_bound_is_met_on_random_data(self, seed):
         problem, y, weight, _ = small_problem(seed, kappa=0.05)
         solver = IPC(max_iter=20)
         first = solver.minimize(problem)

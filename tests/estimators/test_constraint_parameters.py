@@ -141,8 +141,8 @@ class TestMessages:
         ("constraint", "name", "said"),
         [
             ("disparate_impact", "constraint__kappa", "DisparateImpact has the parameters"),
-            (None, "constraint__ratio", "constraint=None is none"),
-            ("parity", "constraint__ratio", "constraint='parity' is none"),
+            (None, "constraint__ratio", "constraint=None is not a constraint"),
+            ("parity", "constraint__ratio", "constraint='parity' is not a constraint"),
             (["demographic_parity"], "constraint__1__kappa", "constraint is a list of 1"),
             (["demographic_parity"], "constraint__kappa", "constraint is a list of 1"),
             (["demographic_parity"], "constraint__0__c", "DemographicParity has the parameters"),

@@ -325,7 +325,7 @@ class TestWarmStart:
         classifier.fit(X, y, sensitive_features=groups)
         assert np.abs(classifier.coef_).sum() <= 1.0 + 1e-9
 
-    def test_without_it_a_fit_forgets(self, data, five_groups):
+    def test_without_warm_start_a_fit_starts_anew(self, data, five_groups):
         classifier = fitted(five_groups)
         classifier.set_params(kappa=0.02).fit(*data[:2], sensitive_features=data[2])
         assert_array_equal(classifier.coef_, fitted(data).coef_)

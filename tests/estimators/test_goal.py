@@ -51,7 +51,7 @@ def test_both_goals_meet(data):
     assert_allclose(accurate.coef_, fair.coef_, atol=2e-2)
 
 
-def test_more_loss_buys_more_fairness_until_there_is_none_left(data):
+def test_a_larger_loss_allows_a_smaller_gap_down_to_zero(data):
     gaps = [fitted(data, max_loss_increase=m).gap_ for m in (0.001, 0.01, 0.05, 1.0)]
     assert gaps[0] > gaps[1] + 0.01 > gaps[2] + 0.02
     assert gaps[3] == pytest.approx(0.0, abs=2e-4)
@@ -122,7 +122,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistakes_are_told(data, case):
+def test_mistakes_are_reported(data, case):
     options, message = MISTAKES[case]
     with pytest.raises(ValueError, match=message):
         fitted(data, **options)

@@ -194,7 +194,7 @@ class TestGroups:
         with raises(ValueError, "sensitive_columns", "missing values in 100 of 200 rows"):
             fit(frame, groups=None, sensitive_columns=["sex"])
 
-    def test_lengths(self):
+    def test_wrong_lengths_raise(self):
         with raises(ValueError, "sensitive_features has 199 rows, X has 200"):
             fit(groups=GROUPS[1:])
         with raises(ValueError, "sensitive_columns has 1 rows, X has 200"):
@@ -225,7 +225,7 @@ class TestGroups:
                 fit(groups=None, sensitive_columns=[position])
 
     @pytest.mark.parametrize("value", [0.5, [0.5], [True, False, False, False], True, [None], b"a"])
-    def test_what_is_no_column(self, value):
+    def test_invalid_columns_raise(self, value):
         with raises(ValueError, "sensitive_columns", "names or positions", "found"):
             fit(groups=None, sensitive_columns=value if value != b"a" else [value])
 

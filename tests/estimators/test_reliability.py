@@ -249,7 +249,7 @@ DOMAINS = [*BINDING, L1Ball(20.0), L2Ball(5.0)]
 class TestDomains:
     @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
     @pytest.mark.parametrize("units", [1.0, [1.0] * 8 + [10.0, 0.1]], ids=["plain", "units"])
-    def test_coefficients_lie_inside(self, constraint, domain, units):
+    def test_coefficients_are_in_the_domain(self, constraint, domain, units):
         X, y, groups = biased()
         options = {"constraint": constraint, "kappa": 0.2}
         classifier = reliable(X * units, y, groups, domain=domain, **options)
@@ -257,7 +257,7 @@ class TestDomains:
         assert inside(domain, classifier.coef_[0])
         assert inside(domain, free.coef_[0]) == (domain not in BINDING)
 
-    def test_what_does_not_bind_changes_nothing(self, constraint):
+    def test_inactive_constraints_do_not_change_the_solution(self, constraint):
         data = biased()
         classifier = reliable(*data, constraint=constraint, domain=L2Ball(1e3), alpha=0.0)
         free = reliable(*data, constraint=constraint, alpha=0.0)

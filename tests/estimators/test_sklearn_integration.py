@@ -207,7 +207,7 @@ class TestWithRouting:
         predicted = cross_val_predict(self.classifier(), X, y, cv=3, params=params)
         assert accuracy_score(y, predicted) > 0.6
 
-    def test_groups_nobody_asked_for_are_refused(self, data):
+    def test_groups_without_a_request_raise(self, data):
         X, y, groups = data
         pipeline = make_pipeline(StandardScaler(), FairLogisticClassifier())
         with pytest.raises(ValueError, match="sensitive_features"):

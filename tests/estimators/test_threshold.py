@@ -248,7 +248,7 @@ def test_dask_collections_have_the_same_solution(rows):
     assert there.decision_gap_ == pytest.approx(here.decision_gap_)
 
 
-def test_the_cut_is_in_displays(rows):
+def test_displays_show_the_threshold(rows):
     pytest.importorskip("matplotlib", reason="matplotlib, the extra 'plot', is not installed")
     from fairconstrained.plotting import ScoreDensityDisplay
 

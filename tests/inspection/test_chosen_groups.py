@@ -37,7 +37,7 @@ def test_certain_extremes_come_before_small_groups():
     assert 1 not in choice.shown
 
 
-def test_others_are_one_group_at_the_end():
+def test_remaining_groups_are_one_group_at_the_end():
     codes = np.array([0, 1, 2, 3, -1, 3, 1])
     groups = Groups(codes, np.array(["a", "b", "c", "d"]))
     merged = with_others(groups, choose_groups(np.arange(4.0), np.array([1, 2, 1, 2]), limit=2))

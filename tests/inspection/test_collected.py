@@ -91,7 +91,7 @@ def test_invalid_models_raise():
     with pytest.raises(ValueError, match="There are no models"):
         collect({}, X, Y, Z)
     other = LogisticRegression().fit(X, np.where(Y, "yes", "no"))
-    with pytest.raises(ValueError, match=r"other classes: 'a' has \[0, 1\], 'b' has"):
+    with pytest.raises(ValueError, match=r"different classes: 'a' has \[0, 1\], 'b' has"):
         collect({"a": model, "b": other}, X, Y, Z)
     with pytest.raises(ValueError, match="pos_label=7 is not one of"):
         collect(model, X, Y, Z, pos_label=7)

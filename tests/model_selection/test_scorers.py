@@ -320,7 +320,7 @@ class TestBestScoreWithin:
         with pytest.warns(UserWarning, match="no candidate has a mean gap of at least 0.999"):
             assert best_score_within("gap", 0.999, at_least=True)(ratios) == 3
 
-    def test_nothing_within_the_limit(self):
+    def test_no_candidate_within_the_limit(self):
         with pytest.warns(UserWarning, match="no candidate has a mean gap of at most 0.001"):
             assert best_score_within("gap", 0.001)(self.results) == 3
 
@@ -383,7 +383,7 @@ class TestRoutedWeights:
         right = accuracy_score(y[test], model.predict(X[test]), sample_weight=weight[test])
         assert search.cv_results_["split0_test_score"][0] == pytest.approx(right)
 
-    def test_weights_that_nobody_asked_for_are_an_error(self, data, routing, weight):
+    def test_weights_that_are_not_requested_raise(self, data, routing, weight):
         X, y, groups = data
         clf = FairLogisticClassifier().set_fit_request(sensitive_features=True, sample_weight=True)
         scorer = make_fairness_scorer(demographic_parity_difference)

@@ -161,7 +161,7 @@ def test_curvature_is_a_bound_where_power_iteration_is_slow():
     assert 1.0 <= curvature(model, np.ones(300)) <= 1.15
 
 
-def test_curvature_of_nothing_is_zero(X):
+def test_curvature_of_a_zero_function_is_zero(X):
     assert curvature(LinearModel(X), np.zeros(N_ROWS)) == 0.0
     assert curvature(LinearModel(0.0 * X, fit_intercept=False), np.ones(N_ROWS)) == 0.0
 

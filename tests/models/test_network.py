@@ -183,7 +183,7 @@ def test_single_precision_is_near_double_precision(X, w, options):
         ({"dtype": "int8"}, ValueError, "dtype='int8' is unknown"),
     ],
 )
-def test_what_is_not_a_network_is_refused(X, options, error, message):
+def test_modules_that_are_no_networks_raise(X, options, error, message):
     with pytest.raises(error, match=message):
         TorchModel.standardized(X, np.ones(N_ROWS), **options)
 

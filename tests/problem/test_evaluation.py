@@ -51,7 +51,7 @@ def test_the_epigraph_problem_shares_the_scores(problem, w):
     assert problem.counter.rows == read
 
 
-def test_what_is_like_an_evaluation_does_not_keep_it_alive(problem, w):
+def test_an_evaluation_made_from_another_does_not_keep_it_alive(problem, w):
     first = problem.at(w)
     assert np.isfinite(first.objective)
     scores = weakref.ref(first.scores_of(problem.objective))

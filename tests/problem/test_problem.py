@@ -83,7 +83,7 @@ def test_flags_say_what_the_parts_are():
     assert PROBLEMS["several"].modulus == -np.inf
 
 
-def test_strict_constraints_are_those_of_the_decisions():
+def test_zero_one_constraints_are_those_of_the_predictions():
     rows = data()
     problem, w = problem_of(rows, DemographicParity(0.05)), np.array([1.0, -0.5, 0.2, 0.1])
     decisions = (rows[0] @ w[:3] + w[3] > 0).astype(float)
@@ -143,7 +143,7 @@ def test_parts_on_other_rows_make_one_pass_each():
     assert problem.passes == 1.0
 
 
-def test_the_meter_counts_fractions_for_batches(problem, w):
+def test_evaluation_counter_counts_fractions_for_batches(problem, w):
     rows = [np.arange(model.n_rows // 4) for model in problem.models]
     batch = problem.batch(*rows)
     for draws in (1, 2):
@@ -180,7 +180,7 @@ def test_every_model_needs_a_batch():
         two_models().batch(np.arange(3))
 
 
-def test_strata_tell_apart_what_the_parts_of_a_model_do():
+def test_strata_separate_the_cells_of_every_model():
     (_, y, groups, _), (_, labels, members, _) = data(), data(1, n_rows=24)
     by_cell = [f"{a} {b}" for a, b in zip(groups, y, strict=True)]
     by_positives = [f"{a} {b}" for a, b in zip(members, labels == 1, strict=True)]
@@ -220,7 +220,7 @@ def test_convexify_majorises_and_touches(problem, w, rng):
         assert np.all(values(majorant, other) >= values(problem, other) - 1e-12)
 
 
-def test_what_is_feasible_for_the_majorant_is_feasible(rng):
+def test_points_feasible_for_the_majorant_are_feasible(rng):
     """What IDCA rests on: from a feasible point it never leaves the feasible set."""
     problem, w = problem_of(data(), EqualizedOdds(0.2, surrogate="ramp")), 0.1 * np.ones(4)
     assert problem.at(w).violation == 0.0
@@ -232,7 +232,7 @@ def test_what_is_feasible_for_the_majorant_is_feasible(rng):
 
 
 @pytest.mark.parametrize("bound", [None, 0.6])
-def test_swap_is_the_epigraph_of_the_violation(problem, w, rng, bound):
+def test_epigraph_minimises_the_violation(problem, w, rng, bound):
     epigraph, level = problem.epigraph(bound), 0.3
     v = np.append(w, level)
     at, original = epigraph.at(v), problem.at(w)
@@ -247,7 +247,7 @@ def test_swap_is_the_epigraph_of_the_violation(problem, w, rng, bound):
     assert_gradient(epigraph, v, rng.uniform(0.1, 1.0, size=epigraph.n_constraints))
 
 
-def test_swap_keeps_smoothness_and_the_domain():
+def test_epigraph_keeps_smoothness_and_the_domain():
     smooth = PROBLEMS["equal_opportunity"]
     assert smooth.epigraph(0.5).smooth
     assert not PROBLEMS["hinge"].epigraph(0.5).smooth
@@ -256,7 +256,7 @@ def test_swap_keeps_smoothness_and_the_domain():
     assert smooth.epigraph().domain.whole_space
 
 
-def test_what_is_made_of_a_problem_can_be_made_again(problem, w, rng):
+def test_transforms_of_a_problem_can_be_repeated(problem, w, rng):
     """Majorants of proximal epigraph problems on batches: every step keeps to the definitions."""
     made = problem.proximal(w, 0.5).epigraph(0.6)
     v = np.append(w, 0.1)
@@ -351,7 +351,7 @@ def test_evaluations_keep_nothing_of_the_point_but_its_value(problem, w, multipl
     assert_allclose(at.w, w)
 
 
-def test_what_is_remembered_of_a_point_is_what_is_computed_anew(problem, w, multipliers):
+def test_cached_values_equal_recomputed_values(problem, w, multipliers):
     problem.at(w).gradient(multipliers)
     for other in (problem, problem.uncounted(), problem.proximal(w, 1.0)):
         known, anew = other.at(w), replace(other, counter=EvaluationCounter()).at(w)

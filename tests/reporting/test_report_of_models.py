@@ -166,7 +166,7 @@ def test_changed_predictions_meet_the_bound(models):
     assert decided.mean() > 0.0
 
 
-def test_a_gap_of_zero_says_all_equal(models):
+def test_a_gap_of_zero_is_described_as_equal(models):
     class Everybody(GaussianNB):
         def predict(self, X):
             return np.ones(len(X), dtype=int)
@@ -226,7 +226,7 @@ def test_frontier_of_a_path_on_these_rows(models):
     assert "<h2>Frontier</h2>" in page and "after is the chosen one" in page
     assert f"kappa {path.kappas[0]:.3g}: gap {found.frontier['gap'][0]:.3f}" in page
     assert "<h2>Frontier</h2>" not in report(models).to_html()
-    with pytest.raises(ValueError, match="path must be what fairness_path returns"):
+    with pytest.raises(ValueError, match="path must be a FairnessPath"):
         report(models, path=[1, 2])
 
 

@@ -92,7 +92,7 @@ def test_partial_auc_is_solved_by_rounding_and_by_subgradients(ranks):
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("ranks", [(0.0, 0.4), (0.2, 0.7)])
-def test_rounded_sums_have_their_gradient_and_slack(loss, ranks, rng):
+def test_rounded_sums_have_their_gradient_and_subgradient_error(loss, ranks, rng):
     y, _, weight, _ = data(11)
     term, scores = PartialAUC(ranks, loss=loss).bind(y, weight), rng.normal(size=len(y))
     rounded, one, h = term.smoothed(0.3), np.ones(1), 1e-6

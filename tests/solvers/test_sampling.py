@@ -54,7 +54,7 @@ def test_batches_of_queries_are_whole(problem):
     assert np.isfinite(batch.at(np.ones(3)).constraints).all()
 
 
-def test_what_steps_read_depends_on_the_problem(problem):
+def test_data_passes_of_steps_depend_on_the_problem(problem):
     start = Start(problem.start())
     average = Fit.of(
         FairRanker(constraint=None), X, Y, None, None, query=QUERY

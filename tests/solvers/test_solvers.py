@@ -189,7 +189,7 @@ def test_mismatch_names_what_is_missing_and_who_can(solver: Solver) -> None:
     ],
     ids=["contradiction", "ball", "box"],
 )
-def test_infeasible_problem_is_told_apart_from_a_slow_one(solver_name: str, problem) -> None:
+def test_infeasible_problem_is_distinguished_from_a_slow_one(solver_name: str, problem) -> None:
     result = GRID[solver_name][0].minimize(problem, random_state=0)
     assert result.status is Status.INFEASIBLE
     assert result.violation > 0.05
@@ -228,7 +228,7 @@ def test_phase_one_leads_from_an_infeasible_start_to_a_feasible_point() -> None:
 
 
 @pytest.mark.parametrize("solver_name", NAMES)
-def test_toy_of_ipc_has_its_known_solution(solver_name: str) -> None:
+def test_simple_example_of_ipc_has_its_known_solution(solver_name: str) -> None:
     """E1: on |x|_1 <= 1 the objective (10 a^2 - b^2) / 2 is least at (0, +-1), where it is -1/2.
 
     There the constraint (50 a^2 - 5 b^2) / 2 - 10 is -12.5: it is not active, its multiplier is 0.
@@ -305,7 +305,7 @@ def test_solving_changes_neither_solver_nor_start() -> None:
         assert np.array_equal(w0, np.full(problem.n_variables, 0.1))
 
 
-def test_diverging_run_says_so_and_keeps_the_last_finite_point() -> None:
+def test_diverging_run_reports_it_and_keeps_the_last_finite_point() -> None:
     class Explodes(Solver):
         def __init__(self, tol: float = 1e-4, max_iter: int = 3):
             self.tol = tol

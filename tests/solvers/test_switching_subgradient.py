@@ -91,7 +91,7 @@ def test_paper_preset():
     assert SwitchingSubgradient.paper().steps.epsilon == 1e-3
 
 
-def test_bend_is_the_curvature_of_a_parabola():
+def test_curvature_of_a_parabola_is_measured():
     problem = Problem(CompositeFunction(None, None, L2(3.0)), n_variables=2)
     bend, at = Bend(problem.objective), problem.at(np.array([1.0, 2.0]))
     gradient = at.gradient()

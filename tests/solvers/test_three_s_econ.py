@@ -154,7 +154,7 @@ def test_grid_search_reaches_beta_of_a_solver_object() -> None:
     assert solver.beta == 10.0
 
 
-def test_infeasible_problem_ends_near_the_least_violation() -> None:
+def test_infeasible_problem_ends_near_the_smallest_violation() -> None:
     for solver in (ThreeSEcon(max_iter=300), SHORT):
         result = solver.minimize(rate_between(0.6, 0.2), random_state=0)
         assert result.status is Status.INFEASIBLE

@@ -169,7 +169,7 @@ def test_warm_start_and_pickle_and_search(iris):
     assert search.best_score_ > 0.8
 
 
-def test_bounds_that_contradict_each_other_are_told():
+def test_contradictory_bounds_are_reported():
     X = np.repeat([[0.0], [1.0]], 20, axis=0)
     y = np.tile([0, 1, 2], 14)[:40]
     with pytest.warns(InfeasibleConstraintWarning, match="No model that meets"):
@@ -190,13 +190,13 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_mistakes_are_told(iris, case):
+def test_mistakes_are_reported(iris, case):
     options, message = MISTAKES[case]
     with pytest.raises(ValueError, match=message):
         NeymanPearsonClassifier(**options).fit(*iris)
 
 
-def test_one_class_is_told(iris):
+def test_one_class_raises(iris):
     with pytest.raises(ValueError, match=r"two classes at least.*one class: \['setosa'\]"):
         NeymanPearsonClassifier().fit(*iris, sample_weight=iris[1] == "setosa")
 
@@ -259,7 +259,7 @@ def test_batches_are_unbiased(function, scores):
         )
 
 
-def test_weak_curvature_bounds_the_bend(rng):
+def test_weak_curvature_bounds_the_curvature(rng):
     made = term(Reflected(Sigmoid(0.4)))
     bend = made.weak_curvature()
     assert np.all(bend[labels_of_rows == 1] == 0.0) and np.all(bend[labels_of_rows != 1] > 0.0)

@@ -39,7 +39,7 @@ def test_only_scores_that_are_log_odds_give_probabilities(name):
 
 
 @pytest.mark.parametrize("loss", [Logistic(), MeanLoss(Logistic())])
-def test_objects_are_asked_as_names_are(loss):
+def test_predict_proba_of_loss_objects(loss):
     assert hasattr(FairLogisticClassifier(loss=loss), "predict_proba")
     assert not hasattr(FairLogisticClassifier(loss=PairwiseLoss("logistic")), "predict_proba")
     assert not hasattr(FairLogisticClassifier(loss=MeanLoss(Hinge())), "predict_proba")

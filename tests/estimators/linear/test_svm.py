@@ -179,7 +179,7 @@ def test_units_do_not_matter(data):
     assert_allclose(other.decision_function(X * units), plain.decision_function(X), atol=1e-6)
 
 
-def test_what_cannot_be_rounded_is_told(data):
+def test_functions_that_cannot_be_smoothed_are_reported(data):
     class Steps(Ramp):
         kinks = ()
 
@@ -221,7 +221,7 @@ def test_the_rounded_function_has_a_continuous_derivative(function, t):
 
 @pytest.mark.parametrize("function", [f for f in KINKED if f.convex], ids=repr)
 @given(t=st.floats(-4.0, 4.0), s=st.floats(-4.0, 4.0), width=st.sampled_from([0.01, 0.3, 1.0]))
-def test_the_slope_is_a_subgradient_to_within_the_slack(function, t, s, width):
+def test_the_slope_is_a_subgradient_to_within_the_subgradient_error(function, t, s, width):
     rounded, here = function.smoothed(width), np.array([t])
     slope = rounded.derivative(here, rounded.value(here))[0]
     slack = rounded.subgradient_error(here)[0]
@@ -246,7 +246,7 @@ def test_penalties_are_rounded_at_zero(penalty):
         assert_allclose(rounded.gradient(w), slopes, atol=1e-6)
 
 
-def test_what_is_smooth_is_left_alone():
+def test_smooth_functions_are_unchanged_by_smoothing():
     assert Logistic().smoothed(0.1) == Logistic() or isinstance(Logistic().smoothed(0.1), Logistic)
     assert isinstance(Sigmoid().smoothed(0.1), Sigmoid) and isinstance(Hinge().smoothed(1), Rounded)
     assert not Indicator().smoothable
@@ -255,7 +255,7 @@ def test_what_is_smooth_is_left_alone():
     assert at.subgradient_error(np.zeros(0)) == 0.0 and at.objective == problem.at(at.w).objective
 
 
-def test_the_slack_counts_as_complementarity():
+def test_the_subgradient_error_counts_as_complementarity():
     problem = NON_SMOOTH["hinge"]()
     w, multipliers = np.full(5, 0.3), np.ones(problem.n_constraints)
     at, rounded = problem.at(w), problem.smoothed(0.5).at(w)
