@@ -34,6 +34,7 @@ from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.model_selection.refit import best_score_within
 from fairconstrained.model_selection.scorers import make_fairness_scorer
 from fairconstrained.reporting.comparison import compare
+from fairconstrained.reporting.rankers import RankerComparison, compare_rankers
 from fairconstrained.reporting.report import FairnessReport, fairness_report
 
 __version__ = "0.2.0"
@@ -63,11 +64,13 @@ __all__ = [
     "MinorityRate",
     "NeymanPearsonClassifier",
     "PredictiveEquality",
+    "RankerComparison",
     "SelectionRate",
     "VacuousConstraintWarning",
     "__version__",
     "best_score_within",
     "compare",
+    "compare_rankers",
     "fairness_path",
     "fairness_report",
     "make_biased_classification",

@@ -119,11 +119,14 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         Whether y may have more than two classes.
     quality : {"accuracy", "ndcg"}
         What a model is worth beside its gap, on paths.
+    needs_queries : bool
+        Whether rows belong to queries: for rankers.
     """
 
     parametrization: ClassVar[type[Any]]
     several_classes: ClassVar[bool] = False
     quality: ClassVar[str] = "accuracy"
+    needs_queries: ClassVar[bool] = False
 
     def _wanted(self, fit: Fit) -> tuple[Problem, Start | None]:
         """Return the problem that the goal asks for, and a start."""

@@ -110,6 +110,16 @@ class CollectedClasses:
         return _positive(models, self.classes)
 
 
+def _check_no_ranker(model: object) -> None:
+    """Raise a ValueError if a model is a ranker, whose predictions are scores."""
+    last = final_estimator(model)
+    if getattr(last, "needs_queries", False):
+        raise ValueError(
+            f"{type(last).__name__} ranks the rows of queries and predicts no classes: use "
+            "compare_rankers(models, X, y, groups, query=...)."
+        )
+
+
 def collect(
     models: Classifier | Mapping[str, Classifier],
     X: MatrixLike,
@@ -197,6 +207,7 @@ def collect_classes(
         )
     fitted = {str(name): best_estimator(model) for name, model in named.items()}
     for model in fitted.values():
+        _check_no_ranker(model)
         if len(getattr(model, "classes_", ())) <= 2:
             check_two_classes(model)
     classes = _classes(fitted, y)

@@ -20,6 +20,7 @@ from fairconstrained.metrics.pairs import (
 from fairconstrained.metrics.ranking import (
     mean_ndcg,
     pairwise_error,
+    query_ndcg,
     query_pairwise_errors,
     query_parity_difference,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "neyman_pearson_error",
     "pairwise_error",
     "partial_demographic_parity_difference",
+    "query_ndcg",
     "query_pairwise_errors",
     "query_parity_difference",
     "rate_gaps",

@@ -73,18 +73,61 @@ def mean_ndcg(
     check_same_rows(
         test=True, y_true=y_true, y_pred=y_pred, query=query, sample_weight=sample_weight
     )
-    scores = check_scores("y_pred", y_pred)
-    relevance = _relevance(check_labels("y_true", y_true, len(scores), rows="y_pred"))
-    weight = check_weight("sample_weight", sample_weight, len(scores), rows="y_pred")
-    codes = _queries(query, len(scores)).codes
-    cutoff = len(scores) if k is None else check_count("k", k)
-    ideal = _discounted(relevance, relevance, codes, cutoff)
-    gain = _discounted(relevance, scores, codes, cutoff)
+    found = query_ndcg(y_true, y_pred, query=query, k=k).to_numpy()
+    codes = Queries.encode(query, np.size(y_pred), rows="y_pred").codes
+    weight = check_weight("sample_weight", sample_weight, len(codes), rows="y_pred")
     weights = np.bincount(codes, weight) / np.bincount(codes)
-    counted = (ideal > 0.0) & (weights > 0.0)
+    counted = ~np.isnan(found) & (weights > 0.0)
     if not counted.any():
         return float("nan")
-    return float(np.average(gain[counted] / ideal[counted], weights=weights[counted]))
+    return float(np.average(found[counted], weights=weights[counted]))
+
+
+def query_ndcg(
+    y_true: ArrayLike, y_pred: ArrayLike, *, query: ArrayLike, k: int | None = 10
+) -> pd.Series:
+    """Return the normalised discounted cumulative gain of the top k of every query.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        The relevance of each row, >= 0; 0 and 1 for binary relevance.
+    y_pred : array-like of shape (n_samples,)
+        The scores.
+    query : array-like of shape (n_samples,)
+        The query of each row; rows need not be sorted.
+    k : int or None, default=10
+        The number of ranks that count; None counts all.
+
+    Returns
+    -------
+    ndcg : Series of shape (n_queries,)
+        See :func:`mean_ndcg`; nan for queries without relevant rows. Queries are in the order of
+        their first rows.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, a value is missing, or relevances are not numbers >= 0.
+
+    Examples
+    --------
+    >>> from fairconstrained.metrics import query_ndcg
+    >>> query_ndcg([1, 0, 0, 1], [0.3, 0.9, 0.1, 0.8], query=["a", "a", "b", "b"]).round(2)
+    query
+    a    0.63
+    b    1.00
+    Name: ndcg, dtype: float64
+    """
+    check_same_rows(test=True, y_true=y_true, y_pred=y_pred, query=query)
+    scores = check_scores("y_pred", y_pred)
+    relevance = _relevance(check_labels("y_true", y_true, len(scores), rows="y_pred"))
+    queries = _queries(query, len(scores))
+    cutoff = len(scores) if k is None else check_count("k", k)
+    ideal = _discounted(relevance, relevance, queries.codes, cutoff)
+    gain = _discounted(relevance, scores, queries.codes, cutoff)
+    ndcg = np.divide(gain, ideal, out=np.full(len(ideal), np.nan), where=ideal > 0.0)
+    return pd.Series(ndcg, index=pd.Index(queries.names, name="query"), name="ndcg")
 
 
 def _relevance(labels: Array) -> Array:
@@ -159,7 +202,7 @@ def query_pairwise_errors(
     y_pred: ArrayLike,
     *,
     query: ArrayLike,
-    sensitive_features: MatrixLike,
+    sensitive_features: MatrixLike | Groups,
     pos_label: object = None,
 ) -> pd.DataFrame:
     r"""Return the pairwise errors of every query, by the groups of the two rows.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial, wraps
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,11 +14,13 @@ from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_obje
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.validation import Columns, SensitiveColumns
-from fairconstrained.utils.meta_estimators import favourable_label
-from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
+from fairconstrained.model_selection._binary_labels import BinaryLabels
+from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 
 # How names of metrics end, and whether a large value of such a metric is good.
 _ENDINGS = {
+    "_ndcg": True,
     "_difference": False,
     "_ratio": True,
     "_error": False,
@@ -28,7 +29,6 @@ _ENDINGS = {
     "_score_group_min": True,
 }
 _METHODS = {"predict", "predict_proba", "predict_log_proba", "decision_function"}
-_LABELS = ("pos_label", "priority")  # options of metrics that name a class
 
 
 class FairnessScorer:
@@ -76,6 +76,7 @@ class FairnessScorer:
         *,
         sensitive_features: MatrixLike | None = None,
         sample_weight: ArrayLike | None = None,
+        query: ArrayLike | None = None,
     ) -> float:
         """Return the score of an estimator, its sign such that more is better.
 
@@ -95,12 +96,14 @@ class FairnessScorer:
             Their groups; None with the scorer's own `sensitive_columns`.
         sample_weight : array-like of shape (n_samples,) or None, default=None
             The weights of the rows.
+        query : array-like of shape (n_samples,) or None, default=None
+            The query of each row, for metrics of rankers.
 
         Raises
         ------
         ValueError
-            If there are no groups, they are given twice, or `y_true` has a label that is not among
-            the estimator's classes.
+            If there are no groups, they are given twice, `y_true` has a label that is not among
+            the estimator's classes, or queries are missing or of no use.
         """
         check_same_rows(
             test=True,
@@ -108,10 +111,15 @@ class FairnessScorer:
             y=y_true,
             sensitive_features=sensitive_features,
             sample_weight=sample_weight,
+            query=query,
         )
-        groups = self._groups(X, sensitive_features)
-        labels = _Binary.of(estimator)
+        labels = BinaryLabels.of(estimator)
         options = dict(self.options or {})
+        if self._accepts("sensitive_features"):
+            options["sensitive_features"] = self._groups(X, sensitive_features)
+        if self._accepts("query"):
+            options["query"] = self._queries(query)
+        _check_predicts_labels(estimator, self.metric)
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
         if labels.reversed:
@@ -120,7 +128,6 @@ class FairnessScorer:
             labels.metric(self.metric),
             response_method=self.response_method,
             greater_is_better=self.greater_is_better,
-            sensitive_features=groups,
             **options,
         )
         return float(scorer(estimator, X, y_true))
@@ -150,10 +157,21 @@ class FairnessScorer:
         many = getattr(groups, "ndim", 1) == 2 and groups.shape[1] > 1
         return groups if many or getattr(groups, "ndim", 1) == 1 else _first_column(groups)
 
+    def _queries(self, passed: ArrayLike | None) -> ArrayLike:
+        """Return the queries of the rows."""
+        if passed is None:
+            raise ValueError(
+                f"the scorer of {_name(self.metric)} has no queries: enable metadata routing "
+                "(sklearn.set_config(enable_metadata_routing=True)) and pass query to the search."
+            )
+        return passed
+
     def get_metadata_routing(self) -> Any:
         """Return what the scorer asks for by scikit-learn's metadata routing."""
         request = MetadataRequest(owner=self)
-        if self.sensitive_columns is None:
+        if self._accepts("query"):
+            request.score.add_request(param="query", alias=True)
+        if self.sensitive_columns is None and self._accepts("sensitive_features"):
             alias = True if self.requested == "sensitive_features" else self.requested
             request.score.add_request(param="sensitive_features", alias=alias)
         if self._accept_sample_weight():
@@ -188,6 +206,11 @@ class FairnessScorer:
     def _accept_sample_weight(self) -> bool:
         return "sample_weight" in inspect.signature(self.metric).parameters
 
+    def _accepts(self, name: str) -> bool:
+        """Return whether the metric takes an argument; ``**options`` stand for groups only."""
+        taken = inspect.signature(self.metric).parameters
+        return name in taken or (name == "sensitive_features" and "query" not in taken)
+
     def __repr__(self) -> str:
         """Return how the scorer was made."""
         where = (
@@ -198,58 +221,22 @@ class FairnessScorer:
         return f"make_fairness_scorer({_name(self.metric)}{where})"
 
 
-@dataclass(frozen=True)
-class _Binary:
-    """From an estimator's two classes to 0 and 1; what has other classes is left as it is.
+def _check_predicts_labels(estimator: object, metric: Callable[..., float]) -> None:
+    """Raise a ValueError if a ranker is scored by a metric of predicted labels."""
+    if getattr(final_estimator(estimator), "needs_queries", False) and _library(metric) == (
+        "fairlearn"
+    ):
+        raise ValueError(
+            f"{_name(metric)} compares predicted labels, and {type(estimator).__name__} predicts "
+            "scores: use a metric of scores, such as query_parity_difference."
+        )
 
-    The favourable class is the second one; `reversed` is whether it is the first of `classes_`.
-    """
 
-    classes: tuple[Any, ...]
-    reversed: bool = False
-
-    @classmethod
-    def of(cls, estimator: Any) -> _Binary:
-        classes = getattr(estimator, "classes_", ())
-        found = tuple(np.asarray(classes).tolist()) if np.ndim(classes) == 1 else ()
-        if len(found) == 2 and favourable_label(estimator) == found[0]:
-            return cls(found[::-1], reversed=True)
-        return cls(found)
-
-    def metric(self, metric: Callable[..., float]) -> Callable[..., float]:
-        """Return the metric of the names of the classes."""
-        if len(self.classes) != 2:
-            return metric
-        accepted = inspect.signature(metric).parameters
-
-        @wraps(metric)
-        def mapped(y_true: ArrayLike, y_pred: ArrayLike, **options: Any) -> float:
-            predicted = np.asarray(y_pred)
-            if predicted.ndim == 1 and np.isin(predicted, self.classes).all():
-                predicted = self.codes("y_pred", predicted)
-            if self.reversed and "pos_label" not in accepted:  # it was for the scores
-                options.pop("pos_label", None)
-            return metric(self.codes("y_true", y_true), predicted, **self.options(options))
-
-        return mapped
-
-    def codes(self, name: str, labels: ArrayLike) -> Array:
-        """Return 0 or 1 for every label."""
-        values = np.asarray(labels)
-        positive, negative = (values == one for one in reversed(self.classes))
-        unknown = values[~(np.asarray(positive) | np.asarray(negative))]
-        if unknown.size:
-            raise ValueError(
-                f"{name} has the label {unknown.tolist()[0]!r}, which is not among the classes "
-                f"{list(self.classes)} of the estimator."
-            )
-        return np.asarray(positive).astype(int)
-
-    def options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a metric's options with 0 or 1 where they name a class."""
-        named = {key: options[key] for key in _LABELS if options.get(key) in self.classes}
-        codes = {key: self.classes.index(label) for key, label in named.items()}
-        return {**options, **codes}
+def _library(metric: Callable[..., float]) -> str:
+    """Return the name of the package that a metric is from."""
+    while isinstance(metric, partial):
+        metric = metric.func
+    return (getattr(metric, "__module__", None) or "").split(".")[0]
 
 
 def _greater_is_better(metric: Callable[..., float], given: bool | None) -> bool:
@@ -265,10 +252,8 @@ def _greater_is_better(metric: Callable[..., float], given: bool | None) -> bool
         return bool(given)
     if given is not None:
         raise ValueError(f"greater_is_better must be True, False or None; got {given!r}.")
-    while isinstance(metric, partial):
-        metric = metric.func
-    name, module = _name(metric), getattr(metric, "__module__", None) or ""
-    if module.split(".")[0] in ("fairlearn", "fairconstrained"):
+    name = _name(metric)
+    if _library(metric) in ("fairlearn", "fairconstrained"):
         for ending, better in _ENDINGS.items():
             if name.endswith(ending):
                 return better
@@ -308,9 +293,11 @@ def make_fairness_scorer(
     ----------
     metric : callable
         A function ``metric(y_true, y_pred, *, sensitive_features=...)``: a metric of fairlearn, of
-        `fairconstrained.metrics`, or your own. If the estimator has two classes, the metric is
-        called with labels 0 and 1, where 1 is the favourable label (see `pos_label` of the
-        classifiers). An option `pos_label` or `priority` that names a class is converted as well.
+        `fairconstrained.metrics`, or your own. A metric of rankers takes `query` as well, or in its
+        place; the scorer then asks for `query` by metadata routing. If the estimator has two
+        classes, the metric is called with labels 0 and 1, where 1 is the favourable label (see
+        `pos_label` of the classifiers). An option `pos_label` or `priority` that names a class is
+        converted as well.
     response_method : {"predict", "decision_function", "predict_proba"} or tuple, default="predict"
         The method that returns `y_pred`; of several methods the first one that the estimator has.
     greater_is_better : bool or None, default=None
@@ -333,7 +320,7 @@ def make_fairness_scorer(
     Raises
     ------
     TypeError
-        If the metric does not take `sensitive_features`.
+        If the metric takes neither `sensitive_features` nor `query`.
     ValueError
         If `greater_is_better` is None and the metric is not known.
 
@@ -359,10 +346,11 @@ def make_fairness_scorer(
         )
     parameters = inspect.signature(metric).parameters.values()
     takes = {one.name for one in parameters}
-    if "sensitive_features" not in takes and all(p.kind is not p.VAR_KEYWORD for p in parameters):
+    known = {"sensitive_features", "query"} & takes
+    if not known and all(p.kind is not p.VAR_KEYWORD for p in parameters):
         raise TypeError(
-            f"metric must take sensitive_features, as metric(y_true, y_pred, *, sensitive_features)"
-            f"; {_name(metric)} takes {sorted(takes)}."
+            "metric must take sensitive_features, as metric(y_true, y_pred, *, sensitive_features)"
+            f", or query; {_name(metric)} takes {sorted(takes)}."
         )
     methods = [response_method] if isinstance(response_method, str) else response_method
     if not (isinstance(methods, Sequence) and methods and set(map(str, methods)) <= _METHODS):

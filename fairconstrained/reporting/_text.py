@@ -145,7 +145,7 @@ def as_text(report: Report, evidence: Evidence) -> str:
     if sentences:
         parts.append("\n".join(sentences))
     for heading, table in shown_tables(report):
-        parts.append(f"{heading}\n{_aligned(table)}")
+        parts.append(f"{heading}\n{aligned(table)}")
     level = f"Intervals in brackets have {100.0 * report.confidence:g}% confidence."
     parts.append("\n".join([level, *report.notes]))
     return "\n\n".join(parts)
@@ -158,7 +158,7 @@ def _sentences(evidence: Evidence) -> list[str]:
     return sentences + [cost_in_words(evidence, name) for name in evidence.costs]
 
 
-def _aligned(table: pd.DataFrame) -> str:
+def aligned(table: pd.DataFrame) -> str:
     """Return a table as left-aligned text; a table with a single column has no header."""
     head = ["", *map(str, table.columns)]
     lines = [] if len(table.columns) == 1 else [head]
@@ -180,13 +180,13 @@ def as_markdown(report: Report, evidence: Evidence) -> str:
     parts += [
         _cell(meaning_of(one)) for one in evidence.findings[evidence.names[-1]] if one.deciding
     ]
-    parts += ["### Models", _markdown_table(report.summary.map(number))]
+    parts += ["### Models", markdown_table(report.summary.map(number))]
     if len(report.constraints):
         table = constraints_as_text(report.constraints)
-        parts += ["### Constraints on these rows", _markdown_table(table)]
+        parts += ["### Constraints on these rows", markdown_table(table)]
     for label in evidence.classes:
         heading = f"### Groups, class {_cell(label)}" if label else "### Groups"
-        parts += [heading, _markdown_table(_few_groups(report, evidence, label))]
+        parts += [heading, markdown_table(_few_groups(report, evidence, label))]
     level = f"Intervals in brackets have {100.0 * report.confidence:g}% confidence."
     few = f"Rates of fewer than {FEW_ROWS} rows have wide intervals."
     notes = "\n".join(f"- {_cell(note)}" for note in (level, few, *report.notes))
@@ -208,7 +208,8 @@ def _few_groups(report: Report, evidence: Evidence, label: str) -> pd.DataFrame:
     return pd.concat([shown.iloc[:-1], left_out, shown.iloc[-1:]])
 
 
-def _markdown_table(table: pd.DataFrame) -> str:
+def markdown_table(table: pd.DataFrame) -> str:
+    """Return a table of texts as a table of Markdown."""
     lines = [["", *map(str, table.columns)], ["---"] * (len(table.columns) + 1)]
     lines += [[name, *row] for name, row in rows_of_table(table)]
     return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)

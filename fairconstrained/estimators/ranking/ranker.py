@@ -156,6 +156,7 @@ class FairRanker(FairEstimator):
 
     parametrization = RankerParametrization
     quality: ClassVar[str] = "ndcg"
+    needs_queries: ClassVar[bool] = True
 
     # The options of classifiers that rankers do not have: see FairOptions.
     goal: ClassVar[str] = "accuracy"

@@ -1,0 +1,309 @@
+"""Rankers on the same rows: NDCG and pairwise errors by group, before and after."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from fairconstrained.constraints import QueryParity, resolve_constraints
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.groups import Groups
+from fairconstrained.data.inputs import check_labels
+from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.inspection.scores import groups_of
+from fairconstrained.metrics.inputs import check_scores, positive_rows
+from fairconstrained.metrics.ranking import (
+    pairwise_error,
+    query_gaps,
+    query_ndcg,
+    query_pairwise_errors,
+)
+from fairconstrained.reporting._text import aligned, markdown_table
+from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.validation import check_confidence
+
+_TABLES = ("summary", "groups", "errors")
+
+
+class Ranker(Protocol):
+    """A fitted model whose predictions are scores."""
+
+    def predict(self, X: MatrixLike) -> Array:
+        """Return the scores."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankerComparison:
+    """The result of :func:`compare_rankers`; ``print`` shows it as text.
+
+    Attributes
+    ----------
+    title : str
+        The numbers of rows, queries and relevant rows.
+    summary : DataFrame
+        A row for each model. `ndcg` is the mean over queries of NDCG@k, with an interval in
+        `ndcg_low` and `ndcg_high`, `pairwise_error` the share of all pairs in the wrong order.
+        `largest_gap` and `mean_gap` are the largest and the mean of the queries' differences of
+        pairwise errors across groups, `gap_of_means` the largest difference of the means over
+        queries, and `queries_compared` the number of queries that have a difference. For models
+        with a constraint on queries, `gap_on_scores` is its largest gap on these rows, with its
+        proxy, and `kappa` the bound on it that the model was trained with; else nan.
+    groups : DataFrame
+        A row for each model and group: `rows`, `relevant`, and `ndcg`, the mean over queries of the
+        NDCG@k of the group's rows among themselves.
+    errors : DataFrame
+        A row for each model and group of the relevant row, a column for each group of the
+        irrelevant one: the mean over queries of the pairwise errors.
+    confidence : float
+        The confidence level of the intervals.
+    """
+
+    title: str
+    summary: pd.DataFrame
+    groups: pd.DataFrame
+    errors: pd.DataFrame
+    confidence: float
+
+    def to_frame(self, table: str = "summary") -> pd.DataFrame:
+        """Return a copy of a table: "summary", "groups" or "errors".
+
+        Raises
+        ------
+        ValueError
+            If there is no such table.
+        """
+        check_option("table", table, dict.fromkeys(_TABLES, ""))
+        frame: pd.DataFrame = getattr(self, table)
+        return frame.copy()
+
+    def _shown(self) -> dict[str, pd.DataFrame]:
+        """Return the tables with their headings."""
+        level = f"{100.0 * self.confidence:g}%"
+        return {
+            f"Models (interval of the NDCG over queries, {level})": self.summary,
+            "Groups (NDCG of the rows of a group among themselves)": _first_level(self.groups),
+            "Pairwise errors, mean over queries (rows: group of the relevant row; columns: group "
+            "of the irrelevant row)": _first_level(self.errors),
+        }
+
+    def __str__(self) -> str:
+        """Return the report as text."""
+        parts = [f"{name}\n{aligned(_rounded(table))}" for name, table in self._shown().items()]
+        return "\n\n".join([self.title, *parts])
+
+    def to_markdown(self) -> str:
+        """Return the report as Markdown."""
+        parts = [
+            f"## {name}\n\n{markdown_table(_rounded(table))}"
+            for name, table in self._shown().items()
+        ]
+        return "\n\n".join([f"# {self.title}", *parts]) + "\n"
+
+
+def compare_rankers(
+    models: Ranker | Mapping[str, Ranker],
+    X: MatrixLike,
+    y: ArrayLike,
+    groups: MatrixLike | None = None,
+    *,
+    query: ArrayLike,
+    k: int | None = 10,
+    confidence: float = 0.95,
+    groups_missing: str | None = None,
+) -> RankerComparison:
+    r"""Compare rankers on the same rows: NDCG and pairwise errors, by group, before and after.
+
+    Parameters
+    ----------
+    models : ranker or mapping of str to ranker
+        Fitted models whose `predict` returns scores, of any library, pipelines or searches; several
+        by name, such as ``{"before": a, "after": b}``.
+    X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+        The rows, preferably of queries that no model was trained on.
+    y : array-like of shape (n_samples,)
+        The labels, of two classes; rows of the second one are relevant.
+    groups : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns) or None
+        The groups; None reads them from the `sensitive_columns` of the last model.
+    query : array-like of shape (n_samples,)
+        The query of each row.
+    k : int or None, default=10
+        The number of ranks that count in the NDCG; None counts all.
+    confidence : float, default=0.95
+        The level of the intervals of the mean NDCG, :math:`m \pm z\, s / \sqrt{n}` for n queries.
+    groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
+        How missing values of the groups are treated; None takes the last model's parameter, else
+        "raise". Rows that are ignored are in no group, and count in the NDCG of all rows.
+
+    Returns
+    -------
+    comparison : RankerComparison
+        Tables, and a text when printed.
+
+    Raises
+    ------
+    ValueError
+        If there are no models, lengths differ, labels are not of two classes, no groups are known,
+        or a model predicts labels.
+
+    See Also
+    --------
+    compare : The same for classifiers.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairRanker, compare_rankers, make_biased_ranking
+    >>> X, y, query, groups = make_biased_ranking(30, 4, random_state=0)
+    >>> before = FairRanker(None).fit(X, y, query=query)
+    >>> after = FairRanker(kappa=0.1).fit(X, y, query=query, sensitive_features=groups)
+    >>> found = compare_rankers({"before": before, "after": after}, X, y, groups, query=query)
+    >>> bool(found.summary.loc["after", "largest_gap"] < found.summary.loc["before", "largest_gap"])
+    True
+    >>> found.groups.columns.to_list(), found.errors.shape
+    (['rows', 'relevant', 'ndcg'], (4, 2))
+    """
+    level = check_confidence(confidence)
+    named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
+    if not named:
+        raise ValueError("There are no models: pass a fitted ranker, or several by name.")
+    check_same_rows(test=True, X=X, y=y, groups=groups, query=query)
+    last = list(named.values())[-1]
+    found = groups_of(last, X, groups, marginal=True, missing=groups_missing)
+    rows = _Rows.of(y, query, found, k)
+    scores = {str(name): _scores(model, X) for name, model in named.items()}
+    measured = {
+        str(name): rows.summary(scores[str(name)], level) | rows.bound(model, scores[str(name)])
+        for name, model in named.items()
+    }
+    tables = {
+        "summary": pd.DataFrame.from_dict(measured, orient="index"),
+        "groups": pd.concat({name: rows.by_group(s) for name, s in scores.items()}),
+        "errors": pd.concat({name: rows.errors(s) for name, s in scores.items()}),
+    }
+    for name, table in tables.items():
+        tables[name] = table.rename_axis("model" if name == "summary" else ["model", "group"])
+    return RankerComparison(rows.title(list(scores)), **tables, confidence=confidence)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows on which rankers are compared."""
+
+    relevant: Array
+    query: Array
+    groups: tuple[Groups, ...]
+    k: int | None
+
+    @classmethod
+    def of(cls, y: ArrayLike, query: ArrayLike, groups: Groups, k: int | None) -> _Rows:
+        n_rows = len(groups.codes)
+        labels = check_labels("y", y, n_rows)
+        queries = check_labels("query", query, n_rows)
+        return cls(positive_rows(labels, None), queries, groups.separate, k)
+
+    def title(self, names: list[str]) -> str:
+        """Return the numbers of rows, queries and relevant rows."""
+        return (
+            f"{', '.join(names)} on {len(self.query)} rows of {len(np.unique(self.query))} "
+            f"queries, {int(self.relevant.sum())} of them relevant"
+        )
+
+    def summary(self, scores: Array, level: float) -> dict[str, float]:
+        """Return the measures on all rows."""
+        ndcg = query_ndcg(self.relevant, scores, query=self.query, k=self.k).dropna()
+        mean = float(ndcg.mean()) if len(ndcg) else np.nan
+        deviation = float(ndcg.std()) / np.sqrt(len(ndcg)) if len(ndcg) > 1 else np.nan
+        width = float(norm.isf((1.0 - level) / 2.0)) * deviation
+        by_query = [self._errors(one, scores) for one in self.groups]
+        gaps = np.concatenate([query_gaps(errors) for errors in by_query])
+        means = [query_gaps(errors.mean().to_frame().T) for errors in by_query]
+        return {
+            "ndcg": mean,
+            "ndcg_low": max(mean - width, 0.0),
+            "ndcg_high": min(mean + width, 1.0),
+            "pairwise_error": pairwise_error(self.relevant, scores, query=self.query),
+            "largest_gap": float(gaps.max()) if len(gaps) else np.nan,
+            "mean_gap": float(gaps.mean()) if len(gaps) else np.nan,
+            "gap_of_means": float(np.concatenate(means).max()) if len(gaps) else np.nan,
+            "queries_compared": len(gaps),
+        }
+
+    def bound(self, model: object, scores: Array) -> dict[str, float]:
+        """Return the largest gap of a model's constraints on queries, and their kappa."""
+        last, nothing = final_estimator(model), {"gap_on_scores": np.nan, "kappa": np.nan}
+        if not getattr(last, "needs_queries", False):
+            return nothing
+        asked = resolve_constraints(last.constraint, kappa=last.kappa)
+        parities = [one for one in asked if isinstance(one, QueryParity)]
+        if not parities:
+            return nothing
+        y, weight = np.where(self.relevant, 1.0, -1.0), np.ones(len(scores))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VacuousConstraintWarning)
+            terms = [
+                one.bind(y, groups, weight, self.query)
+                for one in parities
+                for groups in self.groups
+            ]
+        gaps = np.concatenate([term.gap(scores) for term in terms])
+        kappa = max(float(one.kappa) for one in parities if one.kappa is not None)
+        return {"gap_on_scores": float(gaps.max()) if len(gaps) else np.nan, "kappa": kappa}
+
+    def _errors(self, groups: Groups, scores: Array) -> pd.DataFrame:
+        """Return the pairwise errors of the queries, among the rows of known groups."""
+        known = np.flatnonzero(groups.known)
+        return query_pairwise_errors(
+            self.relevant[known],
+            scores[known],
+            query=self.query[known],
+            sensitive_features=groups.take(known),
+            pos_label=True,
+        )
+
+    def errors(self, scores: Array) -> pd.DataFrame:
+        """Return the mean over queries of the pairwise errors, by the groups of both rows."""
+        return pd.concat([self._errors(one, scores).mean().unstack() for one in self.groups])
+
+    def by_group(self, scores: Array) -> pd.DataFrame:
+        """Return numbers of rows and the NDCG of every group."""
+        found = {}
+        for one in self.groups:
+            for code, name in enumerate(one.names.tolist()):
+                rows = np.flatnonzero(one.codes == code)
+                ndcg = query_ndcg(
+                    self.relevant[rows], scores[rows], query=self.query[rows], k=self.k
+                )
+                found[str(name) if isinstance(name, tuple) else name] = {
+                    "rows": len(rows),
+                    "relevant": int(self.relevant[rows].sum()),
+                    "ndcg": float(ndcg.mean()),
+                }
+        table = pd.DataFrame.from_dict(found, orient="index")
+        return table.astype({"rows": int, "relevant": int})
+
+
+def _scores(model: Any, X: MatrixLike) -> Array:
+    """Return the scores of a model."""
+    if hasattr(final_estimator(model), "predict_proba") or hasattr(model, "decision_function"):
+        raise ValueError(
+            f"{type(model).__name__} is a classifier, whose predictions are labels: use compare "
+            "or fairness_report."
+        )
+    return check_scores("the predictions", model.predict(X))
+
+
+def _first_level(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose rows are named by the models only."""
+    return table.reset_index("group")
+
+
+def _rounded(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of texts, numbers with three digits."""
+    return table.map(lambda value: f"{value:.3f}" if isinstance(value, float) else str(value))
