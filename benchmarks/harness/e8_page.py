@@ -144,29 +144,29 @@ def write_page(
     (folder / "e8.md").write_text(_PAGE.format(**facts))
 
 
-_PAGE = """# E8: a ranker with two constraints per query
+_PAGE = """# A ranker with two constraints per query (E8)
 
 `python -m benchmarks e8 --docs docs` writes this page ({environment}).
 
 PLADA's appendix D.3 trains a ranker on MSLR-WEB10K so that, in every query, the pairwise errors of
 (relevant documents of group 0, irrelevant ones of group 1) and of (relevant ones of group 1,
-irrelevant ones of group 0) differ by at most {kappa}: two one-sided hinge proxies per query. The
-data are not available here; `make_biased_ranking` generates data of their shape: 12 queries of 120
-documents on average for each one that is used, of those with enough documents of each group and
-label, thinned to 57 documents. A draw counts if the 90th percentile of the differences of the
-unconstrained model exceeds {kappa} on its training queries; seeds whose draw does not are passed
-over.
+irrelevant ones of group 0) differ by at most {kappa}: two one-sided constraints per query with the hinge
+as surrogate. These data are not freely available; `make_biased_ranking` generates similar data: for
+each query that is used, 12 queries with 120 documents on average are generated, and queries with
+enough documents of each group and label are reduced to 57 documents. A draw counts if the 90th percentile of the differences of the
+unconstrained model exceeds {kappa} on its training queries; other seeds are
+skipped.
 
 {shapes}
 The model has {hidden} ReLU units and minimises the logistic loss of pairs. All methods make
-{passes} passes over the queries, {step_queries} queries per step; the answer is an average of the
+{passes} passes over the queries, {step_queries} queries per step; the result is an average of the
 points of the last {memory} passes. PLADA and the Lagrangian update the multipliers of the drawn
 queries only. The multiplier model is a network of the query's means with one hidden layer of 32
 units. "One multiplier for all" bounds the mean difference over the queries, in both directions. The
-step of the weights is the same for all methods, one over the curvature of a batch, and falls to
-zero over the run; the steps of the multipliers are those that the library takes from the data.
-The penalty and the multiplier steps of stochastic PLADA, which are the library's defaults, were
-chosen on a draw of such data; nothing was tuned for the other methods. The
+step size of the weights is the same for all methods: one over the curvature of a batch, decreasing
+to zero over the run. The step sizes of the multipliers are the library's defaults, which are
+computed from the data. The penalty and the multiplier steps of stochastic PLADA, also defaults,
+were chosen on a draw of such data; nothing was tuned for the other methods. The
 longest training took {seconds} CPU seconds.
 
 ## Test queries
@@ -182,7 +182,7 @@ irrelevant ones of group 1.
 ## Whether the paper's claim holds
 
 The paper says that PLADA finds a more accurate model and satisfies the constraints better than the
-multiplier model (its figure 7; it prints no numbers).
+multiplier model (figure 7, without numbers).
 
 {verdict}
 

@@ -180,16 +180,16 @@ def write_page(folder: Path, table: list[Row], ranks: list[Ranks]) -> None:
 
 _HEAD = """# Reproducing the papers
 
-`python -m benchmarks papers --docs docs` writes this page ({environment}); `--quick` shows every
-table in minutes, `--only E3` redoes one. Results are kept by the content of the library's code.
+`python -m benchmarks papers --docs docs` writes this page ({environment}); `--quick` computes all
+tables in minutes, and `--only E3` computes one table. Stored results are used again as long as the
+code of the library does not change.
 
-Each cell has the objective, the violation (CVio), near-stationarity (SVio, the distance to the
-proximal point with the paper's constant; "none" where the switching subgradient method found no
-feasible point of its subproblem), data passes and CPU seconds on one core. "(quick)" marks runs of
-the quick form that were ended at a small number of passes (in E3 with 100 thresholds, in E5 on
-3,000 images): they show that the line runs, and how far it gets, and are not the paper's result.
-"(complete)" marks those that ended by themselves. "not run" marks lines that the machine had no
-time for. The papers' figures about parameters and progress (3S-Econ figure 1, PLADA D.1 and D.2,
+The columns "published" and "ours" have the objective, the violation (CVio), near-stationarity
+(SVio, the distance to the proximal point with the paper's constant; "none" if the switching
+subgradient method found no feasible point of its subproblem), data passes and CPU seconds on one
+core. "(quick)" marks runs of the quick form that were stopped after a small number of passes (in E3
+with 100 thresholds, in E5 on 3,000 images); they do not reproduce the paper's result. "(complete)"
+marks quick runs that ended by themselves. "not run" marks runs for which there was no time. The papers' figures about parameters and progress (3S-Econ figure 1, PLADA D.1 and D.2,
 IDCA D.6) and E7 and E8 have pages of their own: [parameters](sensitivity.md), [E7](e7.md),
 [E8](e8.md).
 """

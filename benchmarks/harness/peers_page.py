@@ -168,24 +168,24 @@ def _shown(row: Row) -> Row:
     return {**shown, "gap [95%]": f"{row['gap']:.4f} [{low:.3f}, {high:.3f}]"}
 
 
-_AHEAD = """Ours minus the best peer of the same kind, both at a mean test gap of at most the level.
-"level" means that the difference is within its 95% interval. Methods that need the group to predict
-are compared with ours that has the group as a feature. A method that lacks a setting with so small
-a gap has no entry.
+_AHEAD = """The table has the accuracy of this library minus that of the best other method of the same kind, both
+with a mean test gap of at most the given one. "level" means that the difference is within its 95%
+interval. Methods that need the group to predict are compared with our model that has the group as a
+feature. There is no entry if a method has no setting with so small a gap.
 
 """
 _HEAD = """# Peers side by side
 
 `python -m benchmarks peers --docs docs` writes this page ({environment}).
 
-The same task for all: a linear model, rows without the column of the groups, test rows that are
-30 per cent, five tolerances. Accuracy and gaps are expected ones where predictions are random. AUC
-is that of the scores of the mixture for ExponentiatedGradient and of the selection probabilities
-for ThresholdOptimizer, which has no probabilities of the positive class and hence no log loss.
-Gaps are on test rows with simultaneous 95% intervals of the differences on a split. CPU seconds
-are those of a fit and of its predictions on the test rows, without imports; MiB is the growth of
-the peak memory of the process over all fits. Packages of networks train their linear model by 300
-full-batch steps of Adam.
+All methods have the same task: a linear model without the sensitive attribute as a feature, 30 per
+cent test rows, five tolerances. If predictions are random, accuracy and gaps are expected values.
+The AUC is that of the scores of the mixture for ExponentiatedGradient, and that of the selection
+probabilities for ThresholdOptimizer, which has no probabilities of the positive class and therefore
+no log loss. Gaps are on test rows, with simultaneous 95% intervals of the differences on a split.
+CPU seconds include a fit and its predictions on the test rows, without imports. MiB is the growth
+of the peak memory of the process over all fits. Packages for networks train their linear model by
+300 full-batch steps of Adam.
 
 FairGBM (boosted trees) and error-parity need older versions of scikit-learn and NumPy; they are not
 part of this comparison of linear models.

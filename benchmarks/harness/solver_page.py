@@ -8,9 +8,9 @@ from benchmarks.harness.tables import Row, as_markdown, environment
 
 _HEAD = """# Every solver on every constraint
 
-Each solver that the library has a name for, with its defaults, on each constraint that it has a
-name for, with a smooth and with a piecewise linear surrogate or loss. The tolerance of the
-constraints is 0.05; bounded group loss has a bound that binds. `level-search` solves the problem
+All named solvers, with their defaults, on all named constraints, with a smooth and with a
+piecewise linear surrogate or loss. The tolerance of the constraints is 0.05; bounded group loss has
+a bound that is active. `level-search` solves the problem
 of `goal="fairness"`.
 
 This page is written by
@@ -22,7 +22,7 @@ This page is written by
 A run is *met* if it violates the constraints by at most {feasible:g}, if its objective is at most
 {near:.0%} above the best feasible one of all solvers (gaps are relative; {main}: {near_main:.0%}),
 and if it takes at most 60 seconds of CPU time ({main}: {seconds:g}; on a thousand generated rows
-all solvers: 10). Otherwise its verdict is what is not met. Objective, violation, KKT residual and
+all solvers: 10). Otherwise the verdict states what is not met. Objective, violation, KKT residual and
 data passes do not depend on the machine, CPU seconds do. {environment}.
 """
 _SUBGRADIENT = ("ssg", "ipp-ssg", "ssg-stochastic", "3s-econ", "3s-econ-stochastic")
