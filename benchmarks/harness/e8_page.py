@@ -150,12 +150,12 @@ _PAGE = """# A ranker with two constraints per query (E8)
 
 PLADA's appendix D.3 trains a ranker on MSLR-WEB10K so that, in every query, the pairwise errors of
 (relevant documents of group 0, irrelevant ones of group 1) and of (relevant ones of group 1,
-irrelevant ones of group 0) differ by at most {kappa}: two one-sided constraints per query with the hinge
-as surrogate. These data are not freely available; `make_biased_ranking` generates similar data: for
-each query that is used, 12 queries with 120 documents on average are generated, and queries with
-enough documents of each group and label are reduced to 57 documents. A draw counts if the 90th percentile of the differences of the
-unconstrained model exceeds {kappa} on its training queries; other seeds are
-skipped.
+irrelevant ones of group 0) differ by at most {kappa}: two one-sided constraints per query with the
+hinge as surrogate. These data are not freely available; `make_biased_ranking` generates similar
+data: for each query that is used, 12 queries with 120 documents on average are generated, and
+queries with enough documents of each group and label are reduced to 57 documents. A draw counts if
+the 90th percentile of the differences of the unconstrained model exceeds {kappa} on its training
+queries; other seeds are skipped.
 
 {shapes}
 The model has {hidden} ReLU units and minimises the logistic loss of pairs. All methods make

@@ -189,7 +189,7 @@ The columns "published" and "ours" have the objective, the violation (CVio), nea
 subgradient method found no feasible point of its subproblem), data passes and CPU seconds on one
 core. "(quick)" marks runs of the quick form that were stopped after a small number of passes (in E3
 with 100 thresholds, in E5 on 3,000 images); they do not reproduce the paper's result. "(complete)"
-marks quick runs that ended by themselves. "not run" marks runs for which there was no time. The papers' figures about parameters and progress (3S-Econ figure 1, PLADA D.1 and D.2,
-IDCA D.6) and E7 and E8 have pages of their own: [parameters](sensitivity.md), [E7](e7.md),
-[E8](e8.md).
+marks quick runs that ended by themselves. "not run" marks runs for which there was no time. The
+papers' figures about parameters and progress (3S-Econ figure 1, PLADA D.1 and D.2, IDCA D.6) and E7
+and E8 have pages of their own: [parameters](sensitivity.md), [E7](e7.md), [E8](e8.md).
 """

@@ -168,10 +168,11 @@ def _shown(row: Row) -> Row:
     return {**shown, "gap [95%]": f"{row['gap']:.4f} [{low:.3f}, {high:.3f}]"}
 
 
-_AHEAD = """The table has the accuracy of this library minus that of the best other method of the same kind, both
-with a mean test gap of at most the given one. "level" means that the difference is within its 95%
-interval. Methods that need the group to predict are compared with our model that has the group as a
-feature. There is no entry if a method has no setting with so small a gap.
+_AHEAD = """The table has the accuracy of this library minus that of the best other method of the
+same kind, both with a mean test gap of at most the given one. "level" means that the
+difference is within its 95% interval. Methods that need the group to predict are
+compared with our model that has the group as a feature. There is no entry if a method
+has no setting with so small a gap.
 
 """
 _HEAD = """# Peers side by side

@@ -22,8 +22,8 @@ This page is written by
 A run is *met* if it violates the constraints by at most {feasible:g}, if its objective is at most
 {near:.0%} above the best feasible one of all solvers (gaps are relative; {main}: {near_main:.0%}),
 and if it takes at most 60 seconds of CPU time ({main}: {seconds:g}; on a thousand generated rows
-all solvers: 10). Otherwise the verdict states what is not met. Objective, violation, KKT residual and
-data passes do not depend on the machine, CPU seconds do. {environment}.
+all solvers: 10). Otherwise the verdict states what is not met. Objective, violation, KKT
+residual and data passes do not depend on the machine, CPU seconds do. {environment}.
 """
 _SUBGRADIENT = ("ssg", "ipp-ssg", "ssg-stochastic", "3s-econ", "3s-econ-stochastic")
 _OPTIMAL = 1e-4  # the tolerance of the solvers on the KKT residual

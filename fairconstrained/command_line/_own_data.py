@@ -26,7 +26,7 @@ from fairconstrained.reporting.report import fairness_report
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array
 
-_SHOWN_GROUPS = 6  # more of them make the table too wide
+_SHOWN_GROUPS = 6  # more groups make the table too wide
 _LEAST_STRATUM = 4  # rows of a group and a label, for test rows of the same shares
 
 

@@ -16,7 +16,7 @@ from fairconstrained.terms.rank_gaps import RankGaps
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array
 
-_FAR = 40.0  # scales from 0 where a surrogate is as good as 0 or 1
+_FAR = 40.0  # distance from 0, in scales, beyond which a surrogate is nearly 0 or 1
 
 
 def rank_gaps(

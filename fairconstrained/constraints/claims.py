@@ -17,7 +17,7 @@ from fairconstrained.terms.cell_means import rows_by_cell
 from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
 
-_SHARE_ERROR = 0.05  # the part of the error that limits on a group's share of the rows take
+_SHARE_ERROR = 0.05  # the part of the error that is used by limits on a group's share of the rows
 _DECISION = np.zeros(1)
 
 

@@ -59,7 +59,7 @@ def _groups_with_each_other(n: int) -> Iterator[tuple[Array, Array]]:
 
 def _groups_with_the_others(n: int) -> Iterator[tuple[Array, Array]]:
     """Yield every group and all others together, in both orders."""
-    for k in range(n if n > 2 else n - 1):  # of two groups each is the other's others
+    for k in range(n if n > 2 else n - 1):  # with two groups, all other groups are the other group
         one, others = np.array([k]), np.delete(np.arange(n), k)
         yield one, others
         yield others, one

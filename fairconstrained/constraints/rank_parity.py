@@ -34,8 +34,8 @@ from fairconstrained.utils.validation import check_count, check_kappa
 
 _WIDTH, _STEP = 0.25, 0.05  # of the ranges that ranks="auto" chooses among
 
-# A range of ranks is a part of the scores' distribution: a sigmoid of scale 1 is as wide as all
-# of it and cannot tell the range from the rest. 0.25 follows the decisions; 0.15 no better.
+# A sigmoid of scale 1 is as wide as the whole distribution of the scores, so that it cannot
+# resolve a range of ranks. 0.25 follows the predictions; 0.15 is not better.
 SHARP: Mapping[str, Callable[[], Surrogate]] = {"sigmoid": partial(Sigmoid, 0.25), "ramp": Ramp}
 
 

@@ -169,7 +169,9 @@ def _on_disk(X: Array, folder: str) -> Array:
     stored = np.memmap(path, dtype=X.dtype, mode="w+", shape=X.shape)
     stored[:] = X
     stored.flush()
-    with suppress(OSError):  # the map keeps the file; where it cannot, the worker's folder goes
+    with suppress(
+        OSError
+    ):  # the map keeps the file open; otherwise it is removed with the worker's folder
         os.unlink(path)
     return stored
 

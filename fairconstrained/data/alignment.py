@@ -10,7 +10,7 @@ import pandas as pd
 
 from fairconstrained.exceptions import InputWarning
 
-_TRAINING, _TEST = 2, 20  # how many times the rows of a fold all rows are, at most
+_TRAINING, _TEST = 2, 20  # the largest ratio of all rows to the rows of a fold
 
 
 def check_same_rows(*, test: bool = False, **arguments: object) -> None:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 _NOT_NUMBERS = ("object", "str", "categor", "enum")
-_TIMES = ("date", "time", "duration", "period")  # how the names of their dtypes start
+_TIMES = ("date", "time", "duration", "period")  # prefixes of the names of their dtypes
 
 
 def check_held(name: str, values: object) -> None:

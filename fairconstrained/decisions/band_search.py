@@ -12,7 +12,7 @@ from fairconstrained.decisions.threshold_choices import Choices, ThresholdChoice
 from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
 
-_BATCH = 2048  # boxes that are divided at once
+_BATCH = 2048  # boxes that are divided at the same time
 _MOST_BOUNDS = 3_000_000  # of boxes, summed over groups, that are computed
 _MARGIN = 0.25 * ROUNDING  # on either side of a band
 

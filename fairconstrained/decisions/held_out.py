@@ -20,7 +20,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array, RandomState
 
-_FEW_ROWS = 10  # groups of fewer rows are not divided one by one
+_FEW_ROWS = 10  # smaller groups are not divided separately
 _SHARES = tuple(np.arange(2, 11) / 20.0)
 _POWER = 4.0  # standard deviations between the first candidate and the limit of the test
 _WIDTH = 0.15  # the largest part of the room that the test may take, where rows suffice

@@ -163,7 +163,9 @@ class DecisionSearch:
     True
     """
 
-    what: ClassVar[str] = "enforce='decision'"  # what asked for the search, in messages
+    what: ClassVar[str] = (
+        "enforce='decision'"  # the parameter that requires the search, in messages
+    )
 
     w: Array = field(repr=False)
     met: bool

@@ -24,7 +24,7 @@ from fairconstrained.utils.validation import check_seed, check_switch, is_number
 
 _ENFORCE = {"score": "the surrogate of the decision", "decision": "what `predict` does"}
 _GOALS = {"accuracy": "least loss", "fairness": "least unfairness"}
-_FEW_ROWS = 10  # groups that have fewer rows on average are probably not what was meant
+_FEW_ROWS = 10  # groups that have fewer rows on average are probably not intended
 
 
 def check_options(estimator: Any) -> None:

@@ -44,7 +44,7 @@ _OWN = ("kappas", "n_kappas", "alphas", "max_gap", "refit", "cv", "n_jobs")
 def most_accurate(results: dict[str, Any], max_gap: float) -> int:
     """Return the most accurate candidate whose mean held-out gap is at most `max_gap`."""
     gaps = results["mean_test_gap"]
-    if np.all(np.isnan(gaps)):  # one group only, as was warned of: there is no gap
+    if np.all(np.isnan(gaps)):  # with one group, for which a warning was issued, there is no gap
         gaps = np.zeros_like(gaps)
     return within(gaps, max_gap, results["mean_test_accuracy"], "held-out gap")
 

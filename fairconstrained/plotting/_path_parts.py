@@ -139,7 +139,7 @@ def draw_band(ax: Axes, gaps: Array, noise: ArrayLike, order: Array, colour: str
         )
     (low, high), quads = noise[order].T, []
     for i in range(len(gaps) - 1):
-        left, right = sorted((i, i + 1), key=lambda k: gaps[k])  # all are drawn the same way round
+        left, right = sorted((i, i + 1), key=lambda k: gaps[k])  # by gap, for one orientation
         corners = [
             (gaps[left], low[left]), (gaps[right], low[right]), (gaps[right], high[right]),
             (gaps[left], high[left]), (gaps[left], low[left]),

@@ -16,7 +16,7 @@ from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 Sums = tuple[Array, ...]
 
-_BLOCK_ROWS = 4096  # their scores and derivatives stay in the cache
+_BLOCK_ROWS = 4096  # rows of a block, whose scores and derivatives fit into the cache
 _MANY_STATISTICS = 32  # with more, their Jacobian costs more than a second read of the rows
 
 

@@ -20,10 +20,10 @@ from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.state import RoundingState, SolverState
 from fairconstrained.solvers.switching_subgradient import StaticTolerance, SwitchingSubgradient
 
-_FIRST_TOL = 3.0  # times tol: a subproblem's answer then violates by tol at the most
+_FIRST_TOL = 3.0  # times tol: the solution of a subproblem then violates by at most tol
 _TIGHTEN = 0.3
 _MOST_PASSES = 100  # of a subproblem
-_ORACLES = (  # the first that can; majorants may lack an interior, and multipliers a bound
+_ORACLES = (  # in order of preference; majorants may lack an interior, and multipliers a bound
     AugmentedLagrangian(),
     InteriorPoint(max_iter=1),
     Smoothing(AugmentedLagrangian()),
@@ -167,7 +167,7 @@ class IDCA(Solver):
             if at.violation > start.tol:
                 yield Iterate(at, None, 1)
                 return
-        if start.passes_used_up(problem):  # by what led to the first point
+        if start.passes_used_up(problem):  # by phase one
             yield Iterate(at, None, 0)
             return
         last = IDCAState.of(start.state)
@@ -197,7 +197,7 @@ class IDCA(Solver):
                 yield Iterate(found, answer.multipliers, t)
                 return
             oracle, doublings = oracle.with_options(max_iter=2 * oracle.max_iter), doublings + 1
-            passes_bind = answer.status is Status.PASS_LIMIT  # more iterations are of no use
+            passes_bind = answer.status is Status.PASS_LIMIT  # more iterations do not help
             if doublings > self.max_doublings or passes_bind:
                 yield Iterate(at, None, t, status=Status.STALLED)
                 return

@@ -15,8 +15,10 @@ from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.solvers.switching_subgradient import StronglyConvexSteps, SwitchingSubgradient
 
-_FIRST_TOL = 1e-2  # subproblems are solved to a part of this at first, then ever more closely
-_TIGHTEN = 0.05  # that part; the objective of the second answer is then right to 1e-4 on a9a
+_FIRST_TOL = (
+    1e-2  # subproblems are first solved to a part of this tolerance, then more and more accurately
+)
+_TIGHTEN = 0.05  # that part; the second solution then has an objective with an error of 1e-4 on a9a
 _MOST_REFUSALS = 6
 _NOT_CONVEX = (
     "By the bound on the modulus of the functions the subproblems are not convex with this rho^."

@@ -117,7 +117,7 @@ class Smoothing(Solver):
                 at = restore(at, start.feasible)
                 yield Iterate(at, None, k, state, self._verdict(answer, width))
             warm = answer
-            if answer.status is Status.INFEASIBLE:  # its multipliers are of no use
+            if answer.status is Status.INFEASIBLE:  # its multipliers cannot be used
                 warm = replace(start, w=answer.w, multipliers=None, state=None, like=None)
             like, width = end, self.shrink * width
 

@@ -15,7 +15,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.utils.typing import Array
 
-_FORGETTING = 0.9  # per step on the objective: an old curvature soon counts no more
+_FORGETTING = 0.9  # per step on the objective: the weight of older curvatures decreases
 
 
 class StepRule(BaseEstimator, ABC):

@@ -29,7 +29,7 @@ from fairconstrained.utils.typing import Array
 Size = int | Literal["sqrt"] | None
 
 _PROBE = 4096  # rows on which scales are measured when steps take all rows
-_DRAWS = 10  # small batches: heavy tails make the typical one look too flat
+_DRAWS = 10  # small batches: with heavy tails the typical one underestimates the curvature
 
 
 class ThreeSEcon(Solver):
@@ -239,7 +239,7 @@ class ThreeSEcon(Solver):
         scales = Scales(1.0, 1.0)
         if steps.measures or self.nu is None:
             scales = rows.scales(start.w)
-        bend = scales.curvature or 1.0  # a linear objective says nothing
+        bend = scales.curvature or 1.0  # a linear objective has no curvature
         last, nu = ThreeSEconState.of(start.state), self.nu
         if nu is None:
             nu = self.beta * scales.slope**2 / bend or 1.0 if last is None else last.nu
@@ -356,7 +356,7 @@ class _Path:
 
 
 class _Accelerated(_Path):
-    """Nesterov's momentum, begun anew where it points uphill (O'Donoghue and Candes 2015)."""
+    """Nesterov's momentum, restarted if it points uphill (O'Donoghue and Candes 2015)."""
 
     def __init__(self, domain: Domain, w: Array):
         super().__init__(domain, w)

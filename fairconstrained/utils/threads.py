@@ -10,7 +10,7 @@ from threadpoolctl import ThreadpoolController
 
 from fairconstrained.utils.typing import Matrix
 
-_SMALL = 1 << 24  # below this many multiplications starting threads costs more than it gains
+_SMALL = 1 << 24  # with fewer multiplications than this, threads cost more than they gain
 
 
 @lru_cache(maxsize=1)

@@ -27,7 +27,7 @@ ON_SCORES = MultiplierRule(penalty=0.7, step=0.4)
 ON_DECISIONS = MultiplierRule(penalty=0.3, step=0.1)
 _STEEPER = 2.0  # the surrogate's factor for constraints on predictions
 _ALLOWED = 2e-3  # the violation up to which early stopping considers an iteration
-_FINAL = 0.25  # the share of the iterations among which one that meets the bound is looked for
+_FINAL = 0.25  # the share of the iterations, the last ones, that may meet the bound
 _LEAST_HESSIAN = 1e-6
 
 

@@ -275,7 +275,7 @@ class ScoreLagrangian:
             length = float(direction @ (hessian * direction))
             found = abs(float(direction @ image)) / length / float(weights.sum())
             if self.learning_rate * found * float(weights.sum()) < 0.1 * self.rule.stable:
-                break  # far from making a difference
+                break  # too small to matter
             direction = image / hessian
         return found
 

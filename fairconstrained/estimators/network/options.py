@@ -12,7 +12,7 @@ from fairconstrained.models._modules import ACTIVATIONS, DEVICES
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.validation import is_number
 
-_ROWS_FOR_VALIDATION = 500  # with fewer, a tenth of them is too few to choose by
+_ROWS_FOR_VALIDATION = 500  # with fewer rows, a tenth of them is too few to choose an iterate
 
 
 def uses_validation(estimator: Any, n_rows: int) -> bool:

@@ -270,7 +270,7 @@ class DeepNetwork(MultiplierModel):
         for k in reversed(range(len(layers))):
             inputs = values[k - 1] if k else features
             found = [(inputs.T @ back).ravel(), back.sum(axis=0), *found]
-            if k:  # no gradient in the features is needed
+            if k:  # the gradient in the features is not needed
                 back = (back @ layers[k][0].T) * (values[k - 1] > 0.0)
         parameters = np.concatenate(found)
         return np.concatenate([parameters, np.zeros_like(parameters)])

@@ -10,7 +10,7 @@ from fairconstrained.utils.typing import Array
 
 _FAR = 1e10  # squares of gradients would overflow
 _MOST = 50  # constraints that are linearised: each costs a backward pass
-_SOFT = 1e-3  # how little of the violation may be left, relative to what a move can do
+_SOFT = 1e-3  # the largest violation left, relative to what a move can change
 
 
 def restore(
@@ -46,7 +46,7 @@ def restore(
     programming by non-negative least squares.
     """
     for _ in range(max_iter):
-        if not tol < at.violation < _FAR:  # a nan, or a run that diverges, is not to be mended
+        if not tol < at.violation < _FAR:  # points with nan and diverging runs are not restored
             break
         if at.problem.passes >= last_pass:
             break

@@ -10,7 +10,7 @@ from fairconstrained.solvers._tools.scales import Scales
 from fairconstrained.utils.typing import Array
 
 _ROUNDING = 1e-14
-_KEEPS = 0.95  # of an observed curvature per step: at kinks it says little about the next step
+_KEEPS = 0.95  # of an observed curvature per step: at kinks the next step may see another one
 
 
 def kink_slack(problem: Problem, k: int) -> float:

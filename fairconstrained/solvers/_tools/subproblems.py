@@ -20,7 +20,7 @@ def every_answer(
 ) -> Iterator[Iterate]:
     """Yield the last points of an oracle's runs, each of which starts from the one before.
 
-    Nothing but the point passes from one subproblem to the next, and no answer is rejected.
+    Only the point is passed from one subproblem to the next, and no solution is rejected.
 
     Parameters
     ----------
