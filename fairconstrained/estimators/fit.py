@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
@@ -40,7 +39,7 @@ from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.estimators.thresholds import (
     SelectionRate,
     decision_attributes,
-    score_threshold,
+    score_convention,
 )
 from fairconstrained.models import Model
 from fairconstrained.problem.composite import CompositeFunction
@@ -158,8 +157,7 @@ class Fit:
             estimator.class_weight,
             estimator.several_classes,
         )
-        threshold = score_threshold(estimator)
-        data = replace(data, convention=replace(data.convention, threshold=threshold))
+        data = replace(data, convention=score_convention(estimator, data))
         constraints = constraints_of(estimator, data)
         if data.several_classes:
             check_several_classes(estimator, constraints)
@@ -392,8 +390,7 @@ class Fit:
         """Return what `predict` uses, for the solver's variables."""
         groups = np.array([]) if self.data.groups is None else self.data.groups.listed
         names = {"classes_": np.unique(self.data.classes), "groups_": groups}
-        if is_classifier(self.estimator):
-            names |= decision_attributes(self.estimator, self.data)
+        names |= decision_attributes(self.estimator, self.data)
         return {**names, **self.parametrization.attributes(w[: self.model.n_parameters])}
 
     def store(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 
+from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.utils.typing import Array
@@ -95,6 +97,28 @@ def is_probability(estimator: Any) -> bool:
     return resolve_objective("loss", estimator.loss).gives_log_odds
 
 
+def score_convention(estimator: Any, data: TrainingData) -> ScoreConvention:
+    """Return how the scores of a fit are related to those that users see.
+
+    Rankers show the scores of the favourable label, and have no threshold.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its `threshold` is read.
+    data : TrainingData
+        The rows, with the convention of the order of the labels.
+
+    Raises
+    ------
+    ValueError
+        If the threshold is not valid.
+    """
+    if not is_classifier(estimator):
+        return ScoreConvention()
+    return replace(data.convention, threshold=score_threshold(estimator))
+
+
 def score_threshold(estimator: Any) -> float:
     """Return the score above which an estimator decides for the favourable class.
 
@@ -152,13 +176,15 @@ def decision_attributes(estimator: Any, data: TrainingData) -> dict[str, Any]:
 
     Parameters
     ----------
-    estimator : classifier
-        Its `threshold` and `loss` are read.
+    estimator : estimator
+        Its `threshold` and `loss` are read; rankers have no threshold.
     data : TrainingData
         The rows, with the names of the classes and the threshold on scores.
     """
     if data.several_classes:
         return {}
+    if not is_classifier(estimator):
+        return {"pos_label_": data.classes.tolist()[1]}
     score, given = data.convention.threshold, estimator.threshold
     shown = float(expit(score)) if is_probability(estimator) else score
     if is_number(given, Real):  # without rounding

@@ -118,6 +118,7 @@ def compare_rankers(
     k: int | None = 10,
     confidence: float = 0.95,
     groups_missing: str | None = None,
+    pos_label: object = None,
 ) -> RankerComparison:
     r"""Compare rankers on the same rows: NDCG and pairwise errors, by group, before and after.
 
@@ -129,7 +130,7 @@ def compare_rankers(
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         The rows, preferably of queries that no model was trained on.
     y : array-like of shape (n_samples,)
-        The labels, of two classes; rows of the second one are relevant.
+        The labels, of two classes.
     groups : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns) or None
         The groups; None reads them from the `sensitive_columns` of the last model.
     query : array-like of shape (n_samples,)
@@ -141,6 +142,9 @@ def compare_rankers(
     groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
         How missing values of the groups are treated; None takes the last model's parameter, else
         "raise". Rows that are ignored are in no group, and count in the NDCG of all rows.
+    pos_label : label or None, default=None
+        The label of relevant rows; None takes that of the last model, of other libraries the second
+        of the sorted labels.
 
     Returns
     -------
@@ -176,7 +180,9 @@ def compare_rankers(
     check_same_rows(test=True, X=X, y=y, groups=groups, query=query)
     last = list(named.values())[-1]
     found = groups_of(last, X, groups, marginal=True, missing=groups_missing)
-    rows = _Rows.of(y, query, found, k)
+    if pos_label is None:
+        pos_label = getattr(final_estimator(last), "pos_label_", None)
+    rows = _Rows.of(y, query, found, k, pos_label)
     scores = {str(name): _scores(model, X) for name, model in named.items()}
     measured = {
         str(name): rows.summary(scores[str(name)], level) | rows.bound(model, scores[str(name)])
@@ -202,11 +208,13 @@ class _Rows:
     k: int | None
 
     @classmethod
-    def of(cls, y: ArrayLike, query: ArrayLike, groups: Groups, k: int | None) -> _Rows:
+    def of(
+        cls, y: ArrayLike, query: ArrayLike, groups: Groups, k: int | None, pos_label: object
+    ) -> _Rows:
         n_rows = len(groups.codes)
         labels = check_labels("y", y, n_rows)
         queries = check_labels("query", query, n_rows)
-        return cls(positive_rows(labels, None), queries, groups.separate, k)
+        return cls(positive_rows(labels, pos_label), queries, groups.separate, k)
 
     def title(self, names: list[str]) -> str:
         """Return the numbers of rows, queries and relevant rows."""

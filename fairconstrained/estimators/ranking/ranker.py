@@ -89,6 +89,8 @@ class FairRanker(FairEstimator):
         How several sensitive columns make groups, see :class:`FairLogisticClassifier`.
     groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
         The meaning of missing values in sensitive columns, see :class:`FairLogisticClassifier`.
+    pos_label : label or None, default=None
+        The label of relevant rows; None takes the second of the sorted labels.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver; None takes its default.
     tol : float, default=1e-4
@@ -115,7 +117,9 @@ class FairRanker(FairEstimator):
     n_estimators_, is_categorical_, categories_
         With boosted scores: see :class:`FairBoostingClassifier`.
     classes_ : ndarray of shape (2,)
-        The labels; rows with the second one are relevant.
+        The labels, sorted.
+    pos_label_ : label
+        The label of relevant rows.
     gap_ : float
         The largest gap on scores, measured with the proxy of the constraint, before kappa is
         subtracted (nan without constraints).
@@ -164,7 +168,6 @@ class FairRanker(FairEstimator):
     enforce: ClassVar[str] = "score"
     confidence: ClassVar[float | None] = None
     holdout: ClassVar[float | str] = "auto"
-    pos_label: ClassVar[None] = None
     class_weight: ClassVar[None] = None
     threshold: ClassVar[None] = None
     surrogate: ClassVar[str] = "sigmoid"
@@ -187,6 +190,7 @@ class FairRanker(FairEstimator):
         use_sensitive: bool = False,
         combine: str = "intersection",
         groups_missing: str = "raise",
+        pos_label: object = None,
         max_iter: int | None = None,
         tol: float = 1e-4,
         warm_start: bool = False,
@@ -205,6 +209,7 @@ class FairRanker(FairEstimator):
         self.use_sensitive = use_sensitive
         self.combine = combine
         self.groups_missing = groups_missing
+        self.pos_label = pos_label
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start
@@ -351,7 +356,7 @@ class FairRanker(FairEstimator):
         ValueError
             If there are no queries, or lengths differ.
         """
-        queries, relevant = _given(query, "score"), np.asarray(y) == self.classes_[1]
+        queries, relevant = _given(query, "score"), np.asarray(y) == self.pos_label_
         return mean_ndcg(relevant, self.predict(X), query=queries, sample_weight=sample_weight)
 
 

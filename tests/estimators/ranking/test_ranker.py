@@ -18,7 +18,10 @@ from fairconstrained import (
     FairLogisticClassifier,
     FairRanker,
     VacuousConstraintWarning,
+    compare_rankers,
+    fairness_path,
     make_biased_ranking,
+    make_fairness_scorer,
 )
 from fairconstrained.constraints import QueryParity
 from fairconstrained.estimators.fit import Fit
@@ -158,6 +161,47 @@ class TestInvariance:
         )
         assert one.objective_ == pytest.approx(other.objective_, abs=1e-6)
         assert_allclose(one.coef_, other.coef_, atol=1e-4)
+
+
+class TestRelevantLabel:
+    """pos_label: with labels whose order is another, the same model."""
+
+    @pytest.mark.parametrize("model", ["layers", "boosted"])
+    def test_scores_do_not_depend_on_the_names_of_labels(self, model):
+        if model == "boosted":
+            pytest.importorskip("lightgbm", reason="LightGBM is not installed")
+        rows = {"query": QUERY, "sensitive_features": GROUPS}
+        names = np.array(["none", "click"])[Y]
+        options = {"model": model, "random_state": 0}
+        one = FairRanker(kappa=0.1, **options).fit(X, Y, **rows)
+        other = FairRanker(kappa=0.1, pos_label="click", **options).fit(X, names, **rows)
+        assert other.classes_.tolist() == ["click", "none"]
+        assert other.pos_label_ == "click"
+        assert_allclose(other.predict(X), one.predict(X), atol=1e-8)
+        assert other.score(X, names, query=QUERY) == pytest.approx(one.score(X, Y, query=QUERY))
+        scorer = make_fairness_scorer(mean_ndcg)
+        assert scorer(other, X, names, query=QUERY) == pytest.approx(
+            other.score(X, names, query=QUERY)
+        )
+        tables = [
+            compare_rankers({"a": ranker}, X, y, GROUPS, query=QUERY).summary
+            for ranker, y in ((one, Y), (other, names))
+        ]
+        assert_allclose(*(table.to_numpy(float) for table in tables), atol=1e-6)
+
+    def test_paths(self):
+        names = np.array(["none", "click"])[Y]
+        rows = {"query": QUERY, "sensitive_features": GROUPS, "kappas": [0.1]}
+        rows |= {"X_val": X, "query_val": QUERY, "sensitive_features_val": GROUPS}
+        path = fairness_path(FairRanker(pos_label="click"), X, names, y_val=names, **rows)
+        expected = fairness_path(FairRanker(), X, Y, y_val=Y, **rows)
+        assert_allclose(path.train_ndcg, expected.train_ndcg)
+        assert_allclose(path.validation["val_ndcg"], path.train_ndcg)
+        assert_allclose(path.validation["val_decision_gap"], path.decision_gaps)
+
+    def test_another_label_is_an_error(self):
+        with pytest.raises(ValueError, match="pos_label"):
+            FairRanker(pos_label=7).fit(X, Y, query=QUERY, sensitive_features=GROUPS)
 
 
 class TestArguments:
