@@ -10,7 +10,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from fairconstrained.domains import Blocks, Box, Domain, L1Ball, L2Ball, Leading, WholeSpace
+from fairconstrained.domains import (
+    Blocks,
+    Box,
+    Domain,
+    Ellipsoid,
+    Enlarged,
+    Intervals,
+    L1Ball,
+    L2Ball,
+    Leading,
+    WeightedL1Ball,
+    WholeSpace,
+)
 
 # Quarters: the faces of the sets are met often, and no point is nearly but not quite on one.
 vectors = arrays(float, N_VARIABLES, elements=st.integers(-12, 12).map(lambda k: k / 4.0))
@@ -26,7 +38,13 @@ def contains(domain, w):
         return contains(domain.domain, w[: domain.size])
     if isinstance(domain, Blocks):
         return all(contains(domain.domain, block) for block in np.split(w, domain.n_blocks))
-    if isinstance(domain, Box):
+    if isinstance(domain, Enlarged):
+        return contains(domain.domain, w / domain.factor)
+    if isinstance(domain, Ellipsoid):
+        return np.linalg.norm(w / domain.axes) <= 1.0 + 1e-12
+    if isinstance(domain, WeightedL1Ball):
+        return (np.abs(w) / domain.factors).sum() <= domain.radius + 1e-12
+    if isinstance(domain, Box | Intervals):
         return np.all((w >= domain.lower) & (w <= domain.upper))
     if isinstance(domain, L1Ball):
         return np.abs(w).sum() <= domain.radius + 1e-12
@@ -111,8 +129,41 @@ def test_l1_projection_of_a_point_that_is_moved_outwards_is_the_same(w, radius):
     assert_allclose(np.abs(far).sum(), radius, rtol=1e-12)
 
 
+STRETCHABLE = [Box(-1.0, 2.0), L1Ball(1.5), L2Ball(1.5), Blocks(L2Ball(1.0), 2), WholeSpace()]
+
+
+@each([*STRETCHABLE, Enlarged(L1Ball(0.5), 2.0), Ellipsoid(np.full(4, 2.0))])
+@given(w=vectors, factor=st.sampled_from([1e-6, 0.5, 3.0, 1e6]))
+def test_a_set_times_a_number_is_projected_on_at_its_own_size(domain, w, factor):
+    larger = domain.stretched(np.full(N_VARIABLES, factor))
+    assert_allclose(larger.project(factor * w), factor * domain.project(w), rtol=1e-9, atol=1e-18)
+    point, gradient = domain.project(w), w[::-1]
+    residual = larger.normal_cone_residual(factor * point, gradient)
+    assert_allclose(residual, domain.normal_cone_residual(point, gradient), atol=1e-9)
+
+
+@each(STRETCHABLE)
+@given(w=vectors, elsewhere=vectors, powers=st.tuples(*[st.integers(-6, 6)] * (N_VARIABLES // 2)))
+def test_a_set_in_other_units_is_projected_on_exactly(domain, w, elsewhere, powers):
+    """Its points are those of the set in other units, and the nearest one is found."""
+    factors = 10.0 ** np.tile(powers, 2)
+    other = domain.stretched(factors)
+    projected, inside = other.project(w), factors * domain.project(elsewhere)
+    assert_allclose(domain.project(projected / factors), projected / factors, rtol=1e-9, atol=1e-12)
+    move, far = w - projected, inside - projected
+    rounding = 1e-9 * np.abs(far) + 1e-12 * np.abs(inside) + 1e-14 * np.abs(w)
+    assert move @ far <= np.abs(move) @ rounding
+    assert_allclose(other.normal_cone_residual(projected, -move), 0.0, atol=1e-8)
+
+
+def test_only_a_known_set_has_other_units_for_every_coordinate():
+    domain = Enlarged(L2Ball(1.0), 2.0)
+    assert domain.stretched(np.array([1.0, 2.0])) is None
+    assert Blocks(L2Ball(1.0), 2).stretched(np.array([1.0, 2.0])) is None
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@each([one for one in DOMAINS if isinstance(one, L1Ball | L2Ball)])
+@each([one for one in DOMAINS if isinstance(one, L1Ball | L2Ball | Ellipsoid | WeightedL1Ball)])
 def test_non_finite_points_have_no_projection(domain, value):
     w = np.array([value, 1.0, 2.0, 0.0])
     assert np.isnan(domain.project(w)).all()
@@ -169,7 +220,8 @@ def test_bounds_are_those_of_a_box(domain, target):
     box = domain
     while isinstance(box, Leading | Blocks):
         box = box.domain
-    assert (bounds is None) == isinstance(box, L1Ball | L2Ball)
+    round_sets = L1Ball | L2Ball | Ellipsoid | WeightedL1Ball | Enlarged
+    assert (bounds is None) == isinstance(box, round_sets)
     if bounds is not None:
         assert_array_equal(domain.project(target), np.clip(target, *bounds))
 

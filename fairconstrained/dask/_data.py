@@ -14,16 +14,15 @@ from fairconstrained.data.groups import Groups, missing_values_error
 from fairconstrained.data.inputs import check_labels
 from fairconstrained.data.labels import ScoreConvention, binary_labels, class_weights
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.linear.parametrization import (
     ClassifierParametrization,
     LinearOptions,
     feature_map_of,
+    in_solver_units,
 )
 from fairconstrained.estimators.options import domain_of, penalty_of
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.linear import FeatureScale, LinearModel
-from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.shards.model import AtomRows, ShardedLinearModel, Shards
 from fairconstrained.shards.moments import Moments
 from fairconstrained.utils.typing import Array
@@ -155,19 +154,20 @@ class ShardedParametrization(ClassifierParametrization):
     def of(cls, estimator: LinearOptions, data: TrainingData) -> Self:
         """Return the parametrization for an estimator's alpha, domain and fit_intercept."""
         assert isinstance(data, ShardedData)
-        penalty, domain = penalty_of(estimator.alpha), domain_of(estimator.domain)
         n = len(data.feature_scale.mean)
         plain = LinearModel.standardized(
             np.empty((0, n)),
             np.empty(0),
             fit_intercept=estimator.fit_intercept,
-            rescale=domain.whole_space,
             known=data.feature_scale,
         )
+        model, penalty, domain = in_solver_units(
+            plain, penalty_of(estimator.alpha), domain_of(estimator.domain)
+        )
         return cls(
-            ShardedLinearModel(plain, data.shards, data.sample_weight),
-            LeadingPenalty(penalty, n),
-            LeadingDomain(domain, n),
+            ShardedLinearModel(model, data.shards, data.sample_weight),
+            penalty,
+            domain,
             feature_map_of(estimator, data),
             convention=data.convention,
         )

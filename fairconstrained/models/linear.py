@@ -107,6 +107,20 @@ class LinearModel:
             mean_squares=squares / known.scale**2 if rescale else squares,
         )
 
+    def in_units(self, scale: Array) -> LinearModel:
+        """Return the same model with other feature scales.
+
+        Parameters
+        ----------
+        scale : ndarray of shape (n_features,)
+            q, positive.
+        """
+        before = 1.0 if self.scale is None else self.scale
+        squares = self.mean_squares
+        if squares is not None:
+            squares = squares * (before / scale) ** 2
+        return replace(self, scale=scale, mean_squares=squares)
+
     @cached_property
     def _transpose(self) -> SparseMatrix:
         """The transpose of a sparse X: as CSR, unless it is a batch that is used a few times."""

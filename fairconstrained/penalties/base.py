@@ -59,8 +59,8 @@ class Penalty(BaseEstimator, ABC):
         """Whether `smoothed` returns a smooth penalty."""
         return self.smooth
 
-    def smoothed(self, width: float) -> Penalty:
-        """Return the penalty with its kinks rounded over `width`."""
+    def smoothed(self, width: float | Array) -> Penalty:
+        """Return the penalty with its kinks rounded over `width`, a number or one per variable."""
         return self
 
     def subgradient_error(self, w: Array) -> float:
@@ -191,7 +191,7 @@ class Sum(Penalty):
         """Whether every summand is."""
         return all(term.smoothable for term in self.terms)
 
-    def smoothed(self, width: float) -> Penalty:
+    def smoothed(self, width: float | Array) -> Penalty:
         """Return the sum of the rounded summands."""
         return type(self)([term.smoothed(width) for term in self.terms])
 

@@ -16,7 +16,7 @@ class _KinkAtZero(Penalty):
     smoothable = True
     jump: float
 
-    def smoothed(self, width: float) -> Penalty:
+    def smoothed(self, width: float | Array) -> Penalty:
         """Return the penalty with the kink rounded."""
         return _RoundedAtZero(self, width)
 
@@ -24,7 +24,7 @@ class _KinkAtZero(Penalty):
 class _RoundedAtZero(Penalty):
     """A penalty with its kink at 0 rounded, see :class:`Rounded`."""
 
-    def __init__(self, penalty: _KinkAtZero, width: float):
+    def __init__(self, penalty: _KinkAtZero, width: float | Array):
         self.penalty = penalty
         self.width = width
 
@@ -185,6 +185,67 @@ class Proximity(Penalty):
         return self.rho * (w - self.center)
 
 
+class InUnits(Penalty):
+    """A penalty on the variables times their units: p(units * w).
+
+    Parameters
+    ----------
+    penalty : Penalty
+        p.
+    units : ndarray of shape (n_variables,)
+        Positive.
+    """
+
+    def __init__(self, penalty: Penalty, units: Array):
+        self.penalty = penalty
+        self.units = units
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether the penalty is."""
+        return self.penalty.smooth
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether the penalty is."""
+        return self.penalty.convex
+
+    @property
+    def modulus(self) -> float:
+        """The penalty's times the square of the unit that makes it smallest."""
+        modulus = self.penalty.modulus
+        unit = self.units.min() if modulus > 0.0 else self.units.max()
+        return float(modulus * unit**2)
+
+    def value(self, w: Array) -> float:
+        """Return p(units * w)."""
+        return self.penalty.value(self.units * w)
+
+    def gradient(self, w: Array) -> Array:
+        """Return the gradient by the chain rule."""
+        return self.units * self.penalty.gradient(self.units * w)
+
+    def convex_parts(self) -> tuple[Penalty, Penalty]:
+        """Return the penalty's parts, each in these units."""
+        plus, minus = self.penalty.convex_parts()
+        if isinstance(minus, Zero):
+            return self, minus
+        return InUnits(plus, self.units), InUnits(minus, self.units)
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether the penalty is."""
+        return self.penalty.smoothable
+
+    def smoothed(self, width: float | Array) -> InUnits:
+        """Return the rounded penalty in these units; the width is one of w."""
+        return InUnits(self.penalty.smoothed(width * self.units), self.units)
+
+    def subgradient_error(self, w: Array) -> float:
+        """Return the subgradient error at units * w."""
+        return self.penalty.subgradient_error(self.units * w)
+
+
 class Leading(Penalty):
     """A penalty on the first `size` variables; the others (intercept, auxiliary) are free.
 
@@ -237,7 +298,7 @@ class Leading(Penalty):
         """Whether the penalty is."""
         return self.penalty.smoothable
 
-    def smoothed(self, width: float) -> Leading:
+    def smoothed(self, width: float | Array) -> Leading:
         """Return the rounded penalty of the leading variables."""
         return Leading(self.penalty.smoothed(width), self.size)
 

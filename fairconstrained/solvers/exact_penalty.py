@@ -14,7 +14,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.capped_simplex import CappedSimplex
 from fairconstrained.solvers._tools.lbfgs import InverseHessian
-from fairconstrained.solvers._tools.minimize import spectral_projected_gradient
+from fairconstrained.solvers._tools.projected import spectral_projected_gradient
 from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
 from fairconstrained.solvers.result import Status
 from fairconstrained.solvers.state import SolverState

@@ -29,7 +29,17 @@ from fairconstrained.constraints import (
     ROCParity,
     WeakPartialDemographicParity,
 )
-from fairconstrained.domains import Blocks, Box, L1Ball, L2Ball, WholeSpace
+from fairconstrained.domains import (
+    Blocks,
+    Box,
+    Ellipsoid,
+    Enlarged,
+    Intervals,
+    L1Ball,
+    L2Ball,
+    WeightedL1Ball,
+    WholeSpace,
+)
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.functions.base import Parabola, Rounded, SumFunction
 from fairconstrained.functions.elementary import Identity, Indicator, PositivePart, Reflected
@@ -104,6 +114,8 @@ PENALTIES = [
     Linear(np.array([1.0, -2.0, 0.5, 0.0]), 0.3),
     Sum([SCAD(0.5), L2(0.2)]),
     Sum([L2(0.4), Linear(np.ones(4))]),
+    penalties.InUnits(SCAD(0.5), np.array([0.5, 0.25, 1.0, 0.75])),
+    penalties.InUnits(L2(0.7), np.array([0.5, 0.25, 1.0, 0.75])),
     penalties.Leading(L2(0.7), 2),
     penalties.Leading(SCAD(0.5), 3),
     penalties.ConvexSum([SCAD(0.5), L2(1.0)]),
@@ -116,6 +128,11 @@ DOMAINS = [
     L1Ball(1.5),
     L1Ball(),
     L2Ball(1.5),
+    Intervals(np.array([-1.0, 0.0, -np.inf, 0.5]), np.array([0.5, 2.0, 0.0, np.inf])),
+    Ellipsoid(np.array([0.5, 2.0, 1.0, 0.3])),
+    Ellipsoid(np.full(4, 1.5)),
+    WeightedL1Ball(1.5, np.array([0.5, 2.0, 1.0, 0.3])),
+    Enlarged(L2Ball(0.5), 3.0),
     Blocks(L2Ball(1.0), 2),
     Blocks(Box(-0.5, 1.0), 4),
     LeadingDomain(L1Ball(1.0), 3),

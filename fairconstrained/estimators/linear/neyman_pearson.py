@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, Self
@@ -17,7 +16,6 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.features import NUMERIC, numeric
 from fairconstrained.data.inputs import check_labels, check_squares, check_weight
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
-from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.base import ConstrainedClassifier
 from fairconstrained.estimators.linear.parametrization import (
     LinearParametrization,
@@ -281,16 +279,14 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
     def _parametrization(self, X: Features, weight: Array) -> LinearParametrization:
         """Return the scores of the classes; each class's coefficients lie in the ball."""
         n_classes, ball = len(self.classes_), _ball(self.radius)
-        linear = linear_parametrization(
+        return linear_parametrization(
             X,
             weight,
             penalty=penalty_of(self.alpha),
-            domain=ball,
+            domain=Blocks(ball, n_classes),
             fit_intercept=self.fit_intercept,
             n_outputs=n_classes,
         )
-        blocks = LeadingDomain(Blocks(ball, n_classes), linear.model.n_coefficients)
-        return replace(linear, domain=blocks)
 
     def _problem(
         self,

@@ -22,6 +22,7 @@ from fairconstrained.estimators.parametrization import FairOptions
 from fairconstrained.models.linear import Features, LinearModel
 from fairconstrained.objectives.base import Objective
 from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties.separable import InUnits
 from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -163,7 +164,7 @@ class ClassifierParametrization(LinearParametrization):
         kept = self.feature_map.kept
         coef, intercept = self.feature_map.fold(*self.model.coefficients(w))
         scale = np.ones(self.feature_map.n_features)
-        if self.model.scale is not None:
+        if self.domain.whole_space and self.model.scale is not None:
             scale[kept] = self.model.scale[: len(kept)]
         found = {**self._shown(coef, intercept), "feature_scale_": scale}
         return found if self.groups is None else {**found, "groups_": self.groups}
@@ -198,10 +199,11 @@ def linear_parametrization(
     fit_intercept: bool,
     n_outputs: int = 1,
 ) -> LinearParametrization:
-    """Return linear scores, with features centred and scaled where the domain allows it.
+    """Return linear scores of centred and scaled features.
 
     Where the domain is the whole space, the penalty is on coefficients per feature scale, so that
     nothing depends on the units of X (see :func:`~fairconstrained.models.linear.feature_scale`).
+    Otherwise domain and penalty are in the units of X, see :func:`in_solver_units`.
 
     Parameters
     ----------
@@ -219,14 +221,42 @@ def linear_parametrization(
         The number of scores per row.
     """
     model = LinearModel.standardized(
-        X,
-        sample_weight,
-        fit_intercept=fit_intercept,
-        n_outputs=n_outputs,
-        rescale=domain.whole_space,
+        X, sample_weight, fit_intercept=fit_intercept, n_outputs=n_outputs
     )
-    n = model.n_coefficients
-    return LinearParametrization(model, LeadingPenalty(penalty, n), LeadingDomain(domain, n))
+    return LinearParametrization(*in_solver_units(model, penalty, domain))
+
+
+def in_solver_units(
+    model: LinearModel, penalty: Penalty, domain: Domain
+) -> tuple[LinearModel, Penalty, Domain]:
+    """Return standardised linear scores, their penalty and domain in the variables of solvers.
+
+    In the whole space the penalty is on the model's parameters. Other domains, and then the
+    penalty, are in the units of X, and the solver's variables are the coefficients times factors
+    that give them similar sizes: of every column, where the set in these units is known and the
+    penalty convex, otherwise of all columns together.
+
+    Parameters
+    ----------
+    model : LinearModel
+        From `LinearModel.standardized`.
+    penalty : Penalty
+        The penalty on the coefficients.
+    domain : Domain
+        The set of the coefficients.
+    """
+    n, scale = model.n_coefficients, model.scale
+    if not domain.whole_space and scale is not None:
+        curvature = max(penalty.modulus, 0.0)  # a strong penalty is what makes variables unlike
+        factors = np.sqrt(scale**2 + curvature)
+        stretched = domain.stretched(np.tile(factors, model.n_outputs)) if penalty.convex else None
+        if stretched is None:
+            factors = np.full_like(scale, np.sqrt(np.mean(scale**2) + curvature))
+            stretched = domain.stretched(np.tile(factors, model.n_outputs))
+        assert stretched is not None
+        model, domain = model.in_units(factors), stretched
+        penalty = InUnits(penalty, 1.0 / np.tile(factors, model.n_outputs))
+    return model, LeadingPenalty(penalty, n), LeadingDomain(domain, n)
 
 
 def build_problem(

@@ -158,10 +158,32 @@ def _norm(v: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class Point:
+    """A point with the function's value and gradient."""
+
     w: Array
     value: float
     gradient: Array
+
+
+class WholeSpaceSteps:
+    """Where L-BFGS goes on the whole space.
+
+    Attributes
+    ----------
+    longest : float
+        The largest multiple of a direction that may be tried.
+    """
+
+    longest: float = np.inf
+
+    def residual(self, at: Point) -> float:
+        """Return the norm of the gradient."""
+        return _norm(at.gradient)
+
+    def direction(self, at: Point, inverse_hessian: InverseHessian, diagonal: Array) -> Array:
+        """Return the quasi-Newton step."""
+        return -inverse_hessian.apply(at.gradient, diagonal)
 
 
 def minimize_lbfgs(
@@ -173,8 +195,9 @@ def minimize_lbfgs(
     preconditioner: Array,
     inverse_hessian: InverseHessian,
     stop: Stop = never,
+    steps: WholeSpaceSteps | None = None,
 ) -> Array:
-    """Return a point whose gradient has a norm of at most `tol`, or the best point reached.
+    """Return a point whose residual is at most `tol`, or the best point reached.
 
     Parameters
     ----------
@@ -193,18 +216,22 @@ def minimize_lbfgs(
         The approximation to begin with; the pairs of this run are added to it.
     stop : callable, default=never
         Called before every iteration; the run ends if it returns True.
+    steps : WholeSpaceSteps or None, default=None
+        The directions and the residual; None is the whole space, where the residual is the norm of
+        the gradient.
     """
-    at = _Point(w, *function(w))
+    steps = WholeSpaceSteps() if steps is None else steps
+    at = Point(w, *function(w))
     diagonal, idle_steps = preconditioner**2, 0
     for _ in range(max_iter):
-        if _norm(at.gradient) <= tol or not np.isfinite(at.value):
+        if steps.residual(at) <= tol or not np.isfinite(at.value):
             return at.w
         if stop() or idle_steps > _MAX_IDLE_STEPS:
             return at.w
-        found = _step(function, at, tol, diagonal, inverse_hessian)
+        found = _step(function, at, tol, diagonal, inverse_hessian, steps)
         if found is None and len(inverse_hessian):  # pairs of another function can mislead
             inverse_hessian.clear()
-            found = _step(function, at, tol, diagonal, inverse_hessian)
+            found = _step(function, at, tol, diagonal, inverse_hessian, steps)
         if found is None:
             return at.w
         decreased = at.value - found.value > _ROUNDING * abs(at.value)
@@ -215,20 +242,31 @@ def minimize_lbfgs(
 
 
 def _step(
-    function: Function, at: _Point, tol: float, diagonal: Array, inverse_hessian: InverseHessian
-) -> _Point | None:
+    function: Function,
+    at: Point,
+    tol: float,
+    diagonal: Array,
+    inverse_hessian: InverseHessian,
+    steps: WholeSpaceSteps,
+) -> Point | None:
     """Return the next point, None if the line search finds no lower one."""
-    direction = -inverse_hessian.apply(at.gradient, diagonal)
+    direction = steps.direction(at, inverse_hessian, diagonal)
     slope = float(direction @ at.gradient)
     if slope >= 0.0:
         return None
     length = 1.0 if len(inverse_hessian) else min(1.0, 1.0 / np.sqrt(-slope))
-    return _line_search(function, at, direction, slope, length, tol)
+    return _line_search(function, at, direction, slope, length, tol, steps)
 
 
 def _line_search(
-    function: Function, at: _Point, direction: Array, slope: float, length: float, tol: float
-) -> _Point | None:
+    function: Function,
+    at: Point,
+    direction: Array,
+    slope: float,
+    length: float,
+    tol: float,
+    steps: WholeSpaceSteps,
+) -> Point | None:
     """Return a point that meets Wolfe's conditions, else one of smaller value, else None.
 
     The value may rise by rounding errors if the slope shows that the point is nearer the minimum
@@ -238,7 +276,7 @@ def _line_search(
     rounding = _ROUNDING * abs(at.value)
     for _ in range(_MAX_TRIALS):
         w = at.w + length * direction
-        here = _Point(w, *function(w))
+        here = Point(w, *function(w))
         rise, new_slope = here.value - at.value, float(direction @ here.gradient)
         approximate = rise <= rounding and abs(new_slope) <= -slope
         decreases = rise <= _ARMIJO * length * slope or approximate
@@ -246,11 +284,13 @@ def _line_search(
             high = length
         else:
             lower = here
-            if new_slope >= _WOLFE * slope or _norm(here.gradient) <= tol:
+            if new_slope >= _WOLFE * slope or length >= steps.longest:
+                return here
+            if steps.residual(here) <= tol:
                 return here
             low = length
         secant = length * slope / (slope - new_slope) if new_slope > slope else 0.0
-        length = _next_length(low, high, length, secant)
+        length = min(_next_length(low, high, length, secant), steps.longest)
     return lower if lower is not None and lower.value < at.value - rounding else None
 
 

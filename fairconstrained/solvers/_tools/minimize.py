@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
@@ -16,6 +14,7 @@ from fairconstrained.solvers._tools.lbfgs import (
     minimize_lbfgs,
     never,
 )
+from fairconstrained.solvers._tools.projected import ProjectedSteps
 from fairconstrained.utils.typing import Array
 
 
@@ -32,8 +31,8 @@ def minimize_smooth(
 ) -> Array:
     """Return a point of the domain whose projected gradient has a norm of at most `tol`.
 
-    The method is L-BFGS on the whole space, scipy's L-BFGS-B in boxes, and the spectral projected
-    gradient method in other domains.
+    The method is L-BFGS on the whole space, scipy's L-BFGS-B in boxes, and the projected
+    quasi-Newton method in other domains.
 
     Parameters
     ----------
@@ -51,22 +50,18 @@ def minimize_smooth(
     preconditioner : ndarray of shape (n_variables,) or None, default=None
         L-BFGS works in the variables w / preconditioner; None means ones.
     inverse_hessian : InverseHessian or None, default=None
-        The approximation that L-BFGS begins with on the whole space; the pairs of this run are
+        The approximation that the method begins with, except in boxes; the pairs of this run are
         added to it.
     stop : callable, default=never
         Called before every iteration; the run ends if it returns True.
     """
     bounds = domain.bounds(w.size)
-    if bounds is None:
-        return spectral_projected_gradient(
-            function, w, domain, tol=tol, max_iter=max_iter, stop=stop
-        )
     scale = np.ones_like(w) if preconditioner is None else preconditioner
-    if np.all(np.isinf(bounds)):
+    if bounds is None or np.all(np.isinf(bounds)):
         return minimize_lbfgs(
             function, w, tol=tol, max_iter=max_iter, preconditioner=scale,
             inverse_hessian=InverseHessian() if inverse_hessian is None else inverse_hessian,
-            stop=stop,
+            stop=stop, steps=None if bounds is not None else ProjectedSteps(domain),
         )  # fmt: skip
     return _minimize_in_box(function, w, domain, tol=tol, max_iter=max_iter, scale=scale, stop=stop)
 
@@ -152,46 +147,3 @@ class _Recorded:
         """Return the norm of the projected gradient."""
         gradient = self(w)[1]
         return float(np.linalg.norm(self.domain.normal_cone_residual(w, gradient)))
-
-
-def spectral_projected_gradient(
-    function: Function,
-    w: Array,
-    domain: Domain,
-    *,
-    tol: float,
-    max_iter: int,
-    stop: Stop = never,
-) -> Array:
-    """Minimise over a domain by projected gradient steps of Barzilai and Borwein's length.
-
-    References
-    ----------
-    E. Birgin, J. Martinez, M. Raydan, "Nonmonotone spectral projected gradient methods on convex
-    sets", SIAM Journal on Optimization 10 (2000).
-    """
-    value, gradient = function(w)
-    recent = deque([value], maxlen=10)
-    best, best_value = w, value
-    step = 1.0 / max(float(np.linalg.norm(gradient)), 1e-12)
-    for _ in range(max_iter):
-        if np.linalg.norm(domain.normal_cone_residual(w, gradient)) <= tol:
-            return w
-        if stop():
-            return best
-        direction = domain.project(w - step * gradient) - w
-        slope, fraction = float(gradient @ direction), 1.0
-        while True:
-            trial = w + fraction * direction
-            trial_value, trial_gradient = function(trial)
-            if trial_value <= max(recent) + 1e-4 * fraction * slope or fraction < 1e-10:
-                break
-            fraction *= 0.5
-        moved, turned = trial - w, trial_gradient - gradient
-        bend = float(moved @ turned)
-        step = float(np.clip(moved @ moved / bend, 1e-10, 1e10)) if bend > 0 else 1e10
-        w, value, gradient = trial, trial_value, trial_gradient
-        recent.append(value)
-        if value < best_value:
-            best, best_value = w, value
-    return best

@@ -1,0 +1,103 @@
+"""Boxes."""
+
+from __future__ import annotations
+
+from numbers import Real
+
+import numpy as np
+
+from fairconstrained.domains.base import ON_THE_BOUNDARY, Domain
+from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import is_number
+
+
+class Box(Domain):
+    """The box lower <= w_j <= upper.
+
+    Parameters
+    ----------
+    lower : float, default=-1.0
+        The lower bound of every coordinate.
+    upper : float, default=1.0
+        The upper bound of every coordinate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import Box
+    >>> Box(-1.0, 1.0).project(np.array([3.0, -0.5]))
+    array([ 1. , -0.5])
+    """
+
+    def __init__(self, lower: float = -1.0, upper: float = 1.0):
+        self.lower = lower
+        self.upper = upper
+
+    def check(self) -> None:
+        """Check that the bounds are numbers, and that there are points between them."""
+        for name, bound in (("lower", self.lower), ("upper", self.upper)):
+            if not (is_number(bound, Real) and not np.isnan(bound)):
+                raise ValueError(f"Box: {name} must be a number, perhaps infinite; got {bound!r}.")
+        if not self.lower <= self.upper or self.lower == np.inf or self.upper == -np.inf:
+            raise ValueError(
+                f"Box: lower must be at most upper; got lower={self.lower!r} and "
+                f"upper={self.upper!r}, between which there are no points."
+            )
+
+    def project(self, w: Array) -> Array:
+        """Return `w` clipped to the bounds."""
+        return np.clip(w, self.lower, self.upper)
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return the gradient without what pushes against a bound that is met."""
+        return _without_pushes(w, gradient, *self.bounds(len(w)))
+
+    def bounds(self, n_variables: int) -> tuple[Array, Array]:
+        """Return the bounds, repeated."""
+        return np.full(n_variables, float(self.lower)), np.full(n_variables, float(self.upper))
+
+    def stretched(self, factors: Array) -> Intervals:
+        """Return the box with bounds for every coordinate."""
+        lower, upper = self.bounds(len(factors))
+        return Intervals(lower * factors, upper * factors)
+
+
+class Intervals(Domain):
+    """The box lower_j <= w_j <= upper_j, with bounds for every coordinate.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of shape (n_variables,)
+        The bounds, which may be infinite.
+    """
+
+    def __init__(self, lower: Array, upper: Array):
+        self.lower = lower
+        self.upper = upper
+
+    def project(self, w: Array) -> Array:
+        """Return `w` clipped to the bounds."""
+        return np.clip(w, self.lower, self.upper)
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return the gradient without what pushes against a bound that is met."""
+        return _without_pushes(w, gradient, self.lower, self.upper)
+
+    def bounds(self, n_variables: int) -> tuple[Array, Array]:
+        """Return the bounds."""
+        return self.lower, self.upper
+
+    def stretched(self, factors: Array) -> Intervals:
+        """Return the box with its bounds times the factors."""
+        return Intervals(self.lower * factors, self.upper * factors)
+
+
+def _without_pushes(w: Array, gradient: Array, lower: Array, upper: Array) -> Array:
+    """Return the gradient without what pushes against a bound that is met."""
+    sizes = [np.where(np.isfinite(bound), np.abs(bound), 0.0) for bound in (lower, upper)]
+    rounding = ON_THE_BOUNDARY * np.maximum(*sizes)
+    residual = np.array(gradient, dtype=float)
+    low, high = w <= lower + rounding, w >= upper - rounding
+    residual[low] = np.minimum(residual[low], 0.0)
+    residual[high] = np.maximum(residual[high], 0.0)
+    return residual
