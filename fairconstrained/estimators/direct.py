@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import minimize_automatically
+from fairconstrained.estimators.other_starts import better_start
 from fairconstrained.estimators.parametrization import SearchSpace
 from fairconstrained.estimators.safeguard import solve
 from fairconstrained.estimators.sampled_start import sampled_start
 from fairconstrained.estimators.solving import SolverOptions, solver_of
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result, Solver
+from fairconstrained.solvers import Result, Solver, Status
 from fairconstrained.solvers.base import Callback, Start
 
 if TYPE_CHECKING:
@@ -53,7 +54,9 @@ class SolvedDirectly:
         """Return a solution that is not worse than a constant model, and the evaluation there.
 
         Without a warm start, fits on many rows start from the solution on a sample of them, see
-        :func:`~fairconstrained.estimators.sampled_start.sampled_start`.
+        :func:`~fairconstrained.estimators.sampled_start.sampled_start`, and other fits are repeated
+        where a local solution of another kind looks better, see
+        :func:`~fairconstrained.estimators.other_starts.better_start`.
         """
         solver = self.solver(estimator, problem)
         solver.check(problem)
@@ -62,7 +65,33 @@ class SolvedDirectly:
         result, at = solve(solver, problem, estimator, warm=start, callback=callback)
         if sampled is not None:
             result = replace(result, data_passes=result.data_passes + sampled.data_passes)
-        return result, at
+        if warm is not None or not isinstance(estimator.solver, str):
+            return result, at
+        return self._of_the_best_kind(estimator, solver, problem, result, at, callback)
+
+    def _of_the_best_kind(
+        self,
+        estimator: SolverOptions,
+        solver: Solver,
+        problem: Problem,
+        result: Result,
+        at: Evaluation,
+        callback: Callback | None,
+    ) -> tuple[Result, Evaluation]:
+        """Return a solution or, where it is better, one of another kind."""
+        if result.status is Status.STOPPED:
+            return result, at
+        start, passes = better_start(problem, at)
+        if start is not None:
+            other, there = solve(solver, problem, estimator, warm=start, callback=callback)
+            passes += other.data_passes
+            if (other.violation > solver.tol, other.objective) < (
+                result.violation > solver.tol,
+                result.objective,
+            ):
+                passes += result.data_passes - other.data_passes
+                result, at = other, there
+        return replace(result, data_passes=result.data_passes + passes), at
 
     def follow(
         self,

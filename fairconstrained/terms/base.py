@@ -79,6 +79,18 @@ class Term(ABC):
         """The initial values of the auxiliary variables: zeros."""
         return np.zeros(self.n_auxiliary)
 
+    def other_starts(self, scores: Array) -> tuple[float, ...]:
+        """Return constant scores near which there are local solutions of another kind than these.
+
+        None unless a subclass overrides it.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,)
+            The scores of a local solution.
+        """
+        return ()
+
     @abstractmethod
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the statistics and the function that pulls weights on them back.

@@ -17,6 +17,9 @@ from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.convex_parts import DifferenceOfConvex, SumTerm
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
+_BEYOND = 1e-3  # the largest distance from the range of rates that count as beyond it
+_FAR, _STEP = 10.0, 0.02  # of the scores among which those with rates at an end are looked for
+
 
 class Clip(ScalarFunction):
     """phi(r) = min(max(r, low), high) - low: the part of [low, high] below r.
@@ -142,6 +145,21 @@ class ClippedRates(_OfRates):
     def convex(self) -> bool:
         """Only without outputs."""
         return self.n_outputs == 0
+
+    def other_starts(self, scores: Array) -> tuple[float, ...]:
+        """Return scores with rates at an end of the range, unless these have rates beyond it.
+
+        Beyond the range differences do not matter.
+        """
+        if not self.n_outputs:
+            return ()
+        low, high = self.ends
+        rates, tolerance = self.rates.value(scores), _BEYOND + (high - low) * self.offset.max()
+        span = np.linspace(-_FAR, _FAR, 1 + int(2 * _FAR / _STEP))
+        found = self.rates.function.value(span)
+        below = span[(found <= low) & (low > 0.0) & (rates.max() > low + tolerance)][-1:]
+        above = span[(found >= high) & (high < 1.0) & (rates.min() < high - tolerance)][:1]
+        return tuple(np.concatenate([below, above]).tolist())
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the rates and their pullback."""

@@ -1,0 +1,63 @@
+"""Constraints that several kinds of local solutions meet: whether another kind is better."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.kkt import objective_scale
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
+from fairconstrained.solvers.base import Start
+from fairconstrained.utils.typing import Array
+
+_FEASIBLE = 1e-3
+_WIDTH = 0.1  # of the kinks that are rounded
+_ITERATIONS = 10  # of L-BFGS for every estimate
+_MIN_IMPROVEMENT = 1e-3  # of the objective; smaller ones are not worth a second run
+
+
+def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]:
+    """Return a start near a better local solution of another kind, and the data passes it took.
+
+    Rates that are compared within a range only may be made equal there, or moved beyond one of its
+    ends. From every constant score that a constraint proposes (`Term.other_starts`), one short
+    round of the augmented Lagrangian method is made. The Lagrangian after a round estimates the
+    objective at the local solution to a few thousandths.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a linear model that has an intercept; for others None is returned.
+    at : Evaluation
+        The problem at a solution.
+    """
+    unit = _intercept(problem)
+    levels: set[float] = set()
+    for part in problem.constraints:
+        scores = at.scores_of(part)
+        if part.term is not None and scores is not None:
+            levels |= set(part.term.other_starts(scores))
+    if not levels or unit is None:
+        return None, 0.0
+    smooth = (problem if problem.smooth else problem.smoothed(_WIDTH)).uncounted()
+    wanted = (
+        at.objective - _MIN_IMPROVEMENT * objective_scale(at) if at.violation <= 1e-3 else np.inf
+    )
+    best: Start | None = None
+    for level in sorted(levels):
+        solver = AugmentedLagrangian(max_iter=1, max_inner=_ITERATIONS)
+        w = smooth.start()
+        w[: unit.size] += level * unit
+        result, there = solver.solve(smooth, warm=Start(w))
+        value = there.objective + float(result.multipliers @ there.constraints)
+        if value < wanted:
+            wanted, best = value, Start(result.w, result.multipliers)
+    return best, smooth.passes
+
+
+def _intercept(problem: Problem) -> Array | None:
+    """Return the change of the parameters that adds 1 to all scores, None if there is none."""
+    if len(problem.models) != 1 or not problem.smoothable or not problem.models[0].linear:
+        return None
+    return problem.models[0].offset()
