@@ -15,20 +15,37 @@ __all__ = [
 
 
 class ConstantDecisionWarning(UserWarning):
-    """The only model found within a bound on predictions predicts the same class for every row."""
+    """The only model found that meets a bound on predictions predicts one class for every row.
+
+    Raise `kappa`, merge small groups, or use more rows.
+    """
 
 
 class InputWarning(UserWarning):
-    """An argument is valid, but probably not what the user intended."""
+    """An argument is valid, but probably not what the user intended.
+
+    It is issued for very small groups, for pandas objects with different row labels, and for a
+    `kappa` that no constraint uses.
+    """
 
 
 class VacuousConstraintWarning(UserWarning):
-    """A cell of a constraint has no rows, so that the constraint holds trivially there."""
+    """A cell of a constraint has no rows, so that a part of the constraint holds trivially.
+
+    The message names the cell, for example a group without positive labels.
+    """
 
 
 class InfeasibleConstraintWarning(ConvergenceWarning):
-    """No feasible model was found; the one with the smallest violation is returned."""
+    """No model that meets the constraints was found; the one with the smallest violation is kept.
+
+    Raise `kappa`. The constraints may contradict each other, or the solver may have stopped at an
+    infeasible stationary point.
+    """
 
 
 class IncompatibleSolverError(ValueError):
-    """A solver cannot be applied to a problem, for example because it needs smooth functions."""
+    """A solver cannot be applied to a problem, for example because it needs smooth functions.
+
+    The message names the missing property and the solvers that can solve the problem.
+    """

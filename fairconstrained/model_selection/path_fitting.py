@@ -66,14 +66,13 @@ def fairness_path(
 
     Parameters
     ----------
-    estimator : FairLogisticClassifier, FairHingeClassifier, FairBoostingClassifier,\
-FairNetworkClassifier or FairRanker, or Pipeline
-        The estimator, or a pipeline that ends in one. It is not changed; its `kappa` is not used.
-        Constraints with a kappa of their own keep it. Trees are grown once, without constraints,
-        and their leaf values are fitted for every kappa. A network is trained on from the weights
-        of the last point, for at most `max_epochs`; the rows that choose among its iterates, drawn
-        once, are the same for all points. The other steps of a pipeline are fitted once, to X and
-        y.
+    estimator : classifier or ranker of this library, or Pipeline
+        A FairLogisticClassifier, FairHingeClassifier, FairBoostingClassifier, FairNetworkClassifier
+        or FairRanker, or a pipeline that ends in one. It is not changed, and its `kappa` is not
+        used. Constraints with their own kappa keep it. Trees are grown once, without constraints,
+        and their leaf values are fitted for every kappa. A network is trained from the weights of
+        the previous point, for at most `max_epochs`, with the same validation rows for all points.
+        The other steps of a pipeline are fitted once, to X and y.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         The features.
     y : array-like of shape (n_samples,)

@@ -146,17 +146,17 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
     decision_search_, certificate_, holdout_indices_, result_
         See :class:`FairLogisticClassifier`.
 
+    Raises
+    ------
+    ImportError
+        By `fit`, if LightGBM is not installed.
+
     Warns
     -----
     ConvergenceWarning, InfeasibleConstraintWarning, ConstantDecisionWarning
         See :class:`FairLogisticClassifier`.
     VacuousConstraintWarning
         If a cell of a constraint has no rows.
-
-    Raises
-    ------
-    ImportError
-        By `fit`, if LightGBM is not installed.
 
     References
     ----------

@@ -39,42 +39,43 @@ class BoostedScores(RankerModel):
     n_estimators : int, default=100
         The number of trees.
     learning_rate : float, default=0.1
-        The factor of every tree.
+        The factor by which the values of every tree are multiplied.
     num_leaves : int, default=15
-        The largest number of leaves of a tree.
+        The maximum number of leaves of a tree.
     max_depth : int, default=-1
-        The largest depth of a tree; -1 for no limit.
+        The maximum depth of a tree; -1 for no limit.
     min_child_samples : int, default=50
-        The least number of rows in a leaf.
+        The minimum number of rows in a leaf.
     min_child_weight : float, default=1e-3
-        The least sum of the loss's second derivatives in a leaf.
+        The minimum sum of the second derivatives of the loss in a leaf.
     min_split_gain : float, default=0.0
-        The least gain of a split.
+        The minimum gain of a split.
     subsample : float, default=1.0
         The share of the rows that a tree is grown on; it needs a positive `subsample_freq`.
     subsample_freq : int, default=0
-        The number of trees after which rows are drawn again; 0 turns drawing off.
+        The number of trees after which rows are drawn again; 0 uses all rows.
     colsample_bytree : float, default=1.0
         The share of the features that a tree may use.
     reg_alpha, reg_lambda : float, default=0.0 and 10.0
         L1 and L2 regularisation of the leaf values while trees are grown.
     max_bin : int, default=255
-        The largest number of bins of a feature.
+        The maximum number of bins of a feature.
     categorical_features : "from_dtype", list of str, int or bool, or None, default="from_dtype"
         The categorical columns, see :class:`FairBoostingClassifier`.
     early_stopping : bool, default=False
-        Whether queries are set aside to choose the number of trees by their loss, among iterations
-        that violate the constraints by at most 0.002.
+        Whether the number of trees is chosen by the loss on validation queries, among the
+        iterations that violate the constraints by at most 0.002.
     validation_fraction : float, default=0.1
-        The share of the queries that is set aside. Leaf values are fitted on all rows.
+        The share of the queries that are validation queries, in (0, 1). Leaf values are fitted on
+        all rows.
     n_iter_no_change : int, default=10
-        Growing stops after as many of these iterations without a smaller loss.
+        Growing stops after this number of iterations without a smaller validation loss.
     lightgbm_params : dict or None, default=None
         Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``.
     alpha : float, default=0.1
         The strength of the penalty that keeps leaf values close to the boosted ones, >= 0.
     n_fitted_trees : int or None, default=25
-        The number of trees, the last ones, whose leaf values are fitted; None for all.
+        The number of trees, counted from the last, whose leaf values are fitted; None for all.
     n_jobs : int or None, default=None
         The number of threads of LightGBM; None takes its default, all cores.
 
