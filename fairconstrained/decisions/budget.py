@@ -67,6 +67,15 @@ class SearchBudget:
         The largest share of the distance between equal rates and the bound that a margin takes.
     sufficient : float, default=1.3
         The distance, in the same units, that is left below the limit when the rows suffice.
+    continuation : tuple of float, default=()
+        With several classes: the sharpness of the soft-max in the solves with other tolerances.
+    n_refined : int, default=3
+        With several classes: the number of models near which a search in one variable after another
+        is made.
+    n_refinements : int, default=2
+        The rounds of that search for each weight.
+    refinement_weights : tuple of float, default=(0.5, 0.25, 0.1)
+        The weights of the accuracy in that search, one after another; see `accuracy_weight`.
     binding_passes : float, default=25.0
         The least number of data passes that counts as the fit's when tolerances are tightened.
 
@@ -103,7 +112,19 @@ class SearchBudget:
     max_margin: float = 0.9
     sufficient: float = 1.3
     binding_passes: float = 25.0
+    continuation: tuple[float, ...] = ()
+    n_refined: int = 3
+    n_refinements: int = 2
+    refinement_weights: tuple[float, ...] = (0.5, 0.25, 0.1)
 
 
-SEVERAL_CLASSES = SearchBudget(n_evaluated_points=128, repair_passes=4.0)
+SEVERAL_CLASSES = SearchBudget(
+    n_evaluated_points=48,
+    max_solves=5,
+    solve_passes=6.0,
+    cutoff_passes=8.0,
+    repair_passes=8.0,
+    n_repairs=3,
+    continuation=(2.0, 4.0, 8.0, 16.0, 32.0),
+)
 """The budget for several classes, whose intercepts are searched one after another."""

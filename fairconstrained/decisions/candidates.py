@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -85,8 +85,8 @@ class CandidateSearch:
 
     Attributes
     ----------
-    line : type
-        The lines that are searched.
+    line : callable
+        Returns a line that is searched, see :class:`Line`.
     best : Candidate
         The best one so far.
     constant : Candidate
@@ -95,7 +95,7 @@ class CandidateSearch:
         The lines searched.
     """
 
-    line: ClassVar[type[Line]] = Line
+    line: ClassVar[Callable[..., Line]] = Line
 
     def __init__(
         self,
@@ -228,14 +228,20 @@ class CandidateSearch:
         flips = line.flips()
         inside = flips[(flips >= reach[0]) & (flips <= reach[1])]
         budget = self.budget
-        many = budget.n_points if line.exact else budget.n_evaluated_points
-        points = points_between(inside, many, center)
+        points = points_between(inside, self._many(line), center)
         if center is not None:
             return points
         points = np.clip(points, *reach)
         if not line.exact:
             points = np.union1d(points, np.linspace(*reach, budget.n_losses + 1))
         return points
+
+    def _many(self, line: Line) -> int:
+        """Return about the number of points of a line that are evaluated."""
+        return self.budget.n_points if line.exact else self.budget.n_evaluated_points
+
+    def refine(self, seen: Sequence[Candidate]) -> None:
+        """Search near candidates; for the scores of one class, repairs and lines do that."""
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate among all intercepts; the outermost ones are constant."""

@@ -108,8 +108,7 @@ class Line:
         term = measure.term
         if isinstance(term, CellMeans) and measure.counted:
             at, by = self.at[measure.position], self.by[measure.position]
-            level = term.head(np.zeros(term.n_statistics))
-            return np.asarray(term.combination @ _counted(term, at, by, points) + level[:, None])
+            return term.outputs_at(count_above(term, at, by, points))
         return np.column_stack([measure.value(self.scores(t), self.model(t)) for t in points])
 
     def model(self, t: float) -> Array:
@@ -127,8 +126,18 @@ def _flips(at: Array, by: Array) -> Array:
         return -at / by
 
 
-def _counted(term: CellMeans, at: Array, by: Array, points: Array) -> Array:
-    """Return A 1{at + t by > 0} for every point t, (n_cells, n_points)."""
+def count_above(term: CellMeans, at: Array, by: Array, points: Array) -> Array:
+    """Return A 1{at + t by > 0} for every sorted point t, (n_cells, n_points).
+
+    Parameters
+    ----------
+    term : CellMeans
+        With the indicator.
+    at, by : ndarray of shape (n_rows,)
+        The scores at t = 0, perhaps minus infinity, and their slopes.
+    points : ndarray of shape (n_points,)
+        The points t.
+    """
     if term.signs is not None:
         at, by = term.signs * at, term.signs * by
     n, flips, rises, falls = len(points), _flips(at, by), by > 0, by < 0

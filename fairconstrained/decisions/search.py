@@ -17,7 +17,7 @@ from fairconstrained.exceptions import ConstantDecisionWarning, InfeasibleConstr
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
-from fairconstrained.terms.class_scores import MultinomialLoss
+from fairconstrained.terms.multinomial import MultinomialLoss
 from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
 
@@ -293,7 +293,9 @@ class _Run:
         factor, warm, cost = 1.0, task.first, 0.0
         limit = budget.solve_passes if self.search.counted else budget.repair_passes
         cutoff = max(budget.cutoff_passes, limit)
+        sharpness = iter(budget.continuation if self.search.counted else ())
         for _ in range(budget.max_solves):
+            factor = next(sharpness, factor)
             before, last = self.spent(), self.seen[-1]
             if before + cost > limit:
                 break
@@ -392,6 +394,7 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
         run.solve()
         run.repair()
         run.join()
+        run.search.refine(run.seen)
     run.rank()
     return DecisionSearch(
         **_figures(run.search.best),

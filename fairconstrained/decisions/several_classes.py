@@ -2,33 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 import numpy as np
 
-from fairconstrained.decisions.candidates import Candidate, CandidateSearch
-from fairconstrained.decisions.score_line import Line
-from fairconstrained.terms.class_scores import ByClass, ErrorRate, correct_share
+from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.candidates import Candidate, CandidateSearch, most_promising
+from fairconstrained.decisions.score_line import Line, Measure, Scores, count_above
+from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.class_scores import ByClass
+from fairconstrained.terms.multinomial import ErrorRate, correct_share
 from fairconstrained.utils.typing import Array
 
+_BLOCK = 1 << 22  # the largest number of scores that are computed at once
+_MOST_COUNTS = 1 << 21  # about the largest number of predictions that are counted on a line
+_LEAST_POINTS = 32
 _CYCLES = 2  # how often the intercepts of all classes are changed one after another
+_MOST_DIRECTIONS = 60  # the directions of a round of the search in single classes
+_IMPROVEMENT = 1e-9
 
 
 class ClassLine(Line):
     """A line of models with one score per class; the class of the largest score is predicted.
 
-    Measures are evaluated at every point.
+    Predictions are found for many points at once, and measures of rates count them. Others are
+    evaluated at every point.
     """
+
+    def __init__(
+        self, measures: Sequence[Measure], w: Array, direction: Array, at: Scores, by: Scores
+    ):
+        super().__init__(measures, w, direction, at, by)
+        self.exact = all(counts_classes(measure.term) for measure in measures)
+        self._known: tuple[Array, Array] | None = None
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """The scores at t = 0 and their slopes, (n_rows, n_classes) each."""
+        position = self.measures[0].position
+        return self.at[position], self.by[position]
 
     def flips(self) -> Array:
         """Return the t at which a class gets as large a score as the one that is predicted at 0."""
-        position = self.measures[0].position
-        at, by = self.at[position], self.by[position]
+        at, by = self.ends
         rows, best = np.arange(len(at)), at.argmax(axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             t = (at[rows, best][:, None] - at) / (by - by[rows, best][:, None])
         return np.sort(t[np.isfinite(t)])
+
+    def _outputs(self, measure: Measure, points: Array) -> Array:
+        """Return the measure's outputs, (n_outputs, n_points)."""
+        term = measure.term
+        if not counts_classes(term):
+            return super()._outputs(measure, points)
+        return term.outputs_at(self._shares(term, points))
+
+    def _shares(self, term: ErrorRate | ByClass, points: Array) -> list[Array]:
+        """Return the shares of predictions in the cells of every class."""
+        if self._known is None or self._known[0] is not points:
+            self._known = points, _largest(*self.ends, points)
+        predicted = self._known[1]
+        return [one.shares((predicted == k).T) for k, one in enumerate(term.by_class)]
+
+
+class OneClassLine(ClassLine):
+    """A line on which the scores of one class change.
+
+    The prediction for a row changes at one t, between that class and the best of the others, and
+    one histogram gives the counts at all points.
+    """
+
+    def __init__(
+        self, measures: Sequence[Measure], w: Array, direction: Array, at: Scores, by: Scores
+    ):
+        super().__init__(measures, w, direction, at, by)
+        scores, slopes = self.ends
+        self._moved = int(np.abs(slopes).max(axis=0).argmax())
+        others = np.array(scores)
+        others[:, self._moved] = -np.inf
+        self._second = others.argmax(axis=1)
+        self._lead = scores[:, self._moved] - others[np.arange(len(others)), self._second]
+        self._slope = slopes[:, self._moved]
+
+    def flips(self) -> Array:
+        """Return the t at which predictions change."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            t = -self._lead / self._slope
+        return np.sort(t[np.isfinite(t)])
+
+    def _shares(self, term: ErrorRate | ByClass, points: Array) -> list[Array]:
+        """Return the shares of predictions in the cells of every class."""
+        found = []
+        for k, one in enumerate(term.by_class):
+            at, by = self._lead, self._slope
+            if k != self._moved:
+                at, by = np.where(self._second == k, -at, -np.inf), -by
+            found.append(count_above(one, at, by, points))
+        return found
+
+
+def line_of_classes(
+    measures: Sequence[Measure], w: Array, direction: Array, at: Scores, by: Scores
+) -> ClassLine:
+    """Return a line of models with one score per class; see :class:`Line` for the parameters."""
+    single = all(np.count_nonzero(slopes.any(axis=0)) == 1 for slopes in by)
+    return (OneClassLine if single else ClassLine)(measures, w, direction, at, by)
 
 
 class ClassCandidateSearch(CandidateSearch):
@@ -56,7 +136,18 @@ class ClassCandidateSearch(CandidateSearch):
     (True, 0.333)
     """
 
-    line: ClassVar[type[Line]] = ClassLine
+    line = staticmethod(line_of_classes)
+
+    def __init__(
+        self,
+        problem: Problem,
+        y: Array,
+        sample_weight: Array,
+        budget: SearchBudget | None = None,
+        constants: Sequence[Array] | None = None,
+    ):
+        super().__init__(problem, y, sample_weight, budget, constants)
+        self._columns: dict[int, Scores] = {}
 
     def _correct(self, y: Array, sample_weight: Array) -> ErrorRate:
         """Return the share of correct predictions."""
@@ -64,8 +155,7 @@ class ClassCandidateSearch(CandidateSearch):
 
     def _is_counted(self) -> bool:
         """Return whether all constraints are on rates of predictions."""
-        terms = [measure.term for measure in self.measures[1:]]
-        return all(isinstance(term, ByClass) and term.counts_predictions for term in terms)
+        return all(counts_classes(measure.term) for measure in self.measures)
 
     def _is_constant(self, scores: Array) -> bool:
         """Return whether the same class is predicted for every row."""
@@ -87,6 +177,13 @@ class ClassCandidateSearch(CandidateSearch):
         direction[np.flatnonzero(self.offset)[k]] = 1.0
         return direction
 
+    def _many(self, line: Line) -> int:
+        """Return about the number of points of a line that are evaluated."""
+        if isinstance(line, OneClassLine) or not line.exact:
+            return super()._many(line)
+        n_rows = len(line.at[0])
+        return int(np.clip(_MOST_COUNTS // n_rows, _LEAST_POINTS, self.budget.n_points))
+
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate found by changing the intercept of one class after another."""
         if self.offset is None:
@@ -100,3 +197,78 @@ class ClassCandidateSearch(CandidateSearch):
             found = self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
             one = found if found.better_than(one) else one
         return one
+
+    def refine(self, seen: Sequence[Candidate]) -> None:
+        """Search near the most promising candidates and the best one.
+
+        Constraints on rankings are evaluated at every point of a line, and one candidate is enough.
+        """
+        weight, n = self.budget.accuracy_weight, self.budget.n_refined
+        if not self.counted:
+            self._refine(most_promising([*seen, self.best], weight, 1)[0])
+            return
+        for one in most_promising(seen, weight, n):
+            self._refine(one)
+        if not self.best.constant:
+            self._refine(self.best)
+
+    def _refine(self, one: Candidate) -> None:
+        """Change one variable after another, and offer all candidates on the way.
+
+        On each line the point of the largest promise is taken. Rounds are repeated with a smaller
+        weight of the accuracy, so that the violation falls and the accuracy changes little. Of many
+        variables some are drawn.
+        """
+        if not (self.model.linear and self.problem.domain.whole_space):
+            return
+        random = np.random.RandomState(0)
+        for weight in self.budget.refinement_weights:
+            for _ in range(self.budget.n_refinements if self.counted else 1):
+                last = one
+                order = random.permutation(self.model.n_parameters)
+                for j in order[:_MOST_DIRECTIONS]:
+                    one = self._along(one, int(j), weight)
+                if one is last:
+                    break
+
+    def _along(self, one: Candidate, variable: int, weight: float) -> Candidate:
+        """Return the most promising candidate on the line of one variable."""
+        direction = np.zeros(self.problem.n_variables)
+        direction[variable] = self.problem.preconditioner[variable]
+        if variable not in self._columns:
+            if len(self._columns) > _MOST_DIRECTIONS:
+                self._columns.clear()
+            self._columns[variable] = self.scores_at(direction)
+        line = self.line(self.measures, one.w, direction, one.scores, self._columns[variable])
+        self.n_lines += 1
+        points = self.points_on(line, (-np.inf, np.inf), 0.0)
+        accuracy, violation = line.values(points)
+        promise = weight * accuracy - np.maximum(violation, 0.0)
+        k = int(np.argmax(promise))
+        if promise[k] <= one.promise(weight) + _IMPROVEMENT:
+            return one
+        found = self.evaluate(line.model(points[k]), line.scores(points[k]))
+        if found.better_than(self.best):
+            self.offer(self.evaluate(found.w))
+        return found if found.promise(weight) > one.promise(weight) else one
+
+
+def counts_classes(term: Term) -> TypeGuard[ErrorRate | ByClass]:
+    """Return whether a term is an affine function of shares of predictions of classes."""
+    return isinstance(term, ErrorRate) or (isinstance(term, ByClass) and term.counts_predictions)
+
+
+def _largest(at: Array, by: Array, points: Array) -> Array:
+    """Return the class of the largest of at + t by, the first one, (n_points, n_rows)."""
+    n_rows, n_classes = at.shape
+    found = np.zeros((len(points), n_rows), dtype=np.int32)
+    step = max(_BLOCK // n_rows, 1)
+    for start in range(0, len(points), step):
+        t, place = points[start : start + step, None], found[start : start + step]
+        best = at[:, 0] + t * by[:, 0]
+        for k in range(1, n_classes):
+            score = at[:, k] + t * by[:, k]
+            larger = score > best
+            place[larger] = k
+            np.copyto(best, score, where=larger)
+    return found

@@ -88,10 +88,15 @@ def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
     return part if part.term is None else replace(part, term=_steeper(part.term, factor))
 
 
+def _on_rates(term: ByClass) -> bool:
+    """Return whether the term is on rates of predictions."""
+    return term.zero_one().counts_predictions
+
+
 def _steeper(term: Term, factor: float) -> Term:
     """Return a term with a surrogate that is steeper; others unchanged."""
     if isinstance(term, ByClass):
-        return replace(term, terms=tuple(_steeper(one, factor) for one in term.terms))
+        return replace(term, sharpness=factor * term.sharpness) if _on_rates(term) else term
     if not (isinstance(term, CellMeans) and isinstance(term.function, Surrogate)):
         return term
     function = copy.copy(term.function)

@@ -16,7 +16,7 @@ from fairconstrained.solvers import Result, Solver, automatic
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.result import Status, describe
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.class_scores import MultinomialLoss
+from fairconstrained.terms.multinomial import MultinomialLoss
 from fairconstrained.utils.typing import Array
 
 _PASSES = 4000.0

@@ -11,7 +11,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import Loss
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import average
-from fairconstrained.terms.class_scores import MultinomialLoss
+from fairconstrained.terms.multinomial import MultinomialLoss
 from fairconstrained.utils.typing import Array
 
 

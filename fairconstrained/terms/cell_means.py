@@ -192,6 +192,27 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
         score += self.shift
         return self.head(self.function.value(np.array([score, -score])) @ self._signed_weights)
 
+    def shares(self, decided: Array) -> Array:
+        """Return the averages of a term with the indicator, for decisions.
+
+        Parameters
+        ----------
+        decided : ndarray of bool of shape (n_rows, n_points)
+            Whether the score of a row is positive.
+
+        Returns
+        -------
+        shares : ndarray of shape (n_cells, n_points)
+        """
+        if self.signs is not None:
+            decided = decided == (self.signs > 0.0)[:, None]
+        return np.asarray(self.cells @ decided.astype(float))
+
+    def outputs_at(self, shares: Array) -> Array:
+        """Return the outputs for averages of shape (n_cells, n_points), (n_outputs, n_points)."""
+        level = self.head(np.zeros(self.n_statistics))
+        return np.asarray(self.combination @ shares + level[:, None])
+
     def take(self, rows: Array, weights: Array) -> CellMeans:
         """Return the term on some rows; cell sizes stay those of the full data."""
         signs = None if self.signs is None else self.signs[rows]

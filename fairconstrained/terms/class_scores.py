@@ -1,9 +1,9 @@
-"""Terms of several classes: the multinomial loss, and terms of the log odds of each class."""
+"""Terms of the log odds of each of several classes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -11,12 +11,10 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.terms.affine import AffineHead
 from fairconstrained.terms.base import (
     NO_AUXILIARY,
     Batchable,
     Pullback,
-    Shardable,
     Shiftable,
     Smoothable,
     Term,
@@ -25,7 +23,7 @@ from fairconstrained.terms.base import (
     subgradient_error,
 )
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.utils.typing import Array
 
 
 def log_odds(scores: Array) -> Array:
@@ -71,120 +69,6 @@ def predicted(scores: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class MultinomialLoss(AffineHead, Shardable):
-    r"""The weighted mean of the multinomial logistic loss.
-
-    .. math:: \sum_i v_i \Bigl(\log \sum_k e^{s_{ik}} - s_{i, y_i}\Bigr), \qquad \sum_i v_i = 1.
-
-    Parameters
-    ----------
-    labels : ndarray of int of shape (n_rows,)
-        The class of every row, the column of its own score.
-    weights : ndarray of shape (n_rows,)
-        v, which sums to one on the full data.
-    offset : ndarray of shape (1,)
-        Subtracted from the loss.
-    """
-
-    labels: Array
-    weights: Array
-    offset: Array = field(default_factory=lambda: np.zeros(1))
-    names: Sequence[str] = ("loss",)
-    combination: Matrix = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]
-    constant: Array | float = field(default=0.0, kw_only=True)
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return len(self.labels)
-
-    @property
-    def n_statistics(self) -> int:
-        """One, the loss."""
-        return 1
-
-    @property
-    def smooth(self) -> bool:
-        """The loss is smooth."""
-        return True
-
-    @property
-    def convex(self) -> bool:
-        """The loss is convex."""
-        return True
-
-    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return the mean loss and its pullback."""
-        rows = np.arange(len(scores))
-        total = logsumexp(scores, axis=1)
-        loss = self.weights @ (total - scores[rows, self.labels])
-
-        def pullback(u: Array) -> tuple[Array, Array]:
-            back = np.exp(scores - total[:, None])
-            back[rows, self.labels] -= 1.0
-            back *= (u[0] * self.weights)[:, None]
-            return back, NO_AUXILIARY
-
-        return np.array([loss]), pullback
-
-    def zero_one(self) -> ErrorRate:
-        """Return the share of wrong predictions."""
-        return ErrorRate(
-            self.labels, self.weights, self.offset, self.names, combination=self.combination
-        )
-
-    def take(self, rows: Array, weights: Array) -> Self:
-        """Return the term on some rows; the number of all rows stays that of the full data."""
-        return replace(self, labels=self.labels[rows], weights=self.weights[rows] * weights)
-
-    def strata(self) -> Array:
-        """Return the labels."""
-        return self.labels
-
-    @property
-    def least_constant(self) -> tuple[float, Array]:
-        """The least loss of constant scores and these scores: logarithms of the classes' shares."""
-        n_classes = int(self.labels.max()) + 1
-        shares = np.bincount(self.labels, self.weights, minlength=n_classes)
-        scores = np.log(np.maximum(shares, np.finfo(float).tiny))
-        return float(-shares @ scores), scores
-
-
-@dataclass(frozen=True, eq=False)
-class ErrorRate(MultinomialLoss):
-    """The share of rows whose largest score is that of another class; parameters as above."""
-
-    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return the error rate; its pullback is zero, as the derivative is."""
-        wrong = scores.argmax(axis=1) != self.labels
-        return np.array([self.weights @ wrong]), lambda u: (np.zeros(scores.shape), NO_AUXILIARY)
-
-    @property
-    def convex(self) -> bool:
-        """Rates of predictions are not convex."""
-        return False
-
-    @property
-    def smooth(self) -> bool:
-        """Rates of predictions are not smooth."""
-        return False
-
-
-def correct_share(labels: Array, sample_weight: Array) -> ErrorRate:
-    """Return the share of rows whose largest score is that of their class: one less the error rate.
-
-    Parameters
-    ----------
-    labels : ndarray of int of shape (n_rows,)
-        The classes of the rows.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights of the rows.
-    """
-    weights = sample_weight / sample_weight.sum()
-    return ErrorRate(labels, weights, combination=np.array([[-1.0]]), constant=1.0)
-
-
-@dataclass(frozen=True, eq=False)
 class ByClass(Shiftable, Batchable, Smoothable):
     r"""Terms of one score, one for every class, applied to the log odds of the classes.
 
@@ -199,6 +83,9 @@ class ByClass(Shiftable, Batchable, Smoothable):
         One term of scores of shape (n_rows,) for every class.
     classes : tuple of str
         The names of the classes.
+    sharpness : float, default=1.0
+        A factor of the scores, the inverse of the temperature of the soft-max. With a large one
+        soft-max probabilities are near 0 and 1, and their averages near the rates of predictions.
 
     Examples
     --------
@@ -220,6 +107,7 @@ class ByClass(Shiftable, Batchable, Smoothable):
 
     terms: tuple[Term, ...]
     classes: tuple[str, ...]
+    sharpness: float = 1.0
 
     @property
     def n_rows(self) -> int:
@@ -241,6 +129,22 @@ class ByClass(Shiftable, Batchable, Smoothable):
     def counts_predictions(self) -> bool:
         """Whether all terms are affine functions of shares of predictions."""
         return all(map(counts_predictions, self.terms))
+
+    @property
+    def by_class(self) -> tuple[CellMeans, ...]:
+        """The terms, of rates of predictions: for every class the shares in cells of rows."""
+        return tuple(term for term in self.terms if isinstance(term, CellMeans))
+
+    def outputs_at(self, shares: Sequence[Array]) -> Array:
+        """Return the outputs for shares of predictions, (n_outputs, n_points).
+
+        Parameters
+        ----------
+        shares : sequence of ndarray of shape (n_cells, n_points)
+            The averages of `by_class`.
+        """
+        each = zip(self.by_class, shares, strict=True)
+        return np.vstack([term.outputs_at(one) for term, one in each])
 
     @property
     def smooth(self) -> bool:
@@ -284,6 +188,7 @@ class ByClass(Shiftable, Batchable, Smoothable):
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the statistics of all terms and their pullback."""
+        factor, scores = self.sharpness, self.sharpness * scores
         columns = self._scores(scores)
         own = self._split(auxiliary, [term.n_auxiliary for term in self.terms])
         found = [
@@ -295,7 +200,8 @@ class ByClass(Shiftable, Batchable, Smoothable):
             parts = self._split(u, self._sizes)
             back = [pull(part) for (_, pull), part in zip(found, parts, strict=True)]
             slopes = np.column_stack([slope for slope, _ in back])
-            return _to_scores(slopes, scores, columns), np.concatenate([own for _, own in back])
+            slope = factor * _to_scores(slopes, scores, columns)
+            return slope, np.concatenate([own for _, own in back])
 
         return np.concatenate([statistics for statistics, _ in found]), pullback
 
@@ -319,8 +225,8 @@ class ByClass(Shiftable, Batchable, Smoothable):
         return np.concatenate([term.gap_bounds for term in self.terms])
 
     def zero_one(self) -> ByClass:
-        """Return the zero-one versions of all terms."""
-        return replace(self, terms=tuple(term.zero_one() for term in self.terms))
+        """Return the zero-one versions of all terms, at the scores themselves."""
+        return ByClass(tuple(term.zero_one() for term in self.terms), self.classes)
 
     def shifted(self, shift: Array) -> Self:
         """Return the term plus `shift`."""
@@ -360,7 +266,7 @@ class ByClass(Shiftable, Batchable, Smoothable):
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the subgradient errors of all terms."""
         own = self._split(auxiliary, [term.n_auxiliary for term in self.terms])
-        each = zip(self.terms, self._scores(scores), own, strict=True)
+        each = zip(self.terms, self._scores(self.sharpness * scores), own, strict=True)
         return np.concatenate([subgradient_error(term, one, aux) for term, one, aux in each])
 
 

@@ -1,0 +1,122 @@
+"""The search for bounds on predictions of several classes: lines, sharpness and refinement."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from fairconstrained import FairLogisticClassifier
+from fairconstrained.constraints import DisparateImpact, MinorityRate
+from fairconstrained.decisions.several_classes import ClassLine, OneClassLine
+from fairconstrained.decisions.tightening import steepened
+
+N, K = 300, 3
+RATES = [
+    "demographic_parity", "equal_opportunity", "predictive_equality", "equalized_odds",
+    "error_rate_parity", DisparateImpact(0.9), MinorityRate(0.45), "balanced_rate",
+]  # fmt: skip
+
+
+def population(seed=0, n=N):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, 2, n)
+    X = rng.standard_normal((n, 4))
+    X[:, 0] += 0.9 * groups
+    scores = X @ rng.normal(scale=1.5, size=(4, K)) + rng.gumbel(size=(n, K))
+    return X, scores.argmax(axis=1), groups
+
+
+def searched(constraint, kappa=0.02, seed=0, **weights):
+    X, y, groups = population(seed)
+    clf = FairLogisticClassifier(constraint, kappa, enforce="decision")
+    fit = clf.bind(X, y, weights.get("sample_weight"), sensitive_features=groups)
+    return fit, fit.decision_task(fit.solve()).candidates()
+
+
+def lines_of(fit, search, random):
+    """Return a line of all classes and one of a single class, with points between the flips."""
+    w = fit.unconstrained.result.w
+    everything = random.standard_normal(len(w))
+    single = np.zeros_like(w)
+    single[random.integers(len(w))] = 1.0
+    for direction in (everything, single):
+        line = search.line(
+            search.measures, w, direction, search.scores_at(w), search.scores_at(direction)
+        )
+        yield line, search.points_on(line, (-np.inf, np.inf), 0.0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("constraint", RATES, ids=str)
+def test_counts_on_lines_are_those_of_every_model(constraint, weighted):
+    random = np.random.default_rng(1)
+    weight = random.uniform(0.1, 3.0, N) if weighted else None
+    fit, search = searched(constraint, sample_weight=weight)
+    kinds = []
+    for line, points in lines_of(fit, search, random):
+        accuracy, violation = line.values(points)
+        some = random.choice(len(points), 15)
+        found = [search.evaluate(line.model(points[k])) for k in some]
+        assert_allclose(accuracy[some], [one.accuracy for one in found], atol=1e-12)
+        assert_allclose(violation[some], [one.violation for one in found], atol=1e-12)
+        kinds.append(type(line))
+    assert kinds == [ClassLine, OneClassLine]
+
+
+def test_sharp_soft_max_rates_are_those_of_predictions():
+    fit, search = searched("equalized_odds")
+    one = search.evaluate(fit.unconstrained.result.w)
+    errors = []
+    for factor in (1.0, 8.0, 1e4):
+        problem = steepened(search, one, factor)
+        values = problem.constraints[0].term.value(one.scores[0])
+        strict = search.measures[1].value(one.scores, one.w)
+        errors.append(np.abs(values - strict).max())
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 2e-3
+
+
+def test_sharp_constraints_have_the_derivatives_of_their_values():
+    fit, search = searched("demographic_parity")
+    w = fit.unconstrained.result.w
+    part = steepened(search, search.evaluate(w), 4.0).constraints[0]
+    scores = fit.model.forward(w)[0]
+    statistics, pullback = part.term.forward(scores)
+    random = np.random.default_rng(0)
+    v, direction = random.standard_normal(part.term.n_outputs), random.standard_normal(scores.shape)
+    slope = np.sum(pullback(part.term.head_vjp(statistics, v))[0] * direction)
+    ends = [part.term.value(scores + h * direction) @ v for h in (1e-6, -1e-6)]
+    assert slope == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-5)
+
+
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_refinement_approaches_the_bound_and_keeps_the_accuracy(constraint):
+    fit, search = searched(constraint)
+    start = search.evaluate(fit.solve().w)
+    assert start.violation > 0.01
+    search.refine([start])
+    assert search.best.met and not search.best.constant
+    assert search.best.accuracy >= start.accuracy - 0.03
+    again = search.evaluate(search.best.w)
+    assert (again.accuracy, again.violation) == (search.best.accuracy, search.best.violation)
+
+
+@pytest.mark.parametrize("kappa", [0.02, 0.05])
+@pytest.mark.parametrize("constraint", ["equalized_odds", "error_rate_parity"])
+def test_a_bound_costs_at_most_two_points_more_than_one_on_scores(constraint, kappa):
+    X, y, groups = population(0, 600)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf = FairLogisticClassifier(constraint, kappa, enforce="decision")
+        search = clf.fit(X, y, sensitive_features=groups).decision_search_
+    assert search.met and clf.decision_gap_ <= kappa + 1e-9
+    assert search.accuracy >= search.accuracy_on_scores - 0.02
+
+
+def test_a_score_distribution_may_be_bounded_by_a_model_that_is_not_constant():
+    X, y, groups = population(0, 600)
+    clf = FairLogisticClassifier("roc_parity", 0.05, enforce="decision")
+    search = clf.fit(X, y, sensitive_features=groups).decision_search_
+    assert search.met and not search.constant
+    assert search.accuracy >= search.accuracy_on_scores - 0.05
