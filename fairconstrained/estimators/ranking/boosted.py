@@ -79,6 +79,13 @@ class BoostedScores(RankerModel):
     n_jobs : int or None, default=None
         The number of threads of LightGBM; None takes its default, all cores.
 
+    Notes
+    -----
+    The bounds hold on the queries of `fit`. Trees with many leaves adapt to these queries, so that
+    gaps on other queries are larger, more than with linear scores; measure them with
+    :func:`~fairconstrained.compare_rankers`. A fit with 400 constraints and 100 trees takes about
+    twelve times as long as one with linear scores.
+
     References
     ----------
     C. Burges, "From RankNet to LambdaRank to LambdaMART: An overview", 2010, section 2; IPC, Remark
