@@ -68,11 +68,11 @@ def _parser() -> argparse.ArgumentParser:
         "--test-size", type=_share, default=0.25,
         help="the share of the rows that is used for testing only (default: %(default)s)",
     )  # fmt: skip
-    own.add_argument("--seed", type=int, default=0, help="draws the test rows (default: 0)")
+    own.add_argument("--seed", type=int, default=0, help="the seed of the split (default: 0)")
     own.add_argument("--report", help="write a report on the test rows to this HTML file")
     own.add_argument("--model", help="write the fair model to this .skops or .joblib file")
-    own.add_argument("--json", help="write all figures to this JSON file")
-    own.add_argument("--path", help="draw accuracy against the gap, for many kappas, to this file")
+    own.add_argument("--json", help="write all measures to this JSON file")
+    own.add_argument("--path", help="plot accuracy against the gap, for many kappas, to this file")
     return parser
 
 

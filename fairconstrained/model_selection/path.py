@@ -44,7 +44,7 @@ class FairnessPath:
         The data passes of each point; those of the unconstrained model are in the first entry.
     train_quality : ndarray of shape (n_kappas,)
         What the models are worth on the training rows: `train_accuracy` of classifiers, the
-        weighted share of correct predictions, or `train_ndcg` of rankers, the mean NDCG@10.
+        weighted share of correct predictions, or `train_ndcg` of rankers, the mean ``NDCG@10``.
     validation : dict of str to ndarray of shape (n_kappas,)
         With validation rows "val_accuracy" (of rankers "val_ndcg"), "val_loss" (the mean loss),
         "val_gap" (of the surrogate) and "val_decision_gap"; else empty.
@@ -86,7 +86,7 @@ class FairnessPath:
 
     @property
     def train_ndcg(self) -> Array:
-        """The mean NDCG@10 on the training rows, of rankers."""
+        """The mean ``NDCG@10`` on the training rows, of rankers."""
         return self._quality("ndcg")
 
     def _quality(self, name: str) -> Array:

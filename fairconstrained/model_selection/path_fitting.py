@@ -92,8 +92,8 @@ def fairness_path(
     min_ratio : float, default=0.01
         The ratio of the smallest to the largest kappa if `kappas` is None, in (0, 1).
     X_val, y_val, sample_weight_val, sensitive_features_val, query_val : array-like or None
-        Validation rows, on which accuracy (NDCG@10 of rankers), loss and gaps are measured, in the
-        form of the training rows.
+        Validation rows, on which accuracy (``NDCG@10`` of rankers), loss and gaps are measured, in
+        the form of the training rows.
 
     Returns
     -------

@@ -43,12 +43,12 @@ class Rows:
     quality: str = "accuracy"
 
     def worth(self, w: Array, *, like: Evaluation | None = None) -> float:
-        """Return the accuracy of a classifier, the NDCG@10 of a ranker."""
+        """Return the accuracy of a classifier, the ``NDCG@10`` of a ranker."""
         measure = {"accuracy": self.accuracy, "ndcg": self.ndcg}[self.quality]
         return measure(w, like=like)
 
     def ndcg(self, w: Array, *, like: Evaluation | None = None) -> float:
-        """Return the mean over queries of NDCG@10."""
+        """Return the mean over queries of ``NDCG@10``."""
         data = self.data
         assert data.query is not None, "rankers have queries"
         at = self.problem.at(w[: self.problem.n_variables], like=like)

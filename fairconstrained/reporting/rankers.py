@@ -49,7 +49,7 @@ class RankerComparison:
     title : str
         The numbers of rows, queries and relevant rows.
     summary : DataFrame
-        A row for each model. `ndcg` is the mean over queries of NDCG@k, with an interval in
+        A row for each model. `ndcg` is the mean over queries of ``NDCG@k``, with an interval in
         `ndcg_low` and `ndcg_high`, `pairwise_error` the share of all pairs in the wrong order.
         `largest_gap` and `mean_gap` are the largest and the mean of the queries' differences of
         pairwise errors across groups, `gap_of_means` the largest difference of the means over
@@ -58,7 +58,7 @@ class RankerComparison:
         proxy, and `kappa` the bound on it that the model was trained with; else nan.
     groups : DataFrame
         A row for each model and group: `rows`, `relevant`, and `ndcg`, the mean over queries of the
-        NDCG@k of the group's rows among themselves.
+        ``NDCG@k`` of the group's rows among themselves.
     errors : DataFrame
         A row for each model and group of the relevant row, a column for each group of the
         irrelevant one: the mean over queries of the pairwise errors.

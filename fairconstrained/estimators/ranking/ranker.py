@@ -333,7 +333,7 @@ class FairRanker(FairEstimator):
         *,
         query: ArrayLike | None = None,
     ) -> float:
-        """Return the mean over queries of NDCG@10.
+        """Return the mean over queries of ``NDCG@10``.
 
         Parameters
         ----------
