@@ -93,6 +93,11 @@ _TABLE = (
         'Bounds on predictions of several classes (enforce="decision") against fits on scores',
     ),
     Benchmark(
+        "tiny_groups",
+        "benchmarks.tiny_groups",
+        "Groups of few rows: pooled gaps on test rows, and what generalises",
+    ),
+    Benchmark(
         "confidence",
         "benchmarks.confidence",
         "Bounds for the population: how often a model is found, how often it errs, its accuracy",

@@ -46,6 +46,12 @@ class SearchBudget:
         Constraints within this distance of their bound are treated as active.
     accuracy_weight : float, default=0.5
         The decrease of the violation that is worth one unit of accuracy while it is positive.
+    few_rows : float, default=50.0
+        Rates of fewer rows are estimated with soft labels, too, see
+        :class:`~fairconstrained.decisions.soft_labels.SoftLabels`.
+    price : float, default=0.2
+        The accuracy that one unit of expected violation on new rows is worth: with 0.2, a gap that
+        is expected to be smaller by 0.05 is worth 0.01. See ``python -m benchmarks tiny_groups``.
     repair_margins : tuple of float, default=(0.002, 0.006, 0.012)
         The distances below the bound that repair steps aim at, in this order.
     repair_windows : tuple of float, default=(0.2, 0.1, 0.4)
@@ -101,6 +107,8 @@ class SearchBudget:
     window: float = 0.2
     active: float = 0.02
     accuracy_weight: float = 0.5
+    few_rows: float = 50.0
+    price: float = 0.2
     repair_margins: tuple[float, ...] = (0.002, 0.006, 0.012)
     repair_windows: tuple[float, ...] = (0.2, 0.1, 0.4)
     repair_range: tuple[float, float] = (-1.0, 4.0)

@@ -40,6 +40,8 @@ class Candidate:
         Whether it predicts the same class for every row.
     scores : tuple of ndarray of shape (n_rows,)
         Its scores, for each model of the problem.
+    price : float, default=0.0
+        What its expected violation on new rows costs, in units of accuracy.
     """
 
     w: Array
@@ -48,6 +50,12 @@ class Candidate:
     loss: float
     constant: bool
     scores: Scores = field(repr=False)
+    price: float = 0.0
+
+    @property
+    def merit(self) -> float:
+        """The accuracy less the price of the expected violation on new rows."""
+        return self.accuracy - self.price
 
     @property
     def met(self) -> bool:
@@ -55,15 +63,15 @@ class Candidate:
         return bool(at_most(self.violation))
 
     def promise(self, accuracy_weight: float) -> float:
-        """Return a number that is large for accurate models near the bound."""
-        return accuracy_weight * self.accuracy - max(self.violation, 0.0)
+        """Return a number that is large for models of merit near the bound."""
+        return accuracy_weight * self.merit - max(self.violation, 0.0)
 
     def better_than(self, other: Candidate) -> bool:
-        """Return whether it is preferred: the bound first, then the accuracy, then the loss."""
+        """Return whether it is preferred: the bound first, then the merit, then the loss."""
         if not (self.met and other.met):
             return self.met if self.met != other.met else self.violation < other.violation
-        if abs(self.accuracy - other.accuracy) > ROUNDING:
-            return self.accuracy > other.accuracy
+        if abs(self.merit - other.merit) > ROUNDING:
+            return self.merit > other.merit
         return self.loss < other.loss
 
 
@@ -82,9 +90,13 @@ class CandidateSearch:
         How many points of a line are evaluated.
     constants : sequence of ndarray of shape (n_variables,) or None, default=None
         The constant models; None takes those whose coefficients are zero.
+    expected : sequence of CompositeFunction, default=()
+        Estimates of constraints on new rows. Their violation is not forbidden, but has a price.
 
     Attributes
     ----------
+    problem : Problem
+        The problem, with the estimates among the constraints.
     line : callable
         Returns a line that is searched, see :class:`Line`.
     best : Candidate
@@ -104,15 +116,19 @@ class CandidateSearch:
         sample_weight: Array,
         budget: SearchBudget | None = None,
         constants: Sequence[Array] | None = None,
+        expected: Sequence[CompositeFunction] = (),
     ):
-        self.problem = problem
+        wanted = [*problem.constraints, *expected]
+        self.problem = problem.with_constraints(wanted) if expected else problem
         assert problem.objective.model is not None, "the search is for models with scores"
         self.model = problem.objective.model
         self.offset = self.model.offset()
         self.budget = SearchBudget() if budget is None else budget
         correct = CompositeFunction(self.model, self._correct(y, sample_weight))
         parts = [correct, *(part.zero_one() for part in problem.constraints)]
+        estimates = [part.zero_one() for part in expected]
         self.measures = Measure.all_of(parts, problem.models)
+        self.measures += Measure.all_of(estimates, problem.models, estimate=True)
         (self.objective,) = Measure.all_of([problem.objective], problem.models)
         self.counted = self._is_counted()
         known = self._constants(y, sample_weight) if constants is None else constants
@@ -168,15 +184,20 @@ class CandidateSearch:
     def evaluate(self, w: Array, scores: Scores | None = None) -> Candidate:
         """Return the candidate; without its scores this is a pass over the data."""
         scores = self.scores_at(w) if scores is None else scores
-        correct, *others = (measure.value(scores, w) for measure in self.measures)
         return Candidate(
             w,
-            float(correct[0]),
-            float(np.concatenate([np.zeros(0), *others]).max(initial=-np.inf)),
+            float(self.measures[0].value(scores, w)[0]),
+            self._largest(scores, w, estimate=False),
             self._loss(scores, w),
             self._is_constant(scores[0]),
             scores,
+            self.budget.price * max(self._largest(scores, w, estimate=True), 0.0),
         )
+
+    def _largest(self, scores: Scores, w: Array, *, estimate: bool) -> float:
+        """Return the largest output of the constraints, or of the estimates for new rows."""
+        found = [one.value(scores, w) for one in self.measures[1:] if one.estimate == estimate]
+        return float(np.concatenate([np.zeros(0), *found]).max(initial=-np.inf))
 
     def _loss(self, scores: Scores, w: Array) -> float:
         """Return the problem's objective."""
@@ -206,13 +227,14 @@ class CandidateSearch:
         return found
 
     def _best_of(self, line: Line, points: Array) -> int:
-        """Return the position of the best point: bound first, then accuracy, then loss."""
+        """Return the position of the best point: bound first, then merit, then loss."""
         accuracy, violation = line.values(points)
+        merit = accuracy - self.budget.price * line.excess(points)
         met = at_most(violation)
         if not met.any():
-            return int(np.argmin(violation - self.budget.accuracy_weight * accuracy))
-        best = np.max(accuracy[met])
-        ties = np.flatnonzero(met & (accuracy >= best - ROUNDING))
+            return int(np.argmin(violation - self.budget.accuracy_weight * merit))
+        best = np.max(merit[met])
+        ties = np.flatnonzero(met & (merit >= best - ROUNDING))
         if len(ties) > self.budget.n_losses:
             ties = ties[np.linspace(0, len(ties) - 1, self.budget.n_losses).astype(int)]
         if len(ties) > 1:

@@ -29,18 +29,27 @@ class Measure:
         Which model's scores it takes.
     auxiliary : slice, default=slice(0, 0)
         Its own variables among all.
+    estimate : bool, default=False
+        Whether it estimates a constraint on new rows; the others are constraints on these rows.
     """
 
     term: Term
     position: int
     auxiliary: slice = field(default_factory=lambda: slice(0, 0))
+    estimate: bool = False
 
     @classmethod
-    def all_of(cls, parts: Sequence[CompositeFunction], models: Sequence[object]) -> list[Measure]:
+    def all_of(
+        cls,
+        parts: Sequence[CompositeFunction],
+        models: Sequence[object],
+        *,
+        estimate: bool = False,
+    ) -> list[Measure]:
         """Return the measures of composite functions whose models are among the given ones."""
         return [
             cls(part.term, next(k for k, one in enumerate(models) if one is part.model),
-                part.auxiliary)
+                part.auxiliary, estimate)
             for part in parts
             if part.term is not None
         ]  # fmt: skip
@@ -99,9 +108,22 @@ class Line:
         return np.sort(t[np.isfinite(t)])
 
     def values(self, points: Array) -> tuple[Array, Array]:
-        """Return, at each of the sorted points, the first output and the largest of the others."""
-        first, *others = (self._outputs(measure, points) for measure in self.measures)
-        return first[0], np.max(np.vstack(others), axis=0, initial=-np.inf)
+        """Return, at each of the sorted points, the first output and the largest constraint."""
+        first = self._outputs(self.measures[0], points)
+        return first[0], self._largest(points, estimate=False)
+
+    def excess(self, points: Array) -> Array:
+        """Return the positive part of the largest estimate, at each of the sorted points."""
+        return np.maximum(self._largest(points, estimate=True), 0.0)
+
+    def _largest(self, points: Array, *, estimate: bool) -> Array:
+        """Return the largest output of the constraints, or of the estimates, at the points."""
+        most = np.full(len(points), -np.inf)
+        for measure in self.measures[1:]:
+            if measure.estimate == estimate:
+                outputs = self._outputs(measure, points)
+                most = np.maximum(most, outputs.max(axis=0, initial=-np.inf))
+        return most
 
     def _outputs(self, measure: Measure, points: Array) -> Array:
         """Return the measure's outputs, (n_outputs, n_points)."""

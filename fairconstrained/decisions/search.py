@@ -8,17 +8,16 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from fairconstrained.decisions._run import SearchRun
 from fairconstrained.decisions.budget import SearchBudget
-from fairconstrained.decisions.candidates import Candidate, CandidateSearch, most_promising
-from fairconstrained.decisions.repair import repair
+from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.several_classes import ClassCandidateSearch
-from fairconstrained.decisions.tightening import steepened, tightening
 from fairconstrained.exceptions import ConstantDecisionWarning, InfeasibleConstraintWarning
+from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.terms.multinomial import MultinomialLoss
-from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
 
 
@@ -91,6 +90,9 @@ class DecisionTask:
         What the search may cost.
     min_passes : float, default=0.0
         The least number of data passes that counts as the cost of the fit on scores.
+    expected : tuple of CompositeFunction, default=()
+        Estimates of the constraints on new rows, see
+        :class:`~fairconstrained.decisions.soft_labels.SoftLabels`.
     """
 
     problem: Problem
@@ -102,12 +104,14 @@ class DecisionTask:
     random_state: Any = None
     budget: SearchBudget = field(default_factory=SearchBudget)
     min_passes: float = 0.0
+    expected: tuple[CompositeFunction, ...] = ()
 
     def candidates(self) -> CandidateSearch:
         """Return a search that knows the constant models only."""
-        several = isinstance(self.problem.objective.term, MultinomialLoss)
-        kind = ClassCandidateSearch if several else CandidateSearch
-        return kind(self.problem, self.y, self.sample_weight, self.budget)
+        rows = (self.problem, self.y, self.sample_weight, self.budget)
+        if isinstance(self.problem.objective.term, MultinomialLoss):
+            return ClassCandidateSearch(*rows)
+        return CandidateSearch(*rows, expected=self.expected)
 
     @property
     def first_passes(self) -> float:
@@ -250,108 +254,6 @@ def _figures(best: Candidate) -> dict[str, Any]:
     }
 
 
-class _Run:
-    """The state of one search: the candidates seen, and the data passes made.
-
-    Parameters
-    ----------
-    task : DecisionTask
-        What the search starts from.
-    """
-
-    def __init__(self, task: DecisionTask):
-        self.task, self.problem, self.budget = task, task.problem, task.budget
-        self.begin = task.problem.passes
-        self.search = task.candidates()
-        self.fit_passes = max(min(task.first.data_passes, task.budget.most_passes), task.min_passes)
-        self.start = self.search.evaluate(task.first.w)
-        own = task.first.w[len(task.unconstrained) :]  # the variables of the constraints' terms
-        self.free = self.search.evaluate(np.append(task.unconstrained, own))
-        self.seen = [self.start]
-
-    def spent(self) -> float:
-        """Return the data passes made, as a multiple of those of the fit on scores."""
-        return (self.problem.passes - self.begin) / self.fit_passes
-
-    def effort(self) -> float:
-        """Return the same with a line search counted as one data pass."""
-        return self.spent() + self.search.n_lines / self.fit_passes
-
-    def offer(self, one: Candidate) -> None:
-        """Offer a candidate, and all intercepts of it."""
-        self.search.offer(one)
-        self.search.sweep_intercept(one)
-
-    def solve(self) -> None:
-        """Solve with other tolerances, repeatedly from the last solution.
-
-        After a solution whose decisions are not nearer to the bound, steeper surrogates are used;
-        they describe decisions better and are harder to minimise. Constraints on rankings cannot be
-        repaired, and their solves may cost what repairs cost otherwise.
-        """
-        task, budget = self.task, self.budget
-        factor, warm, cost = 1.0, task.first, 0.0
-        limit = budget.solve_passes if self.search.counted else budget.repair_passes
-        cutoff = max(budget.cutoff_passes, limit)
-        sharpness = iter(budget.continuation if self.search.counted else ())
-        for _ in range(budget.max_solves):
-            factor = next(sharpness, factor)
-            before, last = self.spent(), self.seen[-1]
-            if before + cost > limit:
-                break
-            problem = steepened(self.search, self.start, factor)
-            warm = task.solver.minimize(
-                problem.shifted(tightening(self.search, problem, last)),
-                warm=warm,
-                tol=budget.solve_tol_factor * task.solver.tol,
-                callback=lambda _: self.spent() > limit,
-                random_state=task.random_state,
-                max_data_passes=max(cutoff - before, 0.0) * self.fit_passes,
-            )
-            cost = self.spent() - before
-            if not np.all(np.isfinite(warm.w)):
-                break
-            found = self.search.evaluate(warm.w)
-            self.seen.append(found)
-            self.offer(found)
-            if found.violation > budget.sufficient_decrease * max(last.violation, 0.0):
-                factor = budget.steepening
-
-    def repair(self) -> None:
-        """Repair the most promising models step by step."""
-        budget = self.budget
-        weight = budget.accuracy_weight
-        for one in most_promising(self.seen, weight, budget.n_repaired):
-            for _ in range(budget.n_repairs):
-                best = self.search.best
-                if best.met and one.accuracy <= best.accuracy:
-                    break  # repairs cost accuracy: the repaired model would not be better
-                found = repair(self.search, one, lambda: self.effort() > budget.repair_passes)
-                if found.promise(weight) <= one.promise(weight):
-                    break
-                one = found
-
-    def join(self) -> None:
-        """Search the lines between the best model and the others."""
-        best = self.search.best
-        for other in (*self.seen, self.free):
-            self.search.sweep_between(self.search.best, other)
-        if self.search.best is not best:
-            self.search.sweep_intercept(self.search.best)
-
-    def rank(self) -> None:
-        """Search the lines from the constant model, for constraints on rankings.
-
-        Scores may rank rows well although decisions are constant. Where no model is more accurate
-        than the constant one, the loss decides, and it is least on these lines.
-        """
-        search = self.search
-        if search.counted or search.best.accuracy > search.constant.accuracy + ROUNDING:
-            return
-        for other in (*self.seen, self.free):
-            search.sweep_between(search.constant, other)
-
-
 def without_search(task: DecisionTask) -> DecisionSearch:
     """Return the model of the fit on scores as it is, with its predictions measured.
 
@@ -375,7 +277,11 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
     r"""Return a model whose decisions meet the constraints, the best one that was found.
 
     Among models that meet the constraints the more accurate one is better, then the one of smaller
-    loss. The constraints on scores are tightened by what the decisions violate, see
+    loss. Rates of few rows are estimated from more rows as well, see
+    :class:`~fairconstrained.decisions.soft_labels.SoftLabels`: the amount by which the estimates
+    exceed the bound has a price in accuracy, and the problems and repairs below bound them, too.
+
+    The constraints on scores are tightened by what the decisions violate, see
     :func:`~fairconstrained.decisions.tightening.tightening`, and the problem is solved again from
     the last solution, several times. All intercepts of every solution and the lines between
     solutions are searched by counting. Solutions short of the bound are repaired. The constant
@@ -387,10 +293,10 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
     task : DecisionTask
         What the search starts from.
     """
-    run = _Run(task)
+    run = SearchRun(task)
     for one in (run.free, run.start):
         run.offer(one)
-    if not run.free.met:
+    if not run.free.met or run.free.price > 0.0:
         run.solve()
         run.repair()
         run.join()

@@ -24,6 +24,7 @@ from fairconstrained.estimators.binding import (
     without_constraints,
     without_repeated_warnings,
 )
+from fairconstrained.estimators.expected import expected_constraints
 from fairconstrained.estimators.options import (
     check_options,
     check_several_classes,
@@ -353,6 +354,7 @@ class Fit:
         budget : SearchBudget or None, default=None
             What the search may cost; None takes the defaults.
         """
+        budget = self._search_budget if budget is None else budget
         return DecisionTask(
             self.problem,
             result,
@@ -361,7 +363,8 @@ class Fit:
             self.data.loss_weight,
             self.unconstrained.result.w,
             self.estimator.random_state,
-            self._search_budget if budget is None else budget,
+            budget,
+            expected=expected_constraints(self.problem, self.data, self.unconstrained, budget),
         )
 
     def enforced(self, result: Result, limits: Sequence[CompositeFunction] = ()) -> Solution:

@@ -142,7 +142,7 @@ def _constraint(evidence: Evidence, name: str, findings: dict[str, dict[str, Fin
     last = next(
         one for one in reversed(list(evidence.findings.values())[-1]) if one.assessment.name == name
     )
-    texts = [text for text in (decided_by(last), meaning_of(last)) if text]
+    texts = [text for text in (decided_by(last), meaning_of(last, evidence.confidence)) if text]
     return table + "".join(f"<p>{escape(text)}</p>" for text in texts)
 
 

@@ -178,7 +178,9 @@ def as_markdown(report: Report, evidence: Evidence) -> str:
     parts.append(f"Measured for {_cell(report.title)}.")
     parts += [_cell(text) for text in _sentences(evidence)]
     parts += [
-        _cell(meaning_of(one)) for one in evidence.findings[evidence.names[-1]] if one.deciding
+        _cell(meaning_of(one, evidence.confidence))
+        for one in evidence.findings[evidence.names[-1]]
+        if one.deciding
     ]
     parts += ["### Models", markdown_table(report.summary.map(number))]
     if len(report.constraints):

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import norm
 
 from fairconstrained.inspection.deciding import Cell
+from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.metrics.rates import RATES
 from fairconstrained.reporting._evidence import Evidence, Finding
 from fairconstrained.utils.rounding import at_most
@@ -208,8 +210,8 @@ def _without_bound(evidence: Evidence, name: str) -> str:
     )
 
 
-def meaning_of(finding: Finding) -> str:
-    """Return what the tolerance of a constraint means for these rows."""
+def meaning_of(finding: Finding, confidence: float) -> str:
+    """Return what the tolerance of a constraint means for these rows, and on new rows."""
     one, deciding = finding.assessment, finding.deciding
     first = (type(finding.constraint).__doc__ or "").strip().split("\n")[0]
     if deciding is None or np.isnan(one.tolerance):
@@ -226,6 +228,32 @@ def meaning_of(finding: Finding) -> str:
         f"{percent(one.tolerance)} in 100. The smallest cell{of_class}, {smallest.group} with "
         f"{smallest.n_rows} {rows}, has {allowed:.1f} rows of tolerance: a single row "
         f"there counts {percent(1.0 / max(smallest.n_rows, 1))} percentage points."
+        f"{_worth(smallest, _ROWS_OF[name], one.tolerance, confidence)}"
+    )
+
+
+def _worth(cell: Cell, rows: str, tolerance: float, confidence: float) -> str:
+    """Return how far the rate of a cell may be off, empty where the tolerance is larger.
+
+    The number of rows at which the interval is as wide as the tolerance on both sides is that of a
+    normal approximation at a rate that is shrunk towards one half (Agresti, Coull 1998).
+    """
+    _, low, high = clopper_pearson(np.array(cell.rate), np.array(cell.n_rows), confidence)
+    if max(high - cell.rate, cell.rate - low) <= tolerance:
+        return ""
+    text = (
+        f" Its rate here is {percent(cell.rate)}%; on new rows it may be anywhere between "
+        f"{percent(float(low))}% and {percent(float(high))}% ({100.0 * confidence:g}% confidence), "
+        "further off than the tolerance."
+    )
+    if not tolerance > 0.0:
+        return text
+    quantile = norm.isf(0.5 * (1.0 - confidence))
+    rate = (cell.rate * cell.n_rows + 2.0) / (cell.n_rows + 4.0)
+    needed = int(np.ceil(rate * (1.0 - rate) * (quantile / tolerance) ** 2))
+    return (
+        f"{text} That the bound is met or missed on these rows says little about new ones: it "
+        f"takes about {needed} {rows} to know this rate to within the tolerance."
     )
 
 

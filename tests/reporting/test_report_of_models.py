@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binomtest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.naive_bayes import GaussianNB
@@ -329,3 +330,17 @@ def test_solver_and_certificate_are_collapsed_at_the_end(models):
     assert "KKT residual" in end and "multipliers above zero" in end
     assert "KKT residual" not in page[: page.index("Solver and certificate")]
     assert "<details><summary>Solver" in page and "<details open" not in page
+
+
+def test_what_a_bound_on_few_rows_is_worth(models):
+    few = np.concatenate([TEST[Z[TEST] == "a"][:20], TEST[Z[TEST] != "a"]])
+    found = report(models["after"], few, constraint=DemographicParity(0.05)).to_markdown()
+    selected = models["after"].predict(X[few[:20]]).sum()
+    interval = binomtest(int(selected), 20).proportion_ci(0.95, "exact")
+    low, high = (f"{100.0 * end:.1f}%" for end in interval)
+    assert f"it may be anywhere between {low} and {high} (95% confidence)" in found
+    rate = (selected + 2.0) / 24.0
+    needed = np.ceil(rate * (1.0 - rate) * (1.959964 / 0.05) ** 2)
+    assert f"it takes about {needed:.0f} rows to know this rate" in found
+    wide = report(models["after"], few, constraint=DemographicParity(0.6)).to_markdown()
+    assert "may be anywhere" not in wide

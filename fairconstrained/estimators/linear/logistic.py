@@ -120,9 +120,12 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         the papers, and "decision" that of the predictions. "decision" starts from the fit with
         "score". It varies the tolerances and the scale of the surrogate and the intercept, and
         takes the most accurate model that meets the bound (of equally accurate ones, that of least
-        loss). This takes two to four times as long; see `decision_search_`. `result_` then has the
-        status, trace and multipliers of the first fit, and all other figures of the model that was
-        found.
+        loss). A bound on predictions of fewer than 50 rows may be met by chance. True and false
+        positive rates and error rates of so few rows are therefore also estimated from all rows of
+        their group, weighted by the probability of the label; a fifth of what the estimate exceeds
+        the bound by is subtracted from the accuracy. The search takes two to four times as long;
+        see `decision_search_`. `result_` then has the status, trace and multipliers of the first
+        fit, and all other figures of the model that was found.
     confidence : float or None, default=None
         With enforce="decision": the probability, over the draw of the data, with which the gap of
         predictions in the population is at most kappa. Some of the rows are held out. Models are

@@ -1,0 +1,125 @@
+"""One search on decisions: the steps, and what they have found and cost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairconstrained.decisions.candidates import Candidate, most_promising
+from fairconstrained.decisions.repair import repair
+from fairconstrained.decisions.tightening import steepened, tightening
+from fairconstrained.solvers import Result
+from fairconstrained.utils.rounding import ROUNDING
+
+if TYPE_CHECKING:
+    from fairconstrained.decisions.search import DecisionTask
+
+
+class SearchRun:
+    """The state of one search: the candidates seen, and the data passes made.
+
+    Parameters
+    ----------
+    task : DecisionTask
+        What the search starts from.
+    """
+
+    def __init__(self, task: DecisionTask):
+        self.task, self.budget = task, task.budget
+        self.search = task.candidates()
+        self.problem, self.begin = self.search.problem, self.search.problem.passes
+        self.fit_passes = max(min(task.first.data_passes, task.budget.most_passes), task.min_passes)
+        self.start = self.search.evaluate(task.first.w)
+        own = task.first.w[len(task.unconstrained) :]  # the variables of the constraints' terms
+        self.free = self.search.evaluate(np.append(task.unconstrained, own))
+        self.seen = [self.start]
+
+    def spent(self) -> float:
+        """Return the data passes made, as a multiple of those of the fit on scores."""
+        return (self.problem.passes - self.begin) / self.fit_passes
+
+    def effort(self) -> float:
+        """Return the same with a line search counted as one data pass."""
+        return self.spent() + self.search.n_lines / self.fit_passes
+
+    def offer(self, one: Candidate) -> None:
+        """Offer a candidate, and all intercepts of it."""
+        self.search.offer(one)
+        self.search.sweep_intercept(one)
+
+    def _first(self) -> Result:
+        """Return the fit on scores, with multipliers of zero for the estimates for new rows."""
+        multipliers = np.zeros(self.problem.n_constraints)
+        multipliers[: len(self.task.first.multipliers)] = self.task.first.multipliers
+        return replace(self.task.first, multipliers=multipliers)
+
+    def solve(self) -> None:
+        """Solve with other tolerances, repeatedly from the last solution.
+
+        After a solution whose decisions are not nearer to the bound, steeper surrogates are used;
+        they describe decisions better and are harder to minimise. Constraints on rankings cannot be
+        repaired, and their solves may cost what repairs cost otherwise.
+        """
+        task, budget = self.task, self.budget
+        factor, warm, cost = 1.0, self._first(), 0.0
+        limit = budget.solve_passes if self.search.counted else budget.repair_passes
+        cutoff = max(budget.cutoff_passes, limit)
+        sharpness = iter(budget.continuation if self.search.counted else ())
+        for _ in range(budget.max_solves):
+            factor = next(sharpness, factor)
+            before, last = self.spent(), self.seen[-1]
+            if before + cost > limit:
+                break
+            problem = steepened(self.search, self.start, factor)
+            warm = task.solver.minimize(
+                problem.shifted(tightening(self.search, problem, last)),
+                warm=warm,
+                tol=budget.solve_tol_factor * task.solver.tol,
+                callback=lambda _: self.spent() > limit,
+                random_state=task.random_state,
+                max_data_passes=max(cutoff - before, 0.0) * self.fit_passes,
+            )
+            cost = self.spent() - before
+            if not np.all(np.isfinite(warm.w)):
+                break
+            found = self.search.evaluate(warm.w)
+            self.seen.append(found)
+            self.offer(found)
+            if found.violation > budget.sufficient_decrease * max(last.violation, 0.0):
+                factor = budget.steepening
+
+    def repair(self) -> None:
+        """Repair the most promising models step by step."""
+        budget = self.budget
+        weight = budget.accuracy_weight
+        for one in most_promising(self.seen, weight, budget.n_repaired):
+            for _ in range(budget.n_repairs):
+                best = self.search.best
+                if best.met and one.merit <= best.merit:
+                    break  # repairs cost merit: the repaired model would not be better
+                found = repair(self.search, one, lambda: self.effort() > budget.repair_passes)
+                if found.promise(weight) <= one.promise(weight):
+                    break
+                one = found
+
+    def join(self) -> None:
+        """Search the lines between the best model and the others."""
+        best = self.search.best
+        for other in (*self.seen, self.free):
+            self.search.sweep_between(self.search.best, other)
+        if self.search.best is not best:
+            self.search.sweep_intercept(self.search.best)
+
+    def rank(self) -> None:
+        """Search the lines from the constant model, for constraints on rankings.
+
+        Scores may rank rows well although decisions are constant. Where no model is more accurate
+        than the constant one, the loss decides, and it is least on these lines.
+        """
+        search = self.search
+        if search.counted or search.best.accuracy > search.constant.accuracy + ROUNDING:
+            return
+        for other in (*self.seen, self.free):
+            search.sweep_between(search.constant, other)

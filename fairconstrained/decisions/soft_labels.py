@@ -1,0 +1,147 @@
+"""Constraints on rates of few rows, estimated from more rows: labels by their probability."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
+from fairconstrained.utils.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class SoftLabels:
+    r"""The rows of a fit with the probability of the favourable label.
+
+    A true positive rate of a group with few positive rows is a mean of few predictions, and a
+    search among many models finds one that meets a bound on it by chance. All rows of the group,
+    weighted by the probability that their label is positive, estimate the same rate,
+
+    .. math:: \sum_{i \in a} v_i p_i 1\{s_i > 0\} / \sum_{i \in a} v_i p_i,
+
+    and are more rows. It is the expectation of the rate over labels drawn with these probabilities.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n_rows,)
+        The labels, -1 or +1.
+    codes : ndarray of int of shape (n_rows,)
+        The groups; -1 where a row's group is not known.
+    weight : ndarray of shape (n_rows,)
+        The weights v.
+    probability : ndarray of shape (n_rows,)
+        p, the probability of the label +1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.decisions.soft_labels import SoftLabels
+    >>> y, groups = np.array([1.0, -1.0, 1.0, -1.0]), np.array([0, 0, 1, 1])
+    >>> labels = SoftLabels.of(np.array([2.0, -2.0, 1.0, -1.0]), y, groups, np.ones(4))
+    >>> labels.probability.round(2)
+    array([0.78, 0.22, 0.65, 0.35])
+    """
+
+    y: Array
+    codes: Array
+    weight: Array
+    probability: Array
+
+    @classmethod
+    def of(cls, scores: Array, y: Array, codes: Array, weight: Array) -> SoftLabels:
+        """Return soft labels from the scores of a model that was fitted without constraints.
+
+        The probabilities are those of a logistic regression on the scores with an intercept for
+        every group, which is shrunk: labels of few rows change it little.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,)
+            The scores.
+        y, codes, weight
+            See above.
+        """
+        n_rows = len(y)
+        entries = (np.ones(n_rows), codes + 1, np.arange(n_rows + 1))
+        members = sp.csr_array(entries, shape=(n_rows, int(codes.max()) + 2))
+        X = sp.csr_array(sp.hstack([sp.csr_array(scores[:, None]), members]))
+        model = LogisticRegression().fit(X, y, sample_weight=weight / weight.mean())
+        return cls(y, codes, weight, model.predict_proba(X)[:, 1])
+
+    def constraints(self, problem: Problem, few_rows: float) -> tuple[CompositeFunction, ...]:
+        """Return the constraints on rates of few rows, with soft labels.
+
+        Parameters
+        ----------
+        problem : Problem
+            The constraints. True and false positive rates and error rates are averages over the
+            rows of a label in some groups; selection rates and others have no such estimate.
+        few_rows : float
+            Cells of fewer rows get soft labels. With weights the effective number of rows counts,
+            the square of the sum of the weights over the sum of their squares.
+        """
+        model, found = problem.objective.model, []
+        for part in problem.constraints:
+            if isinstance(part.term, CellMeans) and part.model is model:
+                term = self._softened(part.term, few_rows)
+                if term is not None:
+                    found.append(replace(part, term=term))
+        return tuple(found)
+
+    def _softened(self, term: CellMeans, few_rows: float) -> CellMeans | None:
+        """Return the outputs that depend on cells of few rows, None if there are none."""
+        if term.n_rows != len(self.y):
+            return None
+        cells = dict(self._soft_cells(term, few_rows))
+        if not cells:
+            return None
+        combination, hard = term.combination, term.cells.tocsr()
+        outputs = np.flatnonzero(abs(combination[:, list(cells)]).sum(axis=1))
+        rows = [cells.get(k, hard[[k]]) for k in range(term.n_statistics)]
+        return replace(
+            term,
+            cells=sp.csc_array(sp.vstack(rows)),
+            combination=combination[outputs],
+            offset=term.offset[outputs],
+            constant=np.broadcast_to(term.constant, term.offset.shape)[outputs],
+            names=tuple(np.array(term.names, dtype=object)[outputs]),
+        )
+
+    def _soft_cells(self, term: CellMeans, few_rows: float) -> Iterator[tuple[int, sp.csr_array]]:
+        """Yield the cells of few rows with their new weights, (1, n_rows)."""
+        cells = rows_by_cell(term.cells)
+        for k in np.flatnonzero(effective_rows(term) < few_rows):
+            soft = self._soft_cell(cells[k][0])
+            if soft is not None:
+                yield int(k), sp.csr_array(soft[None, :])
+
+    def _soft_cell(self, members: Array) -> Array | None:
+        """Return the weights of a cell of all rows with a label in some groups, None if others."""
+        label, codes = self.y[members[0]], np.unique(self.codes[members])
+        inside = np.isin(self.codes, codes)
+        if codes[0] < 0 or np.count_nonzero(inside & (self.y == label)) != len(members):
+            return None
+        if np.any(self.y[members] != label):
+            return None
+        chance = self.probability if label > 0.0 else 1.0 - self.probability
+        soft = np.where(inside, self.weight * chance, 0.0)
+        return soft / soft.sum()
+
+
+def effective_rows(term: CellMeans) -> Array:
+    """Return the effective number of rows of every cell, infinity where it has none."""
+    cells = term.cells
+    squares = np.bincount(cells.indices, cells.data**2, minlength=term.n_statistics)
+    return np.divide(1.0, squares, out=np.full(len(squares), np.inf), where=squares > 0.0)
+
+
+def has_few_rows(problem: Problem, few_rows: float) -> bool:
+    """Return whether a constraint on averages has a cell of fewer rows."""
+    terms = [part.term for part in problem.constraints if isinstance(part.term, CellMeans)]
+    return any(bool(np.any(effective_rows(term) < few_rows)) for term in terms)

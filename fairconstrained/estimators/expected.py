@@ -1,0 +1,37 @@
+"""What the search on decisions knows of constraints on new rows."""
+
+from __future__ import annotations
+
+from fairconstrained.data.validation import TrainingData
+from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
+from fairconstrained.estimators.binding import Unconstrained
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.model import ShardedLinearModel
+
+
+def expected_constraints(
+    problem: Problem, data: TrainingData, unconstrained: Unconstrained, budget: SearchBudget
+) -> tuple[CompositeFunction, ...]:
+    """Return estimates of the constraints on rates of few rows, none where all cells are large.
+
+    Parameters
+    ----------
+    problem : Problem
+        The constraints on the training rows.
+    data : TrainingData
+        The rows.
+    unconstrained : Unconstrained
+        The model whose scores give the probability of the label.
+    budget : SearchBudget
+        Its `few_rows`.
+    """
+    sharded = isinstance(problem.objective.model, ShardedLinearModel)
+    if sharded or data.several_classes or data.groups is None:
+        return ()
+    if not has_few_rows(problem, budget.few_rows):
+        return ()
+    scores, _ = unconstrained.weighted_scores(data)
+    labels = SoftLabels.of(scores, data.y, data.groups.codes, data.sample_weight)
+    return labels.constraints(problem, budget.few_rows)

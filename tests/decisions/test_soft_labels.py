@@ -1,0 +1,153 @@
+"""Rates of few rows: soft labels, and the search that gives their violation a price."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from fairconstrained import EqualizedOdds, FairHingeClassifier, FairLogisticClassifier
+from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.search import search_decisions
+from fairconstrained.decisions.soft_labels import SoftLabels, effective_rows, has_few_rows
+
+
+def drawn(n_rows, seed, share=0.03, shift=-1.0):
+    """Return rows with a small group whose scores are lower, and features of few rows."""
+    rng = np.random.default_rng(seed)
+    small = rng.random(n_rows) < share
+    u = rng.standard_normal(n_rows) + np.where(small, shift, 0.0)
+    levels = rng.integers(0, 40, n_rows)
+    X = np.column_stack([u, rng.standard_normal(n_rows) + small, *(levels == k for k in range(40))])
+    y = (rng.random(n_rows) < 1.0 / (1.0 + np.exp(0.5 - 2.0 * u))).astype(int)
+    return X, y, np.where(small, "small", "large")
+
+
+def bound(X, y, groups, kind=FairLogisticClassifier, **options):
+    return kind("equalized_odds", 0.02, **options).bind(X, y, sensitive_features=groups)
+
+
+def labels_of(fit):
+    scores, _ = fit.unconstrained.weighted_scores(fit.data)
+    return SoftLabels.of(scores, fit.data.y, fit.data.groups.codes, fit.data.sample_weight)
+
+
+class TestSoftLabels:
+    def test_the_rate_is_the_expectation_over_labels(self):
+        X, y, groups = drawn(3000, 0)
+        fit = bound(X, y, groups)
+        labels = labels_of(fit)
+        (part,) = labels.constraints(fit.problem, few_rows=60)
+        scores, small = X[:, 0] - 0.3, groups == "small"
+        p, selected = labels.probability, scores > 0
+        values = part.term.zero_one().value(scores)
+        positive = (selected * p)[small].sum() / p[small].sum()
+        hard = selected[~small & (y == 1)].mean()
+        assert np.min(np.abs(values + 0.02 - (positive - hard))) < 1e-12
+
+    def test_the_estimate_has_more_rows(self):
+        X, y, groups = drawn(3000, 0)
+        fit = bound(X, y, groups)
+        hard = fit.problem.constraints[0].term
+        (part,) = labels_of(fit).constraints(fit.problem, few_rows=60)
+        few = effective_rows(hard) < 60
+        assert few.any() and not few.all()
+        assert np.all(effective_rows(part.term)[few] > 1.5 * effective_rows(hard)[few])
+        assert_allclose(effective_rows(part.term)[~few], effective_rows(hard)[~few])
+
+    def test_it_is_nearer_to_the_rate_of_new_rows(self):
+        """For fixed decisions, over draws of the training rows."""
+        X_new, y_new, groups_new = drawn(200_000, 99)
+        true = np.mean(X_new[(groups_new == "small") & (y_new == 1), 0] > 0.3)
+        errors = []
+        for seed in range(20):
+            X, y, groups = drawn(1500, seed)
+            labels, small = labels_of(bound(X, y, groups)), groups == "small"
+            selected, p = X[small, 0] > 0.3, labels.probability[small]
+            errors.append([selected[y[small] == 1].mean() - true, selected @ p / p.sum() - true])
+        hard, soft = np.sqrt(np.mean(np.square(errors), axis=0))
+        assert soft < 0.85 * hard
+
+    def test_probabilities_are_those_of_the_groups(self):
+        X, y, groups = drawn(5000, 1)
+        labels = labels_of(bound(X, y, groups))
+        for name in ("small", "large"):
+            here = groups == name
+            assert labels.probability[here].mean() == pytest.approx(y[here].mean(), abs=0.02)
+
+    def test_scores_of_a_hinge_loss_are_calibrated(self):
+        X, y, groups = drawn(4000, 2)
+        labels = labels_of(bound(X, y, groups, FairHingeClassifier))
+        assert labels.probability.mean() == pytest.approx(y.mean(), abs=0.01)
+
+    def test_large_cells_have_none(self):
+        X, y, groups = drawn(3000, 0, share=0.4)
+        fit = bound(X, y, groups)
+        assert not has_few_rows(fit.problem, 50.0)
+        assert fit.decision_task(fit.solve()).expected == ()
+
+    def test_rates_of_both_labels_have_none(self):
+        X, y, groups = drawn(1000, 0)
+        fit = FairLogisticClassifier("demographic_parity", 0.02)
+        fit = fit.bind(X, y, sensitive_features=groups)
+        assert has_few_rows(fit.problem, 50.0)
+        assert labels_of(fit).constraints(fit.problem, 50.0) == ()
+
+    def test_unknown_and_marginal_groups(self):
+        X, y, groups = drawn(3000, 3)
+        table = np.column_stack([groups, np.where(X[:, 1] > 0, "a", "b")]).astype(object)
+        table[:40, 0] = None
+        clf = FairLogisticClassifier(
+            EqualizedOdds(kappa=0.05), combine="marginal", groups_missing="ignore_in_constraint"
+        )
+        fit = clf.bind(X, y, sensitive_features=table)
+        found = labels_of(fit).constraints(fit.problem, 60.0)
+        for part in found:
+            sums = part.term.cells.sum(axis=1)
+            assert_allclose(sums[sums > 0], 1.0)
+
+
+class TestSearch:
+    def test_the_bound_holds_on_training_rows(self):
+        X, y, groups = drawn(2000, 4)
+        clf = FairLogisticClassifier("equalized_odds", 0.02, enforce="decision")
+        clf.fit(X, y, sensitive_features=groups)
+        gaps = []
+        for label in (0, 1):
+            rates = [
+                clf.predict(X)[(groups == g) & (y == label)].mean() for g in ("small", "large")
+            ]
+            gaps.append(abs(rates[0] - rates[1]))
+        assert max(gaps) <= 0.02 + 1e-9
+        assert clf.decision_search_.met and not clf.decision_search_.constant
+
+    def test_gaps_on_new_rows_are_smaller(self):
+        """True positive rates of the small group, averaged over draws of 3,000 training rows."""
+        X_new, y_new, groups_new = drawn(50_000, 99, share=0.015, shift=-0.7)
+        small = (groups_new == "small") & (y_new == 1)
+        large = (groups_new == "large") & (y_new == 1)
+        gaps = {0.0: [], SearchBudget().few_rows: []}
+        for seed in range(8):
+            X, y, groups = drawn(3000, seed, share=0.015, shift=-0.7)
+            fit = FairLogisticClassifier("equal_opportunity", 0.02).bind(
+                X, y, sensitive_features=groups
+            )
+            first = fit.solve()
+            for few_rows, found in gaps.items():
+                task = fit.decision_task(first, SearchBudget(few_rows=few_rows))
+                model = fit.fitted_attributes(search_decisions(task).w)
+                selected = X_new @ model["coef_"].ravel() + model["intercept_"] > 0.0
+                found.append(selected[large].mean() - selected[small].mean())
+        before, after = (np.mean(found) for found in gaps.values())
+        assert 0.0 < after < 0.93 * before
+
+    def test_a_price_lowers_the_expected_violation(self):
+        found = dict.fromkeys((0.0, 5.0), 0.0)
+        for seed in range(3):
+            X, y, groups = drawn(3000, seed, share=0.015, shift=-0.7)
+            fit = bound(X, y, groups)
+            first = fit.solve()
+            for price in found:
+                task = fit.decision_task(first, SearchBudget(price=price))
+                scores, _ = fit.model.forward(search_decisions(task).w)
+                estimates = task.expected[0].term.zero_one().value(scores)
+                found[price] += max(float(estimates.max()), 0.0)
+        assert found[5.0] < found[0.0]
