@@ -56,6 +56,7 @@ EVENTS = {  # which labels the rates of a constraint are of
     "equal_opportunity": ((1,),),
     "equalized_odds": ((0,), (1,)),
 }
+FIGURES = "## Figures"
 PEER, PEER_DATA = "reductions", ("credit", "compas")
 
 
@@ -238,7 +239,9 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--any-version", action="store_true", help="accept stored results of older code"
     )
-    parser.add_argument("--docs", type=Path, default=None, help="folder of the page's table")
+    parser.add_argument(
+        "--docs", type=Path, default=None, help="folder of the page that gets the table"
+    )
 
 
 def run(options: Namespace) -> None:
@@ -257,5 +260,6 @@ def run(options: Namespace) -> None:
                         print(*row.values(), flush=True)
     write_table(rows, "tiny_groups", "Groups of few rows", options.out)
     if options.docs is not None:
-        text = f"{environment()}\n\n{as_markdown(rows)}"
-        (options.docs / "tiny_groups_table.md").write_text(text)
+        page = options.docs / "tiny_groups.md"
+        head = page.read_text().split(FIGURES)[0]
+        page.write_text(f"{head}{FIGURES}\n\n{environment()}.\n\n{as_markdown(rows)}")

@@ -45,7 +45,7 @@ class SoftLabels:
     >>> y, groups = np.array([1.0, -1.0, 1.0, -1.0]), np.array([0, 0, 1, 1])
     >>> labels = SoftLabels.of(np.array([2.0, -2.0, 1.0, -1.0]), y, groups, np.ones(4))
     >>> labels.probability.round(2)
-    array([0.78, 0.22, 0.65, 0.35])
+    array([0.88, 0.12, 0.73, 0.27])
     """
 
     y: Array
