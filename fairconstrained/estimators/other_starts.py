@@ -9,6 +9,7 @@ from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Start
+from fairconstrained.terms.base import SeveralKinds
 from fairconstrained.utils.typing import Array
 
 _FEASIBLE = 1e-3
@@ -21,9 +22,9 @@ def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]
     """Return a start near a better local solution of another kind, and the data passes it took.
 
     Rates that are compared within a range only may be made equal there, or moved beyond one of its
-    ends. From every constant score that a constraint proposes (`Term.other_starts`), one short
-    round of the augmented Lagrangian method is made. The Lagrangian after a round estimates the
-    objective at the local solution to a few thousandths.
+    ends. From every constant score that a constraint proposes (`SeveralKinds.other_starts`), one
+    short round of the augmented Lagrangian method is made. The Lagrangian after a round estimates
+    the objective at the local solution to a few thousandths.
 
     Parameters
     ----------
@@ -35,8 +36,8 @@ def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]
     unit = _intercept(problem)
     levels: set[float] = set()
     for part in problem.constraints:
-        scores = at.scores_of(part)
-        if part.term is not None and scores is not None:
+        scores = at.scores_of(part) if isinstance(part.term, SeveralKinds) else None
+        if isinstance(part.term, SeveralKinds) and scores is not None:
             levels |= set(part.term.other_starts(scores))
     if not levels or unit is None:
         return None, 0.0

@@ -26,7 +26,8 @@ class Term(ABC):
     Subclasses define `n_rows`, `n_outputs`, `names`, `forward`, `head`, `head_vjp` and `zero_one`.
     Values and derivatives follow. A term declares further abilities by deriving from
     :class:`Shiftable`, :class:`Batchable`, :class:`Blockwise`, :class:`Shardable`,
-    :class:`Smoothable` and :class:`~fairconstrained.terms.convex_parts.DifferenceOfConvex`.
+    :class:`Smoothable`, :class:`SeveralKinds` and
+    :class:`~fairconstrained.terms.convex_parts.DifferenceOfConvex`.
 
     Attributes
     ----------
@@ -78,18 +79,6 @@ class Term(ABC):
     def auxiliary_start(self) -> Array:
         """The initial values of the auxiliary variables: zeros."""
         return np.zeros(self.n_auxiliary)
-
-    def other_starts(self, scores: Array) -> tuple[float, ...]:
-        """Return constant scores near which there are local solutions of another kind than these.
-
-        None unless a subclass overrides it.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,)
-            The scores of a local solution.
-        """
-        return ()
 
     @abstractmethod
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
@@ -166,6 +155,20 @@ class Shiftable(Term):
     @abstractmethod
     def shifted(self, shift: Array) -> Self:
         """Return the term plus `shift`, (n_outputs,): other tolerances and the same gaps."""
+
+
+class SeveralKinds(Term):
+    """A term with which problems have local solutions of several kinds, far from each other."""
+
+    @abstractmethod
+    def other_starts(self, scores: Array) -> tuple[float, ...]:
+        """Return constant scores near which there are local solutions of another kind than these.
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,)
+            The scores of a local solution.
+        """
 
 
 class Reweightable(Term):

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import PositivePart
 from fairconstrained.terms.affine import AffineHead, as_csr, column_maxima
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable, Smoothable
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, SeveralKinds, Shardable, Smoothable
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.convex_parts import DifferenceOfConvex, SumTerm
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
@@ -91,7 +91,7 @@ class _OfRates(AffineHead, Shardable, DifferenceOfConvex, Smoothable):
 
 
 @dataclass(frozen=True, eq=False)
-class ClippedRates(_OfRates):
+class ClippedRates(_OfRates, SeveralKinds):
     r"""The function :math:`c = R\, \mathrm{clip}(r, \alpha, \beta) + d - b` of rates r of cells.
 
     Parameters
