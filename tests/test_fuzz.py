@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from benchmarks.__main__ import main
 from benchmarks.fuzz import checks, classes, command, descent, oracle, relations
 from benchmarks.fuzz.data import DataSpec, make
+from benchmarks.fuzz.drawing import Chosen
 from benchmarks.fuzz.fitting import Case, OverBudget, limited, measure, run
 from benchmarks.fuzz.oracle import examine, failures_of
 from benchmarks.fuzz.report import Tally, describe
 from benchmarks.fuzz.runner import verdicts
-from benchmarks.fuzz.settings import Chosen
 from fairconstrained import ConvergenceWarning, InfeasibleConstraintWarning
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, ROCParity
 from fairconstrained.solvers import Status
@@ -308,3 +309,73 @@ def test_the_command_reproduces_a_case(capsys, monkeypatch):
         main(["fuzz", "--reproduce", "0:4"])
     assert ended.value.code == 1
     assert "it broke" in capsys.readouterr().out
+
+
+def further(kind, spec, **settings):
+    case = Case(0, 0, Chosen(kind, settings, spec))
+    outcome = run(case)
+    assert outcome.error is None, outcome.trace
+    assert not list(failures_of(case, outcome))
+    return case, outcome
+
+
+CLOSE = {"kappa": 0.02, "alpha": 1e-2}
+ASSERTED = {
+    "several classes": (
+        ("FairLogisticClassifier", replace(SPEC, n_classes=3)),
+        {"constraint": "demographic_parity", **CLOSE},
+        {"objective_": 0.1, "violation_": 0.5},
+    ),
+    "ranker": (
+        ("FairRanker", SPEC),
+        {"constraint": "query_parity", **CLOSE},
+        {"objective_": 0.1, "violation_": 0.5},
+    ),
+    "collections": (
+        ("dask.FairLogisticClassifier", SPEC),
+        {"constraint": "demographic_parity", **CLOSE},
+        {"objective_": 0.1, "violation_": 0.5, "gap_": 0.5},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASSERTED)
+def test_wrong_figures_of_estimators_of_another_kind_are_found(name):
+    if name == "collections":
+        pytest.importorskip("dask")
+    (estimator, spec), settings, wrong = ASSERTED[name]
+    case, outcome = further(estimator, spec, **settings)
+    for attribute, value in wrong.items():
+        found = list(failures_of(case, tampered(outcome, **{attribute: value})))
+        assert kinds(found) >= {"wrong figure"}, attribute
+
+
+@pytest.mark.parametrize("name", ASSERTED)
+def test_violations_of_estimators_of_another_kind_are_found(name):
+    if name == "collections":
+        pytest.importorskip("dask")
+    (estimator, spec), settings, _ = ASSERTED[name]
+    case, outcome = further(estimator, spec, **{**settings, "kappa": 1.0})
+    unfair = tampered(outcome, kappa=1e-3)
+    assert "silent violation" in kinds(failures_of(case, unfair))
+
+
+def test_thresholds_that_violate_or_are_not_the_most_accurate_are_found():
+    settings = {"constraint": "demographic_parity", "cv": "prefit", "kappa": 0.1}
+    for per_group in (False, True):
+        case, outcome = further(
+            "FairThresholds", SPEC, estimator=LogisticRegression(), per_group=per_group, **settings
+        )
+        nobody = replace(outcome, scores=-np.ones_like(outcome.scores))
+        assert kinds(failures_of(case, nobody)) == {"worse than a threshold"}
+        first = np.where(outcome.data.codes[:, 0] == 0, 1.0, -1.0)
+        unfair = replace(outcome, scores=first)
+        assert "silent violation of decisions" in kinds(failures_of(case, unfair))
+
+
+def test_every_kind_of_estimator_is_drawn():
+    drawn = {Case.of(3, 8 + 12 * k).chosen.estimator for k in range(4)}
+    assert drawn == {
+        "FairLogisticClassifier", "FairThresholds", "FairRanker", "dask.FairLogisticClassifier"
+    }  # fmt: skip
+    assert Case.of(3, 8).chosen.data.n_classes > 2

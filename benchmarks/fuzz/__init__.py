@@ -1,8 +1,8 @@
 """Random problems and settings, each fit checked by formulas written independently of the library.
 
 ``python -m benchmarks fuzz --seed 0 --seconds 120`` runs it; ``--reproduce SEED:INDEX`` runs one
-case again. What belongs here: the generator (`data`, `settings`), the formulas (`formulas`,
-`rates`, `ranks`), the checks (`checks`, `classes`, `relations`, `descent`), and what fits, runs and
-counts.
+case again. What belongs here: the generator (`data`, `settings` and the modules that end in
+`_settings`), the formulas (`formulas`, `rates`, `ranks`), the checks (`checks`, `classes`,
+`further_checks`, `relations`, `descent`), and what fits, runs and counts.
 Of the library only its public classes are used.
 """

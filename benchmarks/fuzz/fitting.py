@@ -9,16 +9,20 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 import fairconstrained
 from benchmarks.fuzz.bounds import all_measured
+from benchmarks.fuzz.constraint_settings import as_objects
 from benchmarks.fuzz.data import Array, Data, DataSpec, make
+from benchmarks.fuzz.drawing import Chosen
 from benchmarks.fuzz.formulas import mean_loss, penalty
+from benchmarks.fuzz.further_fits import FITTERS
 from benchmarks.fuzz.measures import Measured, NotMeasured, Rows
-from benchmarks.fuzz.settings import Chosen, as_objects, draw
+from benchmarks.fuzz.settings import draw
 
 CPU_SECONDS = 60.0
 
@@ -139,9 +143,15 @@ class Outcome:
 def arguments(data: Data) -> dict[str, Any]:
     """Return the arguments of fit beside X and y."""
     given = {"sample_weight": data.weight}
-    if data.groups is not None and data.spec.n_classes == 2:
+    if data.groups is not None:
         given["sensitive_features"] = data.groups
     return given
+
+
+def kind_of(estimator: Any) -> str:
+    """Return the name of an estimator's class; those on collections begin with "dask."."""
+    name = type(estimator).__name__
+    return f"dask.{name}" if ".dask." in type(estimator).__module__ else name
 
 
 def fit(estimator: Any, data: Data) -> Any:
@@ -149,7 +159,18 @@ def fit(estimator: Any, data: Data) -> Any:
     given = arguments(data)
     if isinstance(estimator, fairconstrained.NeymanPearsonClassifier):
         given.pop("sensitive_features", None)
+    if kind_of(estimator) in FITTERS:
+        return FITTERS[kind_of(estimator)][0](estimator, data, given)
     return estimator.fit(data.X, data.y, **given)
+
+
+def _outputs(estimator: Any, data: Data) -> tuple[Array, Any]:
+    """Return the scores, and probabilities where there are some."""
+    if kind_of(estimator) in FITTERS:
+        return FITTERS[kind_of(estimator)][1](estimator, data), None
+    scores = estimator.decision_function(data.X)
+    known = hasattr(estimator, "predict_proba")
+    return scores, estimator.predict_proba(data.X) if known else None
 
 
 def fit_path(data: Data, **settings: Any) -> Any:
@@ -163,7 +184,10 @@ def _made(case: Case, data: Data) -> Any:
     settings = dict(case.chosen.settings)
     if data.sensitive_columns is not None:
         settings["sensitive_columns"] = data.sensitive_columns
-    return getattr(fairconstrained, case.chosen.estimator)(**settings)
+    kind: Any = fairconstrained
+    for name in case.chosen.estimator.split("."):
+        kind = import_module("fairconstrained.dask") if name == "dask" else getattr(kind, name)
+    return kind(**settings)
 
 
 def run(case: Case, data: Data | None = None, *, times: int = 1) -> Outcome:
@@ -183,9 +207,7 @@ def run(case: Case, data: Data | None = None, *, times: int = 1) -> Outcome:
                     for _ in range(times):
                         caught.clear()
                         fit(estimator, data)
-                    scores = estimator.decision_function(data.X)
-                    if hasattr(estimator, "predict_proba"):
-                        probabilities = estimator.predict_proba(data.X)
+                    scores, probabilities = _outputs(estimator, data)
         except (Exception, OverBudget) as raised:
             error, trace = raised, traceback.format_exc()
     seconds = time.process_time() - start

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from benchmarks.fuzz import checks, classes, descent
+from benchmarks.fuzz import checks, classes, descent, further_checks
 from benchmarks.fuzz.checks import Failure
 from benchmarks.fuzz.fitting import Case, Outcome, OverBudget, limited, run
 from benchmarks.fuzz.relations import RELATIONS, check_relation
 
 # How many changed fits follow a fit, by the CPU seconds that it took: (seconds, changed fits).
-_REPEATS = ((0.3, 3), (1.0, 2), (4.0, 1))
+_REPEATS = ((0.05, 5), (0.3, 3), (1.0, 2), (4.0, 1))
 _SLOW_SHARE = 0.2  # of slower fits, the share that one changed fit follows
 _OTHER_MODELS = (*checks.OF_MODELS, *checks.OF_CONSTRAINTS, checks.check_constant_loss)
 _OF_KIND: dict[str, tuple[checks.Check, ...]] = {
@@ -28,6 +28,9 @@ _OF_KIND: dict[str, tuple[checks.Check, ...]] = {
     "FairLogisticClassifierCV": (classes.check_cross_validated,),
     "FairBoostingClassifier": _OTHER_MODELS,
     "FairNetworkClassifier": _OTHER_MODELS,
+    "FairRanker": (*checks.OF_MODELS, further_checks.check_ranker),
+    "FairThresholds": (further_checks.check_thresholds,),
+    "several classes": (*checks.OF_MODELS, further_checks.check_several_classes),
 }
 _CLASSIFIERS: tuple[checks.Check, ...] = (
     *checks.OF_MODELS,
@@ -36,7 +39,17 @@ _CLASSIFIERS: tuple[checks.Check, ...] = (
     descent.check_certificate,
     descent.check_infeasible,
 )
-_ANY_CLASSIFIER = ("again", "units", "order", "classes", "container", "weights")
+_SEVERAL = ("again", "units", "order", "classes", "container", "weights")
+_ONLY: dict[str, tuple[str, ...]] = {
+    "NeymanPearsonClassifier": _SEVERAL,
+    "several classes": _SEVERAL,
+    "FairLogisticClassifierCV": ("again",),
+    "FairRanker": ("again", "units", "classes", "weights"),
+    "FairThresholds": ("again", "classes"),
+    "dask.FairLogisticClassifier": ("local", "weights"),
+    "fairness_path": (),
+}
+"""The changes that are tried, for estimators that do not know all of them."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +106,14 @@ def _checks(case: Case, outcome: Outcome) -> tuple[checks.Check, ...]:
     """Return the checks of one fit."""
     if outcome.error is not None:
         return checks.ALWAYS
-    return (*checks.ALWAYS, *_OF_KIND.get(case.chosen.estimator, _CLASSIFIERS))
+    return (*checks.ALWAYS, *_OF_KIND.get(_kind(case), _CLASSIFIERS))
+
+
+def _kind(case: Case) -> str:
+    """Return which checks and changes a case has."""
+    several = case.chosen.data.n_classes > 2
+    fair = case.chosen.estimator == "FairLogisticClassifier"
+    return "several classes" if several and fair else case.chosen.estimator
 
 
 def failures_of(case: Case, outcome: Outcome) -> Iterator[Failure]:
@@ -106,21 +126,13 @@ def _relations(case: Case, outcome: Outcome, at_most: int | None) -> list[str]:
     """Return which changes are tried, in random order."""
     rng = case.rng
     slow = int(rng.random() < _SLOW_SHARE)
-    if outcome.error is not None or case.chosen.estimator == "fairness_path":
+    if outcome.error is not None:
         return []
     if at_most is None:
         at_most = next((n for limit, n in _REPEATS if outcome.seconds < limit), slow)
-    if case.chosen.estimator == "FairLogisticClassifierCV":
-        return ["again"][:at_most]
-    names = [name for name in RELATIONS if _suits(name, case, outcome)]
+    known = _ONLY.get(_kind(case), tuple(name for name in RELATIONS if name != "local"))
+    names = [name for name in known if RELATIONS[name].suits(case, outcome)]
     return [str(name) for name in rng.permutation(names)[:at_most]]
-
-
-def _suits(name: str, case: Case, outcome: Outcome) -> bool:
-    two_classes = case.chosen.estimator != "NeymanPearsonClassifier"
-    if not two_classes and name not in _ANY_CLASSIFIER:
-        return False
-    return RELATIONS[name].suits(case, outcome)
 
 
 def examine(case: Case, *, changed: int | None = None) -> Verdict:

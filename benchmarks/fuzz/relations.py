@@ -66,6 +66,11 @@ def _other_solver(case: Case, data: Data, rng: np.random.Generator) -> tuple[Cas
     return case.with_settings(solver=solver, max_iter=None), data, _rows(data)
 
 
+def _local(case: Case, data: Data, rng: np.random.Generator) -> tuple[Case, Data, Array]:
+    name = case.chosen.estimator.removeprefix("dask.")
+    return replace(case, chosen=replace(case.chosen, estimator=name)), data, _rows(data)
+
+
 def _dressed(data: Data, dense: Array | None = None, **changes: object) -> Data:
     """Return the same rows in another form."""
     spec = replace(data.spec, **changes)  # type: ignore[arg-type]
@@ -156,6 +161,7 @@ RELATIONS: dict[str, Relation] = {
     "weights": Relation("changed by units of weights", _weight_units, False, _unique),
     "container": Relation("changed by container", _container, False, _both(_dressable, _unique)),
     "solver": Relation("worse than another solver", _other_solver, False, _comparable),
+    "local": Relation("changed by partitions", _local, False),
 }  # fmt: skip
 
 

@@ -1,0 +1,167 @@
+"""Checks of several classes, of thresholds and of rankers, by formulas of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp
+
+from benchmarks.fuzz.bounds import all_measured
+from benchmarks.fuzz.checks import Failure, rounding, silent
+from benchmarks.fuzz.data import Array
+from benchmarks.fuzz.fitting import Case, Outcome
+from benchmarks.fuzz.formulas import loss_of, penalty
+from benchmarks.fuzz.further_fits import queries
+from benchmarks.fuzz.measures import Measured, NotMeasured, Rows, joined
+
+
+def _rows(outcome: Outcome, favourable: int = 1) -> tuple[Rows, Array]:
+    """Return the rows of positive weight, one class against all others, and where they are."""
+    data, estimator = outcome.data, outcome.estimator
+    counted = np.flatnonzero(data.weights)
+    rows = Rows(
+        np.where(data.positions[counted] == favourable, 1, -1),
+        data.weights[counted],
+        data.codes[counted],
+        kappa=estimator.kappa,
+        surrogate=getattr(estimator, "surrogate", "sigmoid"),
+    )
+    return rows, counted
+
+
+def log_odds(scores: Array) -> Array:
+    """Return the log odds of every class against all others."""
+    others = [logsumexp(np.delete(scores, k, axis=1), axis=1) for k in range(scores.shape[1])]
+    return scores - np.column_stack(others)
+
+
+def _of_classes(outcome: Outcome, scores: Array) -> Measured | None:
+    """Return what the constraints ask of every class."""
+    odds, parts = log_odds(scores), []
+    for k in range(scores.shape[1]):
+        rows, counted = _rows(outcome, k)
+        try:
+            parts.append(all_measured(outcome.constraints, rows, odds[counted, k]))
+        except NotMeasured:
+            return None
+    return joined(parts)
+
+
+def _multinomial(outcome: Outcome, scores: Array) -> float:
+    """Return the mean multinomial loss."""
+    chosen = log_softmax(scores, axis=1)[np.arange(len(scores)), outcome.data.positions]
+    return float(-np.average(chosen, weights=outcome.data.weights))
+
+
+def check_several_classes(case: Case, outcome: Outcome) -> Iterator[Failure]:
+    """Objective, violation and gap agree with the formulas, and no constant model is better."""
+    estimator, near = outcome.estimator, 10.0 * rounding(outcome)
+    data, scores = outcome.data, outcome.scores
+    value = _multinomial(outcome, scores)
+    value += penalty(estimator.alpha, estimator.coef_ * estimator.feature_scale_)
+    if not np.isclose(value, estimator.objective_, rtol=near, atol=near):
+        yield Failure("wrong figure", f"objective_ {estimator.objective_:.8g}, is {value:.8g}")
+    found = _of_classes(outcome, scores)
+    if found is None:
+        return
+    yield from silent(outcome, found.violation)
+    partial = any(hasattr(one, "n_ranks") for one in outcome.constraints)
+    if not partial and not np.isclose(estimator.violation_, found.violation, rtol=near, atol=near):
+        text = f"violation_ {estimator.violation_:.8g}, is {found.violation:.8g}"
+        yield Failure("wrong figure", text)
+    shares = np.bincount(data.positions, data.weights) / data.weights.sum()
+    constant = np.zeros_like(scores)
+    if estimator.fit_intercept:
+        constant += np.log(shares)
+    best, asked = _multinomial(outcome, constant), _of_classes(outcome, constant)
+    feasible = asked is not None and asked.violation <= 1e-9
+    if feasible and found.violation > outcome.tol + rounding(outcome):
+        text = f"status {outcome.status}, violation {found.violation:.3g}"
+        yield Failure("violates needlessly", f"{text}, but constant scores are feasible")
+    elif feasible and value > 1.02 * best + 1e-3:
+        text = f"objective {value:.5g}, feasible constant scores have {best:.5g}"
+        yield Failure("worse than a constant", f"{text}, status {outcome.status}")
+
+
+def check_thresholds(case: Case, outcome: Outcome) -> Iterator[Failure]:
+    """Decisions meet the bound, and no common threshold that meets it is more accurate."""
+    rows, counted = _rows(outcome)
+
+    def judged(decided: Array) -> tuple[float, float]:
+        measured = all_measured(outcome.constraints, rows, decided, decisions=True)
+        return measured.violation, float(np.average(decided == rows.y, weights=rows.weight))
+
+    violation, accuracy = judged(outcome.scores[counted])
+    met = outcome.estimator.decision_search_.met
+    if violation > 1e-9 and (met or not outcome.warned_of("InfeasibleConstraintWarning")):
+        yield Failure("silent violation of decisions", f"decisions violate by {violation:.3g}")
+    scores = _base_scores(outcome)[counted]
+    for cut in (-np.inf, *np.unique(scores)):
+        short, other = judged(np.where(scores > cut, 1.0, -1.0))
+        if short <= 0.0 and (violation > 1e-9 or other > accuracy + 1e-9):
+            text = f"accuracy {accuracy:.6g}, violation {violation:.3g}; above {cut:.6g}"
+            yield Failure("worse than a threshold", f"{text} it is {other:.6g}, without any")
+            return
+
+
+def _base_scores(outcome: Outcome) -> Array:
+    """Return the scores of the favourable class that thresholds are compared with."""
+    base = outcome.estimator.estimator_
+    return np.asarray(base.predict_proba(outcome.data.X)[:, 1])
+
+
+def check_ranker(case: Case, outcome: Outcome) -> Iterator[Failure]:
+    """The objective and the violation agree with sums over all pairs of rows."""
+    estimator, near = outcome.estimator, 10.0 * rounding(outcome)
+    value = _pair_loss(outcome)
+    value += penalty(estimator.alpha, estimator.coef_ * estimator.feature_scale_)
+    if not np.isclose(value, estimator.objective_, rtol=near, atol=near):
+        yield Failure("wrong figure", f"objective_ {estimator.objective_:.8g}, is {value:.8g}")
+    excess = query_excess(outcome)
+    violation = float(np.max(excess, initial=0.0))
+    yield from silent(outcome, violation)
+    if not np.isclose(violation, estimator.violation_, rtol=near, atol=near):
+        yield Failure("wrong figure", f"violation_ {estimator.violation_:.8g}, is {violation:.8g}")
+
+
+def _pairs(outcome: Outcome, query: int) -> tuple[Array, Array]:
+    """Return the relevant and the irrelevant rows of a query, of positive weight."""
+    inside = (queries(outcome.data) == query) & (outcome.data.weights > 0)
+    positions = outcome.data.positions
+    return np.flatnonzero(inside & (positions == 1)), np.flatnonzero(inside & (positions == 0))
+
+
+def _mean(outcome: Outcome, phi: object, up: Array, down: Array) -> tuple[float, float]:
+    """Return the sum of a loss of s_i - s_j over pairs of rows, and the weight of the pairs."""
+    scores, weights = outcome.scores, outcome.data.weights
+    losses = loss_of(phi)(scores[up][:, None] - scores[down][None, :])
+    return float(weights[up] @ losses @ weights[down]), weights[up].sum() * weights[down].sum()
+
+
+def _pair_loss(outcome: Outcome) -> float:
+    parts = [
+        _mean(outcome, "logistic", *_pairs(outcome, q)) for q in np.unique(queries(outcome.data))
+    ]
+    return sum(one for one, _ in parts) / sum(mass for _, mass in parts)
+
+
+def query_excess(outcome: Outcome) -> Array:
+    """Return the differences of the mean losses of both directions, less kappa."""
+    (one,) = outcome.constraints
+    kappa = outcome.estimator.kappa if one.kappa is None else one.kappa
+    group, gaps = outcome.data.codes[:, 0], []
+    for query in np.unique(queries(outcome.data)):
+        up, down = _pairs(outcome, query)
+        sides = []
+        for a, b in ((0, 1), (1, 0)):
+            first, second = up[group[up] == a], down[group[down] == b]
+            if len(first) and len(second):
+                total, mass = _mean(outcome, one.proxy, first, second)
+                sides.append(total / mass)
+        if len(sides) == 2:
+            gaps.append([sides[0] - sides[1], sides[1] - sides[0]])
+    found = np.array(gaps).reshape(-1, 2)
+    if one.average and len(found):
+        found = found.mean(axis=0)
+    return np.ravel(found) - kappa
