@@ -143,7 +143,8 @@ def examine(case: Case, *, changed: int | None = None) -> Verdict:
     start = time.process_time()
     outcome = run(case)
     made = _Examination(case, outcome)
-    refused = type(outcome.error).__name__ in ("IncompatibleSolverError", "ImportError")
+    incompatible = type(outcome.error).__name__ == "IncompatibleSolverError"
+    refused = incompatible or isinstance(outcome.error, ImportError)
     if not refused:
         try:
             with limited(300.0):
