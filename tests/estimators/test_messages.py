@@ -154,7 +154,7 @@ INCOMPATIBLE = {
 @pytest.mark.parametrize("case", INCOMPATIBLE)
 def test_a_solver_that_cannot(case):
     options, words = INCOMPATIBLE[case]
-    with raises(IncompatibleSolverError, "Solvers that can", *words):
+    with raises(IncompatibleSolverError, "use one of the solvers", *words):
         fit(**options)
 
 

@@ -86,7 +86,7 @@ def test_certificates_are_those_of_the_networks_weights(name: str, solver: str) 
 
 @pytest.mark.parametrize(("name", "solver"), NOT_ABLE)
 def test_the_others_refuse(name: str, solver: str) -> None:
-    with pytest.raises(IncompatibleSolverError, match="Solvers that can"):
+    with pytest.raises(IncompatibleSolverError, match="use one of the solvers"):
         SOLVERS[solver]().minimize(NETWORKS[name]())
 
 

@@ -173,7 +173,7 @@ def test_automatic_takes_the_first_that_can() -> None:
 def test_mismatch_names_what_is_missing_and_who_can(solver: Solver) -> None:
     with pytest.raises(IncompatibleSolverError, match=r"smooth,.*smoothing") as raised:
         solver.minimize(NON_SMOOTH["ramp"]())
-    can = str(raised.value).split("Solvers that can: ")[1].rstrip(".").split(", ")
+    can = str(raised.value).split("use one of the solvers ")[1].rstrip(".").split(", ")
     assert can == able(NON_SMOOTH["ramp"]())
     assert can[0] == "smoothing"
     assert not {"ipc", "augmented-lagrangian", "ipp-ssg", "exact-penalty"} & set(can)
