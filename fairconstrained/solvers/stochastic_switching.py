@@ -11,15 +11,9 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
+from fairconstrained.solvers._tools.subgradient_steps import Bend, squared_norm, worst_constraint
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.switching_subgradient import (
-    Bend,
-    PolyakSteps,
-    StepRule,
-    metric_of,
-    squared_norm,
-    worst_constraint,
-)
+from fairconstrained.solvers.switching_subgradient import PolyakSteps, StepRule, metric_of
 from fairconstrained.utils.typing import Array
 
 _STEPS = 20, 200  # per epoch, at least and at most: where batches are few, and where rows are many

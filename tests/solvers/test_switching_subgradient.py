@@ -15,15 +15,13 @@ from fairconstrained.penalties.separable import L1, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PolyakSteps, Status, StronglyConvexSteps, SwitchingSubgradient
+from fairconstrained.solvers._tools.subgradient_steps import Bend, Best, worst_constraint
 from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import (
-    Bend,
-    Best,
     DiminishingTolerance,
     StaticTolerance,
     metric_of,
-    worst_constraint,
 )
 from fairconstrained.terms.cell_means import average
 
