@@ -65,7 +65,7 @@ class SolvedDirectly:
         result, at = solve(solver, problem, estimator, warm=start, callback=callback)
         if sampled is not None:
             result = replace(result, data_passes=result.data_passes + sampled.data_passes)
-        if warm is not None or not isinstance(estimator.solver, str):
+        if warm is not None:
             return result, at
         return self._of_the_best_kind(estimator, solver, problem, result, at, callback)
 
@@ -79,7 +79,7 @@ class SolvedDirectly:
         callback: Callback | None,
     ) -> tuple[Result, Evaluation]:
         """Return a solution or, where it is better, one of another kind."""
-        if result.status is Status.STOPPED:
+        if result.status is Status.STOPPED or not isinstance(estimator.solver, str):
             return result, at
         start, passes = better_start(problem, at)
         if start is not None:
@@ -105,7 +105,8 @@ class SolvedDirectly:
     ) -> tuple[Result, Evaluation]:
         """Return the solution from a start that is near it, and the evaluation there."""
         solver = self.solver(estimator, problem)
-        return solve(solver, problem, estimator, like=like, warm=warm, callback=callback)
+        found = solve(solver, problem, estimator, like=like, warm=warm, callback=callback)
+        return self._of_the_best_kind(estimator, solver, problem, *found, callback)
 
     def unconstrained(
         self, estimator: object, problem: Problem, validation: Problem | None
