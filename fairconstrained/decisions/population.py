@@ -219,14 +219,20 @@ class Margins:
         held_out : HeldOut
             The statements.
         problem : Problem
-            The constraints on the training rows.
+            The constraints on the training rows; further ones, without statements, have no margins.
         w : ndarray of shape (n_variables,)
             The model.
         delta : float
             The error of the test.
         """
         rows: list[tuple[float, ...]] = []
-        sides = zip(problem.constraints, held_out.training, held_out.claims, strict=True)
+        untested = [()] * (len(problem.constraints) - len(held_out.claims))  # limits of the search
+        sides = zip(
+            problem.constraints,
+            [*held_out.training, *untested],
+            [*held_out.claims, *untested],
+            strict=True,
+        )
         scores = scores_of(problem.constraints, w)
         for (part, training, claims), seen in zip(sides, scores, strict=True):
             assert part.term is not None

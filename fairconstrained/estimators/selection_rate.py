@@ -93,7 +93,9 @@ def moved_variables(problem: Problem, w: Array, by: float) -> Array:
     return w
 
 
-def settle(fit: Fit, rate: SelectionRate, wanted: Wanted) -> tuple[Fit, Start | None, float]:
+def settle(
+    fit: Fit, rate: SelectionRate, wanted: Wanted, first: Start | None = None
+) -> tuple[Fit, Start | None, float]:
     r"""Return the fit at the threshold that selects the share, its solution and the data passes.
 
     With the solution :math:`w(t)` for the threshold t and the quantile q of its scores, t is a
@@ -109,6 +111,8 @@ def settle(fit: Fit, rate: SelectionRate, wanted: Wanted) -> tuple[Fit, Start | 
         The share.
     wanted : callable
         From a fit to the problem that is solved, and a start.
+    first : Start or None, default=None
+        Where the first solve starts; None takes the start of `wanted`.
 
     Warns
     -----
@@ -117,7 +121,7 @@ def settle(fit: Fit, rate: SelectionRate, wanted: Wanted) -> tuple[Fit, Start | 
     """
     problem, start = wanted(fit)
     steps, passes, best, nearest = _Steps(), 0.0, (fit, start), np.inf
-    warm = start
+    warm = start if first is None else first
     for _ in range(fit.parametrization.most_thresholds):
         result, at = fit.minimize(problem, warm=warm)
         passes += result.data_passes

@@ -31,6 +31,11 @@ class SelectionRate(BaseEstimator):
     threshold is found, a ConvergenceWarning is issued. With enforce="decision" the bound is met by
     predictions that select between 98 and 100 per cent of the share.
 
+    With `confidence` the threshold and all models are determined by the training rows, so the
+    threshold is fixed when the held-out rows test the constraints. The certificate is a statement
+    about the constraints at this threshold, not about the share of new rows. If no model is
+    accepted, predictions are constant and do not select the share.
+
     Parameters
     ----------
     rate : float
@@ -158,12 +163,6 @@ def score_threshold(estimator: Any) -> float:
 def _check_selection_rate(estimator: Any, threshold: SelectionRate) -> None:
     """Check that a share of the rows can be selected with an estimator's other parameters."""
     threshold.check()
-    if estimator.confidence is not None:
-        raise ValueError(
-            f"threshold={threshold!r} depends on the rows, and confidence={estimator.confidence!r} "
-            "is for decisions at a fixed threshold: give a probability or a score as threshold, "
-            "for instance threshold_ of a fit without confidence."
-        )
     if not getattr(estimator, "fit_intercept", True):
         raise ValueError(
             f"threshold={threshold!r} needs an intercept, which moves with it: use "

@@ -19,6 +19,7 @@ from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.selection_rate import cut_exactly, rate_of, settle
 from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
@@ -198,8 +199,12 @@ def follow(
         free = fit.problem.at(fit.start().w)
         chosen = _grid(problems, free, kappas, n_kappas, min_ratio)
         validation = validation_rows(fit, *held_out)
-        points = list(_points(problems, free, chosen, validation))
-        _improve(problems, points, chosen, validation)
+        rate = rate_of(fit)
+        if rate is None:
+            points = list(_points(problems, free, chosen, validation))
+            _improve(problems, points, chosen, validation)
+        else:
+            points = list(_points_at_share(fit, rate, chosen, held_out))
     estimators, results, worth, measures = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
@@ -228,12 +233,6 @@ def _check_followed(estimator: object) -> None:
                 f"a path varies the tolerance on scores: set {name}={wanted!r} (it is "
                 f"{getattr(estimator, name)!r})."
             )
-    if isinstance(estimator.threshold, SelectionRate):
-        raise ValueError(
-            f"the models of a path have one threshold, and threshold={estimator.threshold!r} "
-            "depends on the model: give a probability or a score, or fit the estimator once for "
-            "every kappa."
-        )
     if estimator.constraint is None:
         raise ValueError("constraint=None has no tolerance to vary: name a constraint.")
     if not any(one.takes_kappa for one in resolve_constraints(estimator.constraint)):
@@ -293,6 +292,26 @@ def _points(
         result, at = fit.solve_at(problem, warm=warm, like=at, validation=held_back)
         solved.append((kappa, result))
         yield _point(fit, kappa, problem, (result, at), validation)
+
+
+def _points_at_share(
+    fit: Fit, rate: SelectionRate, kappas: Array, held_out: Sequence[Any]
+) -> Iterator[_Point]:
+    """Yield the point of every tolerance where a share of the rows is selected.
+
+    The threshold is another one at every point. Iterations start from that of the last point.
+    """
+    warm: Start | None = fit.start()
+    for kappa in kappas:
+        fit = fit.with_kappa(float(kappa))
+        warm = None if warm is None else Start(_fitting(warm, fit.problem, fit.model).w)
+        fit, start, passes = settle(fit, rate, lambda one: (one.problem, None), warm)
+        result, at = fit.solve_at(warm=start, validation=fit.validation_problem)
+        fit, result = cut_exactly(fit, rate, result, at)
+        result = replace(result, data_passes=result.data_passes + passes)
+        warm, here = Start(result.w), fit.problem.uncounted().at(result.w)
+        validation = validation_rows(fit, *held_out)
+        yield _point(fit, kappa, fit.problem, (result, here), validation)
 
 
 def _point(

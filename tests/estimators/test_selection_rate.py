@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from fairconstrained import (
+    ConstantDecisionWarning,
     ConvergenceWarning,
     FairLogisticClassifier,
     InfeasibleConstraintWarning,
@@ -151,25 +152,107 @@ def test_wrong_shares_are_named(rows, name, wrong):
         fitted(name, rows, share=wrong)
 
 
-def test_options_that_need_a_fixed_threshold(rows):
+def test_a_share_needs_an_intercept(rows):
     X, y, groups = rows
-    share = SelectionRate(0.2)
-    sure = FairLogisticClassifier(threshold=share, enforce="decision", confidence=0.9)
-    with pytest.raises(ValueError, match="is for decisions at a fixed threshold"):
-        sure.fit(X, y, sensitive_features=groups)
     with pytest.raises(ValueError, match="needs an intercept"):
-        FairLogisticClassifier(threshold=share, fit_intercept=False).fit(
+        FairLogisticClassifier(threshold=SelectionRate(0.2), fit_intercept=False).fit(
             X, y, sensitive_features=groups
         )
-    with pytest.raises(ValueError, match="the models of a path have one threshold"):
-        fairness_path(FairLogisticClassifier(threshold=share), X, y, sensitive_features=groups)
-    with pytest.raises(ValueError, match="the models of a path have one threshold"):
-        EVERY["cv"](threshold=share).fit(X, y, sensitive_features=groups)
+
+
+def test_a_share_is_not_available_for_dask_collections(rows):
+    X, y, _ = rows
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     from fairconstrained.dask import FairLogisticClassifier as DaskClassifier
 
     with pytest.raises(ValueError, match="not available for dask collections"):
-        DaskClassifier(threshold=share).fit(da.from_array(X), da.from_array(y))
+        DaskClassifier(threshold=SelectionRate(0.2)).fit(da.from_array(X), da.from_array(y))
+
+
+SURE = {"enforce": "decision", "confidence": 0.9, "random_state": 0}
+
+
+class TestConfidence:
+    def fitted(self, kappa, share=0.3):
+        X, y, groups = make_biased_classification(3000, 4, gap=0.2, random_state=0)
+        clf = FairLogisticClassifier(
+            kappa=kappa, threshold=SelectionRate(share), holdout=0.5, **SURE
+        )
+        return clf.fit(X, y, sensitive_features=groups), X, y, groups
+
+    def test_the_held_out_rows_test_decisions_at_the_threshold_of_the_training_rows(self):
+        clf, X, _, groups = self.fitted(0.3)
+        certificate, held_out = clf.certificate_, clf.holdout_indices_
+        assert certificate.certified and not clf.decision_search_.constant
+        decided = clf.predict(X)
+        training = np.setdiff1d(np.arange(len(X)), held_out)
+        assert 0.98 * 0.3 - 2.0 / len(training) <= decided[training].mean() <= 0.3 + 1e-9
+        rates = [decided[held_out][groups[held_out] == k].mean() for k in (0, 1)]
+        assert abs(rates[0] - rates[1]) <= 0.3
+        assert certificate.bounds.max() >= abs(rates[0] - rates[1]) - 0.3
+        assert_array_equal(decided == 1, clf.predict_proba(X)[:, 1] > clf.threshold_)
+
+    def test_without_an_accepted_model_predictions_are_constant(self):
+        with pytest.warns(ConstantDecisionWarning, match="too few to show"):
+            clf, X, _, _ = self.fitted(0.005)
+        assert len(np.unique(clf.predict(X))) == 1
+        assert clf.certificate_.n_accepted == 0
+
+    def test_a_certified_bound_is_rarely_exceeded_in_the_population(self):
+        X, y, groups = make_biased_classification(20000, 4, gap=0.2, random_state=1)
+        found, exceeded = 0, 0
+        for seed in range(15):
+            some = np.random.default_rng(seed).choice(len(y), 1500, replace=False)
+            clf = FairLogisticClassifier(kappa=0.15, threshold=SelectionRate(0.3), **SURE)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConstantDecisionWarning)
+                clf.fit(X[some], y[some], sensitive_features=groups[some])
+            decided = clf.predict(X)
+            gap = abs(decided[groups == 0].mean() - decided[groups == 1].mean())
+            found += not clf.decision_search_.constant
+            exceeded += gap > 0.15
+        assert found >= 5
+        assert exceeded <= 4  # at most 1.5 are expected
+
+
+class TestPaths:
+    def test_every_model_selects_the_share_and_meets_its_bound(self, rows):
+        X, y, groups = rows
+        clf = FairLogisticClassifier(threshold=SelectionRate(0.2))
+        path = fairness_path(
+            clf, X, y, sensitive_features=groups, kappas=[0.1, 0.05, 0.02],
+            X_val=X, y_val=y, sensitive_features_val=groups,
+        )  # fmt: skip
+        frame = path.to_frame()
+        for k, kappa in enumerate(path.kappas):
+            model = path.estimator_at(k)
+            decided = model.predict(X)
+            assert decided.mean() == pytest.approx(0.2, abs=1.0 / len(X))
+            assert model.gap_ <= kappa + 1e-4
+            alone = FairLogisticClassifier(kappa=kappa, threshold=SelectionRate(0.2))
+            alone.fit(X, y, sensitive_features=groups)
+            assert model.threshold_ == pytest.approx(alone.threshold_, abs=2e-3)
+            assert model.objective_ == pytest.approx(alone.objective_, abs=2e-3)
+            assert frame["train_accuracy"].iloc[k] == pytest.approx(model.score(X, y))
+            assert frame["val_accuracy"].iloc[k] == pytest.approx(model.score(X, y))
+            assert frame["val_decision_gap"].iloc[k] == pytest.approx(model.decision_gap_)
+        assert len({path.estimator_at(k).threshold_ for k in range(3)}) == 3
+
+    def test_cross_validation_measures_models_at_their_own_thresholds(self, rows):
+        X, y, groups = rows
+        seen, later = np.arange(400), np.arange(400, len(y))
+        search = EVERY["cv"](
+            kappas=[0.2, 0.05], max_gap=0.5, cv=[(seen, later)], threshold=SelectionRate(0.2)
+        )
+        search.fit(X, y, sensitive_features=groups)
+        assert search.predict(X).mean() == pytest.approx(0.2, abs=1.0 / len(X))
+        expected = [
+            FairLogisticClassifier(kappa=kappa, threshold=SelectionRate(0.2))
+            .fit(X[seen], y[seen], sensitive_features=groups[seen])
+            .score(X[later], y[later])
+            for kappa in search.kappas_
+        ]
+        assert_allclose(search.cv_results_["split0_test_accuracy"], expected, atol=0.011)
 
 
 def test_equal_scores():

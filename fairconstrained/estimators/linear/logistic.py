@@ -105,11 +105,10 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         The favourable label is predicted if its probability is above this number, in (0, 1); for
         losses without probabilities, if its score is above this number. None is 1/2 for
         probabilities and 0 for scores. ``SelectionRate(0.2)`` selects a share of the training rows
-        (see :class:`SelectionRate`); it is not available with `confidence`. Constraints, `enforce`,
-        `confidence` and all gaps refer to the predictions at this threshold, and surrogates are
-        centred there. A bound at one threshold does not hold at another one: after changing it, for
-        instance with scikit-learn's ``TunedThresholdClassifierCV``, measure the gap again, or fit
-        again with `threshold`.
+        (see :class:`SelectionRate`). Constraints, `enforce`, `confidence` and all gaps refer to the
+        predictions at this threshold, and surrogates are centred there. A bound at one threshold
+        does not hold at another one: after changing it, for instance with scikit-learn's
+        ``TunedThresholdClassifierCV``, measure the gap again, or fit again with `threshold`.
     group_interactions : bool, default=False
         Whether the model has coefficients for each group: the features 1, x, z and z x of IDCA,
         with indicators z of the groups. `predict` then reads the groups from X, so that
