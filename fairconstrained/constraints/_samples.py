@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from fairconstrained.metrics.intervals import clopper_pearson
+from fairconstrained.shards.atom_scores import AtomScores
 from fairconstrained.utils.typing import Array
 
 
@@ -29,6 +31,9 @@ class Sample:
     rows: Array
     weight: Array
     flipped: Array
+
+    changes_between_points: ClassVar[bool] = False
+    """Whether rates may change between the thresholds that `distinct` returns."""
 
     @classmethod
     def joined(cls, samples: Sequence[Sample], shares: Array) -> Sample:
@@ -54,6 +59,14 @@ class Sample:
         """Whether the weights are equal, so that counts are binomial."""
         return bool(np.isclose(self.size, len(self)))
 
+    def of_atoms(self, atoms: RowTotals) -> AtomSample:
+        """Return the sample with atoms, of which each stands for several rows, as its rows."""
+        return AtomSample(self.rows, self.weight, self.flipped, atoms.take(self.rows))
+
+    def distinct(self, scores: Array) -> Array:
+        """Return the thresholds at which counts change."""
+        return scores[self.rows]
+
     def events(self, scores: Array, threshold: float = 0.0) -> Array:
         """Return on which rows the event happens."""
         return np.asarray((scores[self.rows] > threshold) != self.flipped)
@@ -61,6 +74,10 @@ class Sample:
     def rate(self, scores: Array, threshold: float = 0.0) -> float:
         """Return the weighted share of the rows with the event."""
         return float(self.weight @ self.events(scores, threshold))
+
+    def rates(self, scores: Array, thresholds: Array) -> Array:
+        """Return the weighted share of the rows with the event for every threshold."""
+        return np.array([self.rate(scores, t) for t in thresholds])
 
     def counts(self, scores: Array, thresholds: Array) -> Array:
         """Return the rows with the event for every threshold, as integers."""
@@ -70,7 +87,77 @@ class Sample:
         return np.array([int(self.events(scores, t).sum()) for t in thresholds])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class RowTotals:
+    """What atoms stand for: rows that agree in label and groups.
+
+    Attributes
+    ----------
+    counts : ndarray of int of shape (n_atoms,)
+        Their numbers of rows.
+    weight : ndarray of shape (n_atoms,)
+        The sums of the weights of these.
+    squares : ndarray of shape (n_atoms,)
+        The sums of the squared weights.
+    """
+
+    counts: Array
+    weight: Array
+    squares: Array
+
+    def take(self, atoms: Array) -> RowTotals:
+        """Return the totals of some atoms."""
+        return RowTotals(self.counts[atoms], self.weight[atoms], self.squares[atoms])
+
+
+@dataclass(frozen=True, eq=False)
+class AtomSample(Sample):
+    """A sample whose `rows` are atoms; its scores are those of rows in shards.
+
+    Attributes
+    ----------
+    atoms : RowTotals
+        What each of them stands for.
+    """
+
+    atoms: RowTotals
+
+    changes_between_points: ClassVar[bool] = True
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.atoms.counts.sum())
+
+    @cached_property
+    def size(self) -> float:
+        """The number of rows; with weights that differ, the effective sample size."""
+        squares = (self.weight / self.atoms.weight) ** 2 * self.atoms.squares
+        return min(1.0 / float(np.sum(squares)), float(len(self)))
+
+    def of_atoms(self, atoms: RowTotals) -> AtomSample:
+        """Return the sample: its rows are atoms."""
+        return self
+
+    def distinct(self, scores: AtomScores) -> Array:  # type: ignore[override]
+        """Return thresholds between the least and the largest score."""
+        return scores.grid
+
+    def rate(self, scores: AtomScores, threshold: float = 0.0) -> float:  # type: ignore[override]
+        """Return the weighted share of the rows with the event."""
+        return float(self.rates(scores, np.array([threshold]))[0])
+
+    def rates(self, scores: AtomScores, thresholds: Array) -> Array:  # type: ignore[override]
+        """Return the weighted share of the rows with the event for every threshold."""
+        above = scores.above(thresholds).weight[self.rows] / self.atoms.weight[:, None]
+        return np.asarray(self.weight @ np.where(self.flipped[:, None], 1.0 - above, above))
+
+    def counts(self, scores: AtomScores, thresholds: Array) -> Array:  # type: ignore[override]
+        """Return the rows with the event for every threshold, as integers."""
+        above, total = scores.above(thresholds).counts[self.rows], self.atoms.counts[:, None]
+        return np.where(self.flipped[:, None], total - above, above).sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
 class Share:
     """A group's share of the rows, which is estimated.
 
@@ -78,20 +165,18 @@ class Share:
     ----------
     value : float
         The share found.
-    size : float
-        The number of rows.
-    exact : bool
-        Whether their weights are equal.
+    sample : Sample
+        The rows.
     """
 
     value: float
-    size: float
-    exact: bool
+    sample: Sample
 
     def limits(self, delta: float) -> tuple[float, float]:
         """Return confidence limits with an error of at most delta."""
-        if self.exact:
-            _, low, high = clopper_pearson(np.array(self.value), np.array(self.size), 1.0 - delta)
+        size = self.sample.size
+        if self.sample.exact:
+            _, low, high = clopper_pearson(np.array(self.value), np.array(size), 1.0 - delta)
             return float(low), float(high)
-        reach = np.sqrt(np.log(2.0 / delta) / (2.0 * self.size))
+        reach = np.sqrt(np.log(2.0 / delta) / (2.0 * size))
         return max(self.value - reach, 0.0), min(self.value + reach, 1.0)

@@ -10,6 +10,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 from sklearn.base import clone
 
+from fairconstrained.constraints._samples import RowTotals
 from fairconstrained.constraints.claims import Claim
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
@@ -215,6 +216,9 @@ class Constraint(Parametrized, ABC):
         assert data.groups is not None, "claims are about groups"
         rows = np.flatnonzero(data.groups.known)
         found = self.claims(data.y[rows], data.groups.take(rows), data.sample_weight[rows])
+        if data.counts is not None and data.squares is not None:
+            atoms = RowTotals(data.counts, data.sample_weight, data.squares).take(rows)
+            found = [claim.of_atoms(atoms) for claim in found]
         if len(rows) == n_rows:
             return found
         return [claim.on_rows(rows) for claim in found]

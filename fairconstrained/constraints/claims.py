@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from fairconstrained.constraints._samples import Sample, Share
+from fairconstrained.constraints._samples import RowTotals, Sample, Share
 from fairconstrained.constraints.measures import Comparison, Measures, Requirement
 from fairconstrained.metrics.exact_tests import TwoRates
 from fairconstrained.metrics.intervals import clopper_pearson
@@ -94,8 +94,8 @@ class Claim:
         for sample, factor in zip(self.samples, self._lines(None)[0], strict=True):
             rate = 0.5
             if scores is not None:
-                rates = [sample.rate(scores, t) for t in self._some_points(scores)]
-                rate = rates[int(np.argmin(np.abs(np.array(rates) - 0.5)))]
+                rates = sample.rates(scores, self._some_points(scores))
+                rate = float(rates[int(np.argmin(np.abs(rates - 0.5)))])
             rate = (sample.size * rate + 1.0) / (sample.size + 2.0)
             total += factor**2 * rate * (1.0 - rate) / sample.size
         return float(np.sqrt(total))
@@ -129,11 +129,24 @@ class Claim:
         moved = tuple(replace(one, rows=rows[one.rows]) for one in self.samples)
         return replace(self, samples=moved)
 
+    def of_atoms(self, atoms: RowTotals) -> Self:
+        """Return the claim on atoms that each stand for several rows of unknown scores."""
+        share = self.share
+        if share is not None:
+            share = replace(share, sample=share.sample.of_atoms(atoms))
+        samples = tuple(one.of_atoms(atoms) for one in self.samples)
+        return replace(self, samples=samples, share=share)
+
+    @property
+    def _between_points(self) -> bool:
+        """Whether rates may change between the thresholds at which they are known."""
+        return self.thresholds is None and any(one.changes_between_points for one in self.samples)
+
     def _points(self, scores: Array) -> Array:
         """Return the thresholds at which the counts differ."""
         if self.thresholds is not None:
             return self.thresholds
-        found = [scores[one.rows] for one in self.samples]
+        found = [one.distinct(scores) for one in self.samples]
         return np.unique(np.concatenate([*found, [-np.inf]]))
 
     def _some_points(self, scores: Array) -> Array:
@@ -183,14 +196,16 @@ class _Weighted(_Test):
         squares = sum(factor**2 / one.size for factor, one in factors)
         reach = float(np.sqrt(0.5 * np.log(1.0 / self.delta) * squares))
         low, high = self.claim.ranks
-        most = -np.inf
-        for threshold in self.claim._points(scores):
-            rates = [one.rate(scores, threshold) for one in self.claim.samples]
-            found = float(np.dot(self.line, rates)) + reach
-            if high - low < 1.0:  # clipped rates are at most as far apart, in the same order
-                found = float(np.clip(found, 0.0, 1.0))
-            most = max(most, found)
-        return most - self.claim.bound
+        points = self.claim._points(scores)
+        found = np.full(len(points), reach)
+        for factor, one in zip(self.line, self.claim.samples, strict=True):
+            rates = one.rates(scores, points)
+            if factor < 0.0 and self.claim._between_points:
+                rates = _until_next(rates)
+            found += factor * rates
+        if high - low < 1.0:  # clipped rates are at most as far apart, in the same order
+            found = np.clip(found, 0.0, 1.0)
+        return float(found.max()) - self.claim.bound
 
 
 class _Counted(_Test):
@@ -237,7 +252,16 @@ class _Counted(_Test):
     def _counts(self, scores: Array) -> tuple[Array, Array]:
         points = self.claim._points(scores)
         first, second = (self.claim.samples[k].counts(scores, points) for k in self._order)
-        return first, second
+        return first, _until_next(second) if self.claim._between_points else second
+
+
+def _until_next(rates: Array) -> Array:
+    """Return the least rate between each threshold and the next one; rates fall with them.
+
+    Where the rates of two samples change between thresholds, a statement that holds for the rate of
+    the first one at a threshold and of the second one at the next holds for all between them.
+    """
+    return np.append(rates[1:], 0)
 
 
 def claims_of(
@@ -320,5 +344,5 @@ def against_all(
     others = [k for k in range(len(samples)) if k != group]
     rest = Sample.joined([samples[k] for k in others], shares[others])
     everybody = Sample.joined(samples, shares)
-    share = Share(float(shares[group]), everybody.size, everybody.exact)
+    share = Share(float(shares[group]), everybody)
     return Claim(name, (samples[group], rest), coefficients, bound, share)

@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from fairconstrained.dask._rows import LABEL, Summary
+from fairconstrained.dask._rows import LABEL, Summary, Totals
+from fairconstrained.dask._shards import Part, Workers
 from fairconstrained.data.groups import Groups, missing_values_error
 from fairconstrained.data.inputs import check_labels
 from fairconstrained.data.labels import ScoreConvention, binary_labels, class_weights
@@ -23,8 +24,9 @@ from fairconstrained.estimators.linear.parametrization import (
 from fairconstrained.estimators.options import domain_of, penalty_of
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.linear import FeatureScale, LinearModel
-from fairconstrained.shards.model import AtomRows, ShardedLinearModel, Shards
+from fairconstrained.shards.model import AtomRows, ShardedLinearModel
 from fairconstrained.shards.moments import Moments
+from fairconstrained.shards.places import Shards
 from fairconstrained.utils.typing import Array
 
 
@@ -54,16 +56,10 @@ class AtomTable:
         One row per atom.
     positions : list of ndarray of int
         For every partition the positions of its own atoms.
-    totals : ndarray of shape (n_atoms,)
-        The total weight of each.
-    counts : ndarray of int of shape (n_atoms,)
-        Its number of rows.
     """
 
     table: pd.DataFrame
     positions: list[Array]
-    totals: Array
-    counts: Array
 
     @classmethod
     def merged(cls, summaries: Sequence[Summary]) -> Self:
@@ -73,18 +69,39 @@ class AtomTable:
         codes = stacked.groupby(names, dropna=False, sort=False, observed=True).ngroup().to_numpy()
         first = np.unique(codes, return_index=True)[1]
         ends = np.cumsum([len(one.table) for one in summaries])[:-1]
-        weight = np.concatenate([one.weight for one in summaries])
-        counts = np.concatenate([one.counts for one in summaries])
         kind = np.min_scalar_type(max(len(first) - 1, 0))
         return cls(
             stacked.iloc[first].reset_index(drop=True),
             [part.astype(kind) for part in np.split(codes, ends)],
-            np.bincount(codes, weight),
-            np.bincount(codes, counts).astype(int),
         )
 
-    def groups(self, estimator: Any, titles: Sequence[Any]) -> Groups | None:
+    def added(self, name: str, totals: Sequence[Totals]) -> Array:
+        """Return the sum over all partitions of a total, shape (n_atoms,).
+
+        Parameters
+        ----------
+        name : {"counts", "weight", "squares"}
+            Which one.
+        totals : sequence of Totals
+            Those of every partition.
+        """
+        values = [getattr(one, name) for one in totals]
+        if not values:
+            return np.zeros(len(self.table))
+        codes, n_atoms = np.concatenate(self.positions), len(self.table)
+        return np.bincount(codes, np.concatenate(values), minlength=n_atoms)
+
+    def groups(self, estimator: Any, titles: Sequence[Any], counts: Array) -> Groups | None:
         """Return the groups of the atoms, None without sensitive features.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Its `groups_missing` and `combine` are read.
+        titles : sequence
+            The names of the attributes.
+        counts : ndarray of int of shape (n_atoms,)
+            The numbers of rows of the atoms.
 
         Raises
         ------
@@ -98,7 +115,7 @@ class AtomTable:
         if estimator.groups_missing == "raise":
             missing = values.isna().any(axis=1).to_numpy()
             if missing.any():
-                n_missing, n_rows = self.counts[missing].sum(), self.counts.sum()
+                n_missing, n_rows = counts[missing].sum(), counts.sum()
                 raise missing_values_error("sensitive_features", n_missing, n_rows)
         frame = pd.DataFrame(
             {
@@ -113,32 +130,89 @@ class AtomTable:
         )
 
 
-def sharded_data(
-    estimator: Any, table: AtomTable, moments: Moments, shards: Shards, titles: Sequence[Any]
-) -> ShardedData:
-    """Return the training data of an estimator.
+def atom_data(
+    estimator: Any, table: AtomTable, totals: Sequence[Totals], titles: Sequence[Any]
+) -> TrainingData:
+    """Return training data with one row per atom, without features.
 
     Raises
     ------
     ValueError
-        If there are not two classes, or groups are not valid.
+        If there are no rows, not two classes, or groups are not valid.
     """
+    if not any(one.moments is not None for one in totals):
+        raise ValueError("X has no rows, or sample_weight is zero for all of them.")
     labels = check_labels("y", table.table[LABEL].to_numpy(), len(table.table))
     classes, y = binary_labels(labels, estimator.pos_label)
     convention = ScoreConvention(
         1.0 if np.array_equal(classes, np.unique(classes)) else -1.0, score_threshold(estimator)
     )
-    return ShardedData(
+    counts, weight = table.added("counts", totals).astype(int), table.added("weight", totals)
+    return TrainingData(
         AtomRows(np.arange(len(y))),
         y,
         classes,
-        table.groups(estimator, titles),
-        table.totals,
-        counts=table.counts,
-        class_weight=class_weights(estimator.class_weight, classes, y, table.totals),
+        table.groups(estimator, titles, counts),
+        weight,
+        counts=counts,
+        squares=table.added("squares", totals),
+        class_weight=class_weights(estimator.class_weight, classes, y, weight),
         convention=convention,
-        shards=shards,
-        feature_scale=moments.scale,
+    )
+
+
+def sharded_data(
+    data: TrainingData,
+    table: AtomTable,
+    part: Part,
+    workers: Workers,
+    scale: FeatureScale | None = None,
+) -> ShardedData:
+    """Return the training data of the rows of some prepared partitions.
+
+    Parameters
+    ----------
+    data : TrainingData
+        With one row per atom, of all partitions.
+    table : AtomTable
+        The atoms.
+    part : tuple of list
+        The rows, all of `data` or a part of them, and their totals.
+    workers : Workers
+        Where the shards are.
+    scale : FeatureScale or None, default=None
+        The feature scales; None stands for those of these rows.
+
+    Raises
+    ------
+    ValueError
+        If the part has no rows.
+    """
+    prepared, totals = part
+    moments = [one.moments for one in totals if one.moments is not None]
+    if not moments:
+        raise ValueError(
+            f"holdout: of {data.n_rows} rows none are left for training, or none are held out. "
+            "Give more rows, or leave confidence at None."
+        )
+    counts = table.added("counts", totals).astype(int)
+    present = np.flatnonzero(counts)
+    places = np.full(len(counts), -1)
+    places[present] = np.arange(len(present))
+    kind = np.min_scalar_type(max(len(present) - 1, 0))
+    positions = [np.maximum(places[one], 0).astype(kind) for one in table.positions]
+    return ShardedData(
+        AtomRows(np.arange(len(present))),
+        data.y[present],
+        data.classes,
+        None if data.groups is None else data.groups.take(present),
+        table.added("weight", totals)[present],
+        counts=counts[present],
+        squares=table.added("squares", totals)[present],
+        class_weight=data.class_weight,
+        convention=data.convention,
+        shards=workers.shards(prepared, positions, totals),
+        feature_scale=Moments.merged(moments).scale if scale is None else scale,
     )
 
 

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from fairconstrained.data.validation import SensitiveColumns
 from fairconstrained.shards.moments import Moments
 from fairconstrained.shards.sums import Shard
 from fairconstrained.utils.extras import import_extra
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 LABEL = "label"
 
@@ -36,36 +36,80 @@ class Prepared:
         Rows of the table in the partition's summary.
     sample_weight : ndarray of shape (n_rows,)
         The weights, > 0.
+    n_all : int
+        The number of all rows of the partition, those of weight zero included.
+    counted : ndarray of int of shape (n_rows,) or None
+        The positions of these rows among all; None if no row is left out.
     """
 
     X: Matrix
     atoms: Array
     sample_weight: Array
+    n_all: int
+    counted: Array | None = None
+
+    def take(self, chosen: Array) -> Prepared:
+        """Return the rows for which `chosen`, of shape (n_rows,), is True."""
+        n_rows = int(np.count_nonzero(chosen))
+        return Prepared(self.X[chosen], self.atoms[chosen], self.sample_weight[chosen], n_rows)
+
+    def totals(self, n_atoms: int) -> Totals:
+        """Return the totals of the rows.
+
+        Parameters
+        ----------
+        n_atoms : int
+            The number of atoms in the partition's own table.
+        """
+        weight, X = self.sample_weight, self.X
+        return Totals(
+            np.bincount(self.atoms, minlength=n_atoms),
+            np.bincount(self.atoms, weight, minlength=n_atoms),
+            np.bincount(self.atoms, weight**2, minlength=n_atoms),
+            Moments.of(X, weight) if len(weight) else None,
+            X.nbytes if isinstance(X, np.ndarray) else 12 * len(cast("SparseMatrix", X).data),
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
-    """What is known of the rows of a partition without reading them again.
+class Totals:
+    """What is known of some rows of a partition without reading them again.
 
     Attributes
     ----------
-    table : DataFrame
-        The distinct combinations of the sensitive attributes and the label.
+    counts : ndarray of int of shape (n_atoms,)
+        The numbers of rows of the atoms.
     weight : ndarray of shape (n_atoms,)
         Their total weights.
-    counts : ndarray of int of shape (n_atoms,)
-        Their numbers of rows.
+    squares : ndarray of shape (n_atoms,)
+        The sums of their squared weights.
     moments : Moments or None
         The moments of the features, None without rows.
     n_bytes : int
         The size of the features.
     """
 
-    table: pd.DataFrame
-    weight: Array
     counts: Array
+    weight: Array
+    squares: Array
     moments: Moments | None
     n_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """The atoms of a partition.
+
+    Attributes
+    ----------
+    table : DataFrame
+        The distinct combinations of the sensitive attributes and the label.
+    totals : Totals
+        Of all rows of the partition.
+    """
+
+    table: pd.DataFrame
+    totals: Totals
 
 
 def prepare(
@@ -90,17 +134,14 @@ def prepare(
     n_rows, values = len(y), sensitive_features
     if values is None:
         values = columns.groups(estimator, columns.table(estimator, X))
-    table = {} if values is None else _group_table(values, n_rows)
+    table: Any = {} if values is None else _group_table(values, n_rows)
     table[LABEL] = check_labels("y", y, X.shape[0])
     weight = _weight(sample_weight, n_rows)
     counted = np.flatnonzero(weight)
     if not len(counted):  # scikit-learn's checks refuse features without rows
-        empty = np.empty((0, len(columns.kept(estimator))))
-        frame = pd.DataFrame(table).iloc[:0]
-        nothing = np.zeros(0)
-        return Prepared(empty, nothing.astype(int), nothing), Summary(
-            frame, nothing, nothing.astype(int), None, 0
-        )
+        empty, none = np.empty((0, len(columns.kept(estimator)))), np.zeros(0, dtype=int)
+        prepared = Prepared(empty, none, np.zeros(0), n_rows, none)
+        return prepared, Summary(pd.DataFrame(table).iloc[:0], prepared.totals(0))
     features = columns.features(estimator, columns.table(estimator, X), reset=False)
     names, seen = getattr(estimator, "feature_names_in_", None), columns.kept(estimator)
     check_squares(features, weight.sum(), seen if names is None else names[seen])
@@ -110,14 +151,40 @@ def prepare(
     atoms = frame.groupby(list(frame.columns), dropna=False, sort=False, observed=True).ngroup()
     codes = atoms.to_numpy()
     first = np.unique(codes, return_index=True)[1]
-    summary = Summary(
-        frame.iloc[first].reset_index(drop=True),
-        np.bincount(codes, weight),
-        np.bincount(codes),
-        Moments.of(features, weight),
-        int(getattr(features, "nbytes", 0) or 12 * features.nnz),
-    )
-    return Prepared(features, codes, weight), summary
+    left_out = counted if len(counted) < n_rows else None
+    prepared = Prepared(features, codes, weight, n_rows, left_out)
+    table = frame.iloc[first].reset_index(drop=True)
+    return prepared, Summary(table, prepared.totals(len(first)))
+
+
+def held_out_rows(n_rows: int, share: float, seed: int, partition: int) -> Array:
+    """Return which rows of a partition are held out, of shape (n_rows,).
+
+    Each row is drawn on its own, with the probability `share`, by a generator that is seeded with
+    the seed and the number of the partition. Labels and groups are left to chance.
+    """
+    return np.random.default_rng([seed, partition]).random(n_rows) < share
+
+
+def divide(
+    prepared: Prepared, n_atoms: int, share: float, seed: int, partition: int
+) -> tuple[Prepared, Totals, Prepared, Totals]:
+    """Return the training rows of a partition and those held out, with their totals.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        All rows.
+    n_atoms : int
+        The number of atoms in the partition's own table.
+    share, seed, partition
+        See :func:`held_out_rows`.
+    """
+    held = held_out_rows(prepared.n_all, share, seed, partition)
+    if prepared.counted is not None:
+        held = held[prepared.counted]
+    training, others = prepared.take(~held), prepared.take(held)
+    return training, training.totals(n_atoms), others, others.totals(n_atoms)
 
 
 def _group_table(values: Any, n_rows: int) -> dict[str, Any]:

@@ -11,13 +11,24 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from fairconstrained.dask._partitions import Partitions
-from fairconstrained.dask._rows import Prepared, Summary, make_shard, on_shards, prepare
-from fairconstrained.shards.model import LocalShards, Shards
+from fairconstrained.dask._rows import (
+    Prepared,
+    Summary,
+    Totals,
+    divide,
+    make_shard,
+    on_shards,
+    prepare,
+)
+from fairconstrained.shards.places import LocalShards, Shards
 from fairconstrained.shards.sums import Sums
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array
 
 _NAME = "fairconstrained"
+
+
+Part = tuple[list[Any], list[Totals]]  # prepared partitions, or references, and their totals
 
 
 def task_name(function: Callable[..., Any]) -> str:
@@ -31,8 +42,25 @@ class Workers(Protocol):
     def prepare(self, estimator: Any, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
         """Return the prepared partitions, or references to them, and their summaries."""
 
+    def divide(
+        self, prepared: Sequence[Any], sizes: Sequence[int], share: float, seed: int
+    ) -> tuple[Part, Part]:
+        """Return the training rows and the held-out rows of prepared partitions.
+
+        Parameters
+        ----------
+        prepared : sequence
+            The partitions, or references to them.
+        sizes : sequence of int
+            The numbers of atoms in their own tables.
+        share : float
+            The share of the rows that is held out.
+        seed : int
+            Chooses them.
+        """
+
     def shards(
-        self, prepared: Sequence[Any], atoms: Sequence[Array], summaries: Sequence[Summary]
+        self, prepared: Sequence[Any], atoms: Sequence[Array], totals: Sequence[Totals]
     ) -> Shards:
         """Return the shards made of prepared partitions and their atoms' positions."""
 
@@ -56,8 +84,17 @@ class Threads:
         found = self.map(prepare, partitions, estimator)
         return [one[0] for one in found], [one[1] for one in found]
 
+    def divide(
+        self, prepared: Sequence[Prepared], sizes: Sequence[int], share: float, seed: int
+    ) -> tuple[Part, Part]:
+        """Return the training rows and the held-out rows of prepared partitions."""
+        both = zip(prepared, sizes, strict=True)
+        found = [divide(*one, share, seed, k) for k, one in enumerate(both)]
+        training, totals, others, other_totals = (list(part) for part in zip(*found, strict=True))
+        return (training, totals), (others, other_totals)
+
     def shards(
-        self, prepared: Sequence[Prepared], atoms: Sequence[Array], summaries: Sequence[Summary]
+        self, prepared: Sequence[Prepared], atoms: Sequence[Array], totals: Sequence[Totals]
     ) -> LocalShards:
         """Return the shards; partitions without rows make none."""
         made = [
@@ -105,26 +142,40 @@ class Client:
     def prepare(self, estimator: Any, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
         """Return futures of the prepared partitions, and their summaries."""
         both = self._submitted(prepare, partitions, estimator)
-        prepared, summaries = (
-            [
-                self.client.submit(
-                    itemgetter(k), future, pure=False, key=f"{_NAME}-part-{uuid4().hex}"
-                )
-                for future in both
-            ]
-            for k in (0, 1)
-        )
-        return prepared, list(self.client.gather(summaries))
+        return self._item(0, both), list(self.client.gather(self._item(1, both)))
+
+    def _item(self, k: int, futures: Sequence[Any]) -> list[Any]:
+        """Return futures of an item of results."""
+        return [
+            self.client.submit(itemgetter(k), one, pure=False, key=f"{_NAME}-part-{uuid4().hex}")
+            for one in futures
+        ]
+
+    def divide(
+        self, prepared: Sequence[Any], sizes: Sequence[int], share: float, seed: int
+    ) -> tuple[Part, Part]:
+        """Return futures of the training rows and the held-out rows, and their totals."""
+        name = task_name(divide)
+        both = zip(prepared, sizes, strict=True)
+        found = [
+            self.client.submit(
+                divide, *one, share, seed, k, pure=False, key=f"{name}-{uuid4().hex}"
+            )
+            for k, one in enumerate(both)
+        ]
+        totals = (list(self.client.gather(self._item(k, found))) for k in (1, 3))
+        training, others = zip((self._item(0, found), self._item(2, found)), totals, strict=True)
+        return training, others
 
     def shards(
-        self, prepared: Sequence[Any], atoms: Sequence[Array], summaries: Sequence[Summary]
+        self, prepared: Sequence[Any], atoms: Sequence[Array], totals: Sequence[Totals]
     ) -> RemoteShards:
         """Return the shards, futures on the workers; partitions without rows make none."""
-        folder = "worker" if self._on_disk(summaries) else None
+        folder = "worker" if self._on_disk(totals) else None
         chosen = [
-            (future, codes, int(summary.counts.sum()))
-            for future, codes, summary in zip(prepared, atoms, summaries, strict=True)
-            if summary.moments is not None
+            (future, codes, int(one.counts.sum()))
+            for future, codes, one in zip(prepared, atoms, totals, strict=True)
+            if one.moments is not None
         ]
         futures = [
             self.client.submit(
@@ -134,12 +185,12 @@ class Client:
         ]
         return RemoteShards(self.client, futures, sum(count for _, _, count in chosen))
 
-    def _on_disk(self, summaries: Sequence[Summary]) -> bool:
+    def _on_disk(self, totals: Sequence[Totals]) -> bool:
         if self.disk != "auto":
             return bool(self.disk)
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         memory = sum(worker["memory_limit"] for worker in workers)
-        return bool(memory) and 2 * sum(one.n_bytes for one in summaries) > memory
+        return bool(memory) and 2 * sum(one.n_bytes for one in totals) > memory
 
 
 @dataclass(frozen=True, eq=False)

@@ -244,6 +244,8 @@ class TrainingData:
         The queries, for rankers.
     counts : ndarray of int of shape (n_rows,) or None
         How many rows each of these stands for; None stands for ones.
+    squares : ndarray of shape (n_rows,) or None
+        The sum of their squared weights.
     class_weight : ndarray of shape (n_classes,) or None
         What the weights of the classes' rows are multiplied by in the loss; None for ones.
     convention : ScoreConvention
@@ -258,8 +260,14 @@ class TrainingData:
     reader: Reader | None = None
     query: Queries | None = None
     counts: Array | None = None
+    squares: Array | None = field(default=None, kw_only=True)
     class_weight: Array | None = None
     convention: ScoreConvention = field(default_factory=ScoreConvention)
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows that these stand for."""
+        return len(self.y) if self.counts is None else int(self.counts.sum())
 
     @property
     def loss_weight(self) -> Array:

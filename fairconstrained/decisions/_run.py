@@ -38,7 +38,8 @@ class SearchRun:
 
     def spent(self) -> float:
         """Return the data passes made, as a multiple of those of the fit on scores."""
-        return (self.problem.passes - self.begin) / self.fit_passes
+        lines = self.search.line_rows / self.problem.n_rows
+        return (self.problem.passes - self.begin - lines) / self.fit_passes
 
     def effort(self) -> float:
         """Return the same with a line search counted as one data pass."""
@@ -64,7 +65,7 @@ class SearchRun:
         """
         task, budget = self.task, self.budget
         factor, warm, cost = 1.0, self._first(), 0.0
-        limit = budget.solve_passes if self.search.counted else budget.repair_passes
+        limit = budget.solve_passes if self.search.counted else budget.ranking_passes
         cutoff = max(budget.cutoff_passes, limit)
         sharpness = iter(budget.continuation if self.search.counted else ())
         for _ in range(budget.max_solves):

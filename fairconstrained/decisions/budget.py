@@ -19,8 +19,9 @@ class SearchBudget:
     max_solves : int, default=6
         The largest number of problems with other tolerances that are solved.
     solve_passes : float, default=1.5
-        The cost after which no further problem is solved. For constraints on rankings, which cannot
-        be repaired, it is `repair_passes`.
+        The cost after which no further problem is solved.
+    ranking_passes : float, default=2.6
+        The same for constraints on rankings, whose solutions cannot be repaired.
     cutoff_passes : float, default=2.0
         The cost at which a solve in progress ends.
     repair_passes : float, default=2.6
@@ -95,6 +96,7 @@ class SearchBudget:
     most_passes: float = 1000.0
     max_solves: int = 6
     solve_passes: float = 1.5
+    ranking_passes: float = 2.6
     cutoff_passes: float = 2.0
     repair_passes: float = 2.6
     solve_tol_factor: float = 10.0
@@ -130,9 +132,13 @@ SEVERAL_CLASSES = SearchBudget(
     n_evaluated_points=48,
     max_solves=5,
     solve_passes=6.0,
+    ranking_passes=8.0,
     cutoff_passes=8.0,
     repair_passes=8.0,
     n_repairs=3,
     continuation=(2.0, 4.0, 8.0, 16.0, 32.0),
 )
 """The budget for several classes, whose intercepts are searched one after another."""
+
+SHARDED = SearchBudget(n_evaluated_points=48)
+"""The budget for rows in shards, where all points of a line are evaluated in the same reads."""

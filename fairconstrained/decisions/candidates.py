@@ -11,12 +11,14 @@ import scipy.sparse as sp
 from scipy.special import logit
 
 from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.near_threshold import rate_slopes
 from fairconstrained.decisions.score_line import Line, Measure, Scores, points_between
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, average
+from fairconstrained.terms.decision_rates import as_cell_means, densities
 from fairconstrained.utils.rounding import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
 
@@ -99,15 +101,21 @@ class CandidateSearch:
         The problem, with the estimates among the constraints.
     line : callable
         Returns a line that is searched, see :class:`Line`.
+    usual_budget : SearchBudget
+        What a search of an estimator may cost.
     best : Candidate
         The best one so far.
     constant : Candidate
         The best constant one, whose coefficients are zero.
     n_lines : int
         The lines searched.
+    line_rows : float
+        The rows read for searches along lines, where scores are not in memory. They count as data
+        passes, but not towards the limits of the budget, which count lines.
     """
 
     line: ClassVar[Callable[..., Line]] = Line
+    usual_budget: ClassVar[SearchBudget] = SearchBudget()
 
     def __init__(
         self,
@@ -120,13 +128,14 @@ class CandidateSearch:
     ):
         wanted = [*problem.constraints, *expected]
         self.problem = problem.with_constraints(wanted) if expected else problem
+        self.line_rows = 0.0
         assert problem.objective.model is not None, "the search is for models with scores"
         self.model = problem.objective.model
         self.offset = self.model.offset()
         self.budget = SearchBudget() if budget is None else budget
         correct = CompositeFunction(self.model, self._correct(y, sample_weight))
-        parts = [correct, *(part.zero_one() for part in problem.constraints)]
-        estimates = [part.zero_one() for part in expected]
+        parts = [correct, *(self._strict(part) for part in problem.constraints)]
+        estimates = [self._strict(part) for part in expected]
         self.measures = Measure.all_of(parts, problem.models)
         self.measures += Measure.all_of(estimates, problem.models, estimate=True)
         (self.objective,) = Measure.all_of([problem.objective], problem.models)
@@ -140,9 +149,18 @@ class CandidateSearch:
         self.constant = self.best
         self.n_lines = 0
 
+    @classmethod
+    def searches(cls, problem: Problem) -> bool:
+        """Return whether it is for a problem: for all with one score per row, in memory."""
+        return True
+
     def _correct(self, y: Array, sample_weight: Array) -> Term:
         """Return the share of correct predictions."""
         return correct_predictions(y, sample_weight)
+
+    def _strict(self, part: CompositeFunction) -> CompositeFunction:
+        """Return a constraint on decisions."""
+        return part.zero_one()
 
     def _is_counted(self) -> bool:
         """Return whether all constraints are on rates of predictions."""
@@ -238,19 +256,20 @@ class CandidateSearch:
         if len(ties) > self.budget.n_losses:
             ties = ties[np.linspace(0, len(ties) - 1, self.budget.n_losses).astype(int)]
         if len(ties) > 1:
-            losses = [self._loss(line.scores(t), line.model(t)) for t in points[ties]]
-            return int(ties[np.argmin(losses)])
+            return int(ties[np.argmin(self._losses(line, points[ties]))])
         return int(ties[0])
+
+    def _losses(self, line: Line, points: Array) -> Sequence[float]:
+        """Return the problem's objective at points of a line."""
+        return [self._loss(line.scores(t), line.model(t)) for t in points]
 
     def points_on(self, line: Line, reach: tuple[float, float], center: float | None) -> Array:
         """Return where a line is evaluated, between the points at which decisions change.
 
         Where ties are decided by the loss, points at equal distances are added.
         """
-        flips = line.flips()
-        inside = flips[(flips >= reach[0]) & (flips <= reach[1])]
         budget = self.budget
-        points = points_between(inside, self._many(line), center)
+        points = points_between(line.flips(reach), self._many(line), center)
         if center is not None:
             return points
         points = np.clip(points, *reach)
@@ -269,19 +288,49 @@ class CandidateSearch:
         """Return the best candidate among all intercepts; the outermost ones are constant."""
         if self.offset is None:
             return one
-        by = tuple(np.ones_like(scores) for scores in one.scores)
-        line = Line(self.measures, one.w, self._shift(), one.scores, by)
+        line = self._line_of_intercepts(one)
         return self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
+
+    def _line_of_intercepts(self, one: Candidate) -> Line:
+        """Return the line of all intercepts of a model."""
+        by = tuple(np.ones_like(scores) for scores in one.scores)
+        return Line(self.measures, one.w, self._shift(), one.scores, by)
 
     def sweep_between(self, one: Candidate, other: Candidate) -> Candidate:
         """Return the best candidate on the line through two, for models with linear scores."""
         if not self.model.linear:
             return one
-        by = tuple(end - start for start, end in zip(one.scores, other.scores, strict=True))
-        line = self.line(self.measures, one.w, other.w - one.w, one.scores, by)
+        line = self._line_between(one, other)
         whole = self.problem.domain.whole_space
         reach = self.budget.line_range if whole else (0.0, 1.0)
         return self.follow(line, self.points_on(line, reach, None))
+
+    def _line_between(self, one: Candidate, other: Candidate) -> Line:
+        """Return the line through two models with linear scores."""
+        by = tuple(end - start for start, end in zip(one.scores, other.scores, strict=True))
+        return self.line(self.measures, one.w, other.w - one.w, one.scores, by)
+
+    def line_along(self, one: Candidate, direction: Array) -> Line:
+        """Return the line from a model with linear scores in a direction: a pass over the data."""
+        by = self.scores_at(direction)
+        return self.line(self.measures, one.w, direction, one.scores, by)
+
+    def values(self, measures: Sequence[Measure], one: Candidate) -> list[Array]:
+        """Return the outputs of measures for a candidate."""
+        return [measure.value(one.scores, one.w) for measure in measures]
+
+    def densities(self, measures: Sequence[Measure], one: Candidate, window: float) -> list[Array]:
+        """Return the densities of averages over cells, see :func:`densities`."""
+        return [
+            densities(as_cell_means(measure.term), one.scores[measure.position], window)
+            for measure in measures
+        ]
+
+    def rate_slopes(
+        self, part: CompositeFunction, measure: Measure, one: Candidate, window: float
+    ) -> Array:
+        """Return the gradients of the rates of decisions in cells, see :func:`rate_slopes`."""
+        return rate_slopes(part, one.w, one.scores[measure.position], window)
 
 
 def correct_predictions(y: Array, sample_weight: Array) -> CellMeans:

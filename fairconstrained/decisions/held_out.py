@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -18,6 +19,8 @@ from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.atom_scores import AtomScores
+from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.typing import Array, RandomState
 
 _FEW_ROWS = 10  # smaller groups are not divided separately
@@ -37,19 +40,25 @@ class HeldOut:
     ----------
     constraints : tuple of CompositeFunction
         The constraints on these rows.
-    rows : ndarray of int of shape (n_held_out,)
-        Their positions in X.
+    attributes : mapping
+        The fitted attributes that name the rows.
     claims : tuple of tuple of Claim
         The statements of each constraint, on these rows.
     training : tuple of tuple of Claim
         The same statements on the training rows. They say how large margins should be, for which
         the held-out rows must not be used.
+    n_rows : int
+        The number of held-out rows.
+    n_training : int
+        The number of training rows.
     """
 
     constraints: tuple[CompositeFunction, ...]
-    rows: Array
+    attributes: Mapping[str, object]
     claims: Claims
     training: Claims
+    n_rows: int
+    n_training: int
 
     @classmethod
     def of(
@@ -58,7 +67,7 @@ class HeldOut:
         problem: Problem,
         training: TrainingData,
         held_out: TrainingData,
-        rows: Array,
+        rows: Array | None,
         model: Model,
         unconstrained: HasScores,
     ) -> HeldOut:
@@ -72,8 +81,8 @@ class HeldOut:
             The constraints on the training rows.
         training, held_out : TrainingData
             The rows.
-        rows : ndarray of int
-            The positions of the held-out rows in X.
+        rows : ndarray of int or None
+            The positions of the held-out rows in X, if these are in memory.
         model : Model
             The model on the held-out rows.
         unconstrained : HasScores
@@ -92,7 +101,9 @@ class HeldOut:
                     parts.append(fixed.build_known(model, unseen, unconstrained))
                     before.append(_asked(part, fixed.claims_on(seen, part.term.n_rows)))
                     claims.append(_asked(part, fixed.claims_on(unseen, _n_rows(parts[-1]))))
-        return cls(tuple(parts), rows, tuple(claims), tuple(before))
+        sizes, named = (held_out.n_rows, training.n_rows), {"holdout_indices_": rows}
+        attributes = {} if rows is None else named
+        return cls(tuple(parts), attributes, tuple(claims), tuple(before), *sizes)
 
     @property
     def complete(self) -> bool:
@@ -115,7 +126,7 @@ class HeldOut:
         if not self.complete:
             return 0
         sizes = [one.size for part in self.claims for one in part]
-        return int(min(sizes, default=len(self.rows)))
+        return int(min(sizes, default=self.n_rows))
 
     def accepted(self, w: Array, delta: float) -> bool:
         """Return whether all statements are accepted for a model, each with error delta."""
@@ -149,16 +160,32 @@ def _n_rows(part: CompositeFunction) -> int:
     return part.term.n_rows
 
 
-def scores_of(parts: Sequence[CompositeFunction], w: Array) -> list[Array]:
-    """Return the scores of the rows of each part; parts with the same model share them."""
-    known: dict[Model, Array] = {}  # freed with this call; models compare by identity
+def scores_of(parts: Sequence[CompositeFunction], w: Array) -> list[Any]:
+    """Return the scores of the rows of each part; parts with the same model share them.
+
+    They are arrays, or where rows are in shards, their distributions in the atoms.
+    """
+    known: dict[Model, Any] = {}  # freed with this call; models compare by identity
     found = []
     for part in parts:
         assert part.model is not None
         if part.model not in known:
-            known[part.model] = part.model.forward(w[: part.model.n_parameters])[0]
+            known[part.model] = _scores(part.model, w[: part.model.n_parameters])
         found.append(known[part.model])
     return found
+
+
+def _scores(model: Model, w: Array) -> Array | AtomScores:
+    """Return the scores of a model's rows."""
+    if isinstance(model, ShardedLinearModel):
+        return AtomScores(model, w)
+    return model.forward(w)[0]
+
+
+def predicts_positive(part: CompositeFunction, w: Array) -> bool:
+    """Return whether a model that predicts the same class for every row predicts the positive."""
+    (scores,) = scores_of([part], w)
+    return bool((scores.least if isinstance(scores, AtomScores) else scores[0]) > 0.0)
 
 
 def hold_out(
@@ -185,11 +212,7 @@ def hold_out(
     constraints : sequence of Constraint
         What is tested.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousConstraintWarning)
-        claims = [
-            claim for one in constraints for g in one.groupings(data) for claim in one.claims_on(g)
-        ]
+    claims = claims_on_all(constraints, data)
     if isinstance(share, str):
         share = expected_share(claims)
     groups = np.zeros(len(data.y), dtype=int)
@@ -199,6 +222,15 @@ def hold_out(
     if few or any(one.share is not None for one in claims):
         groups = np.zeros_like(groups)
     return divided(data, groups, share, random_state)
+
+
+def claims_on_all(constraints: Sequence[Constraint], data: TrainingData) -> list[Claim]:
+    """Return the statements of constraints on all rows, whether they are held out or not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousConstraintWarning)
+        return [
+            claim for one in constraints for g in one.groupings(data) for claim in one.claims_on(g)
+        ]
 
 
 def expected_share(claims: Sequence[Claim]) -> float:

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from fairconstrained.constraints.base import Constraint
 from fairconstrained.decisions.budget import SearchBudget
-from fairconstrained.decisions.held_out import HeldOut, scores_of
+from fairconstrained.decisions.held_out import HeldOut, predicts_positive, scores_of
 from fairconstrained.decisions.search import DecisionSearch, SearchTask
 from fairconstrained.exceptions import ConstantDecisionWarning
 from fairconstrained.problem.problem import Problem
@@ -159,7 +159,7 @@ def search_with_confidence(
     test" (2021), section 2.3; intersection-union tests: R. Berger, Technometrics 24 (1982).
     """
     problem, begin = task.problem, task.problem.passes
-    delta, total = 1.0 - confidence, len(task.y) + len(held_out.rows)
+    delta, total = 1.0 - confidence, held_out.n_training + held_out.n_rows
     plain = task.search()
     accepted, tested, needed = [], 0, None
     if held_out.complete:
@@ -175,8 +175,7 @@ def search_with_confidence(
     if accepted:
         bounds = held_out.limits(best.w, delta)
     else:
-        scores = scores_of(problem.constraints[:1], best.w)[0]
-        known = held_out.constants(bool(scores[0] > 0.0))
+        known = held_out.constants(predicts_positive(problem.constraints[0], best.w))
         bounds = np.full(len(held_out.names), np.inf) if known is None else known
     certificate = Certificate(
         confidence=confidence,
@@ -185,7 +184,7 @@ def search_with_confidence(
         names=held_out.names,
         n_tested=tested,
         n_accepted=len(accepted),
-        n_held_out=len(held_out.rows),
+        n_held_out=held_out.n_rows,
         smallest=held_out.smallest,
         rows_needed=needed,
     )

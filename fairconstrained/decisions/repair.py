@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
+from fairconstrained.decisions.score_line import Measure
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.class_scores import ByClass
@@ -62,10 +62,11 @@ def repair_step(search: CandidateSearch, one: Candidate, margin: float, window: 
     """
     problem, units = search.problem, search.problem.preconditioner
     slopes, levels = [], []
-    for part, measure in zip(problem.constraints, search.measures[1:], strict=True):
-        level = measure.value(one.scores, one.w)
+    strict = search.measures[1:]
+    known = zip(problem.constraints, strict, search.values(strict, one), strict=True)
+    for part, measure, level in known:
         active = np.flatnonzero(level > -search.budget.active)
-        slope = _slopes(part, one.w, one.scores[measure.position], active, window)
+        slope = _slopes(search, part, measure, one, active, window)
         if slope is None:
             return one
         slopes.append(slope * units[: slope.shape[1]])
@@ -75,23 +76,27 @@ def repair_step(search: CandidateSearch, one: Candidate, margin: float, window: 
         return one
     direction = np.zeros_like(one.w)
     direction[: len(step)] = step * units[: len(step)]
-    by = search.scores_at(direction)
-    problem.counter.rows += sum(len(scores) for scores in by)  # the slopes read them as well
-    line = search.line(search.measures, one.w, direction, one.scores, by)
+    line = search.line_along(one, direction)
+    problem.counter.rows += problem.n_rows  # the slopes read them as well
     found = search.follow(line, search.points_on(line, search.budget.repair_range, None))
     search.sweep_intercept(found)
     return found
 
 
 def _slopes(
-    part: CompositeFunction, w: Array, scores: Array, active: Array, window: float
+    search: CandidateSearch,
+    part: CompositeFunction,
+    measure: Measure,
+    one: Candidate,
+    active: Array,
+    window: float,
 ) -> Array | None:
     """Return the gradients of some outputs on decisions, None for terms that are not on rates."""
     if isinstance(part.term, CellMeans):
-        rates = np.array([*_rate_slopes(part, w, scores, window)])
+        rates = search.rate_slopes(part, measure, one, window)
         return np.asarray(part.term.combination[active] @ rates)
     if isinstance(part.term, ByClass) and part.term.zero_one().counts_predictions:
-        return _class_slopes(part, part.term, w, scores, active, window)
+        return _class_slopes(part, part.term, one.w, one.scores[measure.position], active, window)
     return None
 
 
@@ -112,26 +117,6 @@ def _class_slopes(
         unit[output] = 1.0
         row[:] = to_weights(pullback(term.head_vjp(statistics, unit))[0] / window)
     return slopes
-
-
-def _rate_slopes(
-    part: CompositeFunction, w: Array, scores: Array, window: float
-) -> Iterator[Array]:
-    """Yield the gradient of the rate of decisions in each cell, (n_parameters,)."""
-    term = part.term
-    assert isinstance(term, CellMeans) and part.model is not None
-    rows = np.flatnonzero(np.abs(scores) < 3.0 * window)
-    density = np.exp(-0.5 * (scores[rows] / window) ** 2) / (window * np.sqrt(2.0 * np.pi))
-    near = sp.csr_array(term.cells[:, rows])
-    parameters = w[: part.model.n_parameters]
-    for start, end in zip(near.indptr[:-1], near.indptr[1:], strict=True):
-        members = near.indices[start:end]
-        if not len(members):  # no row of the cell is near the threshold
-            yield np.zeros_like(parameters)
-            continue
-        weights = near.data[start:end] * density[members]
-        _, pullback = part.model.batch(rows[members]).forward(parameters)
-        yield pullback(weights)
 
 
 def least_norm_step(slopes: Array, levels: Array) -> Array:

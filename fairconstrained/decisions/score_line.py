@@ -11,6 +11,7 @@ from fairconstrained.functions.elementary import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.decision_rates import rates_on_line, zeros_on_line
 from fairconstrained.utils.typing import Array
 
 Scores = tuple[Array, ...]
@@ -101,36 +102,37 @@ class Line:
         self.at, self.by = at, by
         self.exact = all(measure.counted for measure in measures)
 
-    def flips(self) -> Array:
-        """Return the t at which the first measure's decisions change, sorted."""
+    def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
+        """Return the t within reach at which the first measure's decisions change, sorted."""
         position = self.measures[0].position
-        t = _flips(self.at[position], self.by[position])
-        return np.sort(t[np.isfinite(t)])
+        t = zeros_on_line(self.at[position], self.by[position])
+        inside = np.isfinite(t) & (t >= reach[0]) & (t <= reach[1])
+        return np.sort(t[inside])
 
     def values(self, points: Array) -> tuple[Array, Array]:
         """Return, at each of the sorted points, the first output and the largest constraint."""
-        first = self._outputs(self.measures[0], points)
-        return first[0], self._largest(points, estimate=False)
+        first, *others = self._outputs(self._limits(estimate=False), points)
+        return first[0], _largest(others, points)
 
     def excess(self, points: Array) -> Array:
         """Return the positive part of the largest estimate, at each of the sorted points."""
-        return np.maximum(self._largest(points, estimate=True), 0.0)
+        estimates = self._limits(estimate=True)[1:]
+        return np.maximum(_largest(self._outputs(estimates, points), points), 0.0)
 
-    def _largest(self, points: Array, *, estimate: bool) -> Array:
-        """Return the largest output of the constraints, or of the estimates, at the points."""
-        most = np.full(len(points), -np.inf)
-        for measure in self.measures[1:]:
-            if measure.estimate == estimate:
-                outputs = self._outputs(measure, points)
-                most = np.maximum(most, outputs.max(axis=0, initial=-np.inf))
-        return most
+    def _limits(self, *, estimate: bool) -> list[Measure]:
+        """Return the first measure, and the constraints or the estimates."""
+        return [self.measures[0], *(one for one in self.measures[1:] if one.estimate == estimate)]
 
-    def _outputs(self, measure: Measure, points: Array) -> Array:
-        """Return the measure's outputs, (n_outputs, n_points)."""
+    def _outputs(self, measures: Sequence[Measure], points: Array) -> list[Array]:
+        """Return the outputs of measures, each of shape (n_outputs, n_points)."""
+        return [self._outputs_of(measure, points) for measure in measures]
+
+    def _outputs_of(self, measure: Measure, points: Array) -> Array:
+        """Return a measure's outputs, (n_outputs, n_points)."""
         term = measure.term
         if isinstance(term, CellMeans) and measure.counted:
             at, by = self.at[measure.position], self.by[measure.position]
-            return term.outputs_at(count_above(term, at, by, points))
+            return term.outputs_at(rates_on_line(term, at, by, points))
         return np.column_stack([measure.value(self.scores(t), self.model(t)) for t in points])
 
     def model(self, t: float) -> Array:
@@ -142,39 +144,9 @@ class Line:
         return tuple(at + t * by for at, by in zip(self.at, self.by, strict=True))
 
 
-def _flips(at: Array, by: Array) -> Array:
-    """Return the t where at + t by is 0; infinite or nan where it never is."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return -at / by
-
-
-def count_above(term: CellMeans, at: Array, by: Array, points: Array) -> Array:
-    """Return A 1{at + t by > 0} for every sorted point t, (n_cells, n_points).
-
-    Parameters
-    ----------
-    term : CellMeans
-        With the indicator.
-    at, by : ndarray of shape (n_rows,)
-        The scores at t = 0, perhaps minus infinity, and their slopes.
-    points : ndarray of shape (n_points,)
-        The points t.
-    """
-    if term.signs is not None:
-        at, by = term.signs * at, term.signs * by
-    n, flips, rises, falls = len(points), _flips(at, by), by > 0, by < 0
-    first = np.full(len(at), n)  # the first point where the decision has changed
-    first[rises] = np.searchsorted(points, flips[rises], side="right")
-    first[falls] = np.searchsorted(points, flips[falls], side="left")
-    before = np.where(by == 0, at > 0, falls)  # the decision at t = -infinity
-    change = np.where(rises, 1.0, -1.0)
-    cells = term.cells
-    column = np.repeat(np.arange(term.n_rows), np.diff(cells.indptr))
-    start = np.bincount(cells.indices, cells.data * before[column], minlength=term.n_statistics)
-    place = cells.indices.astype(np.int64) * (n + 1) + first[column]
-    size = term.n_statistics * (n + 1)
-    changes = np.bincount(place, cells.data * change[column], minlength=size)
-    return np.asarray(start[:, None] + np.cumsum(changes.reshape(-1, n + 1)[:, :n], axis=1))
+def _largest(outputs: Sequence[Array], points: Array) -> Array:
+    """Return the largest of all outputs at every point, minus infinity without any."""
+    return np.max(np.vstack([np.empty((0, len(points))), *outputs]), axis=0, initial=-np.inf)
 
 
 def points_between(flips: Array, many: int, center: float | None = None) -> Array:

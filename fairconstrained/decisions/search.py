@@ -11,13 +11,12 @@ import numpy as np
 from fairconstrained.decisions._run import SearchRun
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
-from fairconstrained.decisions.several_classes import ClassCandidateSearch
+from fairconstrained.decisions.search_kinds import search_kind
 from fairconstrained.exceptions import ConstantDecisionWarning, InfeasibleConstraintWarning
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
-from fairconstrained.terms.multinomial import MultinomialLoss
 from fairconstrained.utils.typing import Array
 
 
@@ -108,10 +107,9 @@ class DecisionTask:
 
     def candidates(self) -> CandidateSearch:
         """Return a search that knows the constant models only."""
+        kind = search_kind(self.problem)
         rows = (self.problem, self.y, self.sample_weight, self.budget)
-        if isinstance(self.problem.objective.term, MultinomialLoss):
-            return ClassCandidateSearch(*rows)
-        return CandidateSearch(*rows, expected=self.expected)
+        return kind(*rows, expected=self.expected)
 
     @property
     def first_passes(self) -> float:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeGuard
+from typing import ClassVar, TypeGuard
 
 import numpy as np
 
-from fairconstrained.decisions.budget import SearchBudget
+from fairconstrained.decisions.budget import SEVERAL_CLASSES, SearchBudget
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch, most_promising
-from fairconstrained.decisions.score_line import Line, Measure, Scores, count_above
+from fairconstrained.decisions.score_line import Line, Measure, Scores
+from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.class_scores import ByClass
-from fairconstrained.terms.multinomial import ErrorRate, correct_share
+from fairconstrained.terms.decision_rates import rates_on_line, zeros_on_line
+from fairconstrained.terms.multinomial import ErrorRate, MultinomialLoss, correct_share
 from fairconstrained.utils.typing import Array
 
 _BLOCK = 1 << 22  # the largest number of scores that are computed at once
@@ -44,19 +46,20 @@ class ClassLine(Line):
         position = self.measures[0].position
         return self.at[position], self.by[position]
 
-    def flips(self) -> Array:
+    def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
         """Return the t at which a class gets as large a score as the one that is predicted at 0."""
         at, by = self.ends
         rows, best = np.arange(len(at)), at.argmax(axis=1)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             t = (at[rows, best][:, None] - at) / (by - by[rows, best][:, None])
-        return np.sort(t[np.isfinite(t)])
+        inside = np.isfinite(t) & (t >= reach[0]) & (t <= reach[1])
+        return np.sort(t[inside])
 
-    def _outputs(self, measure: Measure, points: Array) -> Array:
+    def _outputs_of(self, measure: Measure, points: Array) -> Array:
         """Return the measure's outputs, (n_outputs, n_points)."""
         term = measure.term
         if not counts_classes(term):
-            return super()._outputs(measure, points)
+            return super()._outputs_of(measure, points)
         return term.outputs_at(self._shares(term, points))
 
     def _shares(self, term: ErrorRate | ByClass, points: Array) -> list[Array]:
@@ -86,11 +89,11 @@ class OneClassLine(ClassLine):
         self._lead = scores[:, self._moved] - others[np.arange(len(others)), self._second]
         self._slope = slopes[:, self._moved]
 
-    def flips(self) -> Array:
-        """Return the t at which predictions change."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            t = -self._lead / self._slope
-        return np.sort(t[np.isfinite(t)])
+    def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
+        """Return the t within reach at which predictions change."""
+        t = zeros_on_line(self._lead, self._slope)
+        inside = np.isfinite(t) & (t >= reach[0]) & (t <= reach[1])
+        return np.sort(t[inside])
 
     def _shares(self, term: ErrorRate | ByClass, points: Array) -> list[Array]:
         """Return the shares of predictions in the cells of every class."""
@@ -99,7 +102,7 @@ class OneClassLine(ClassLine):
             at, by = self._lead, self._slope
             if k != self._moved:
                 at, by = np.where(self._second == k, -at, -np.inf), -by
-            found.append(count_above(one, at, by, points))
+            found.append(rates_on_line(one, at, by, points))
         return found
 
 
@@ -137,6 +140,7 @@ class ClassCandidateSearch(CandidateSearch):
     """
 
     line = staticmethod(line_of_classes)
+    usual_budget: ClassVar[SearchBudget] = SEVERAL_CLASSES
 
     def __init__(
         self,
@@ -145,9 +149,15 @@ class ClassCandidateSearch(CandidateSearch):
         sample_weight: Array,
         budget: SearchBudget | None = None,
         constants: Sequence[Array] | None = None,
+        expected: Sequence[CompositeFunction] = (),
     ):
-        super().__init__(problem, y, sample_weight, budget, constants)
+        super().__init__(problem, y, sample_weight, budget, constants, expected)
         self._columns: dict[int, Scores] = {}
+
+    @classmethod
+    def searches(cls, problem: Problem) -> bool:
+        """Return whether a problem has one score per class."""
+        return isinstance(problem.objective.term, MultinomialLoss)
 
     def _correct(self, y: Array, sample_weight: Array) -> ErrorRate:
         """Return the share of correct predictions."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Measure
 from fairconstrained.functions.surrogates import Surrogate
@@ -16,6 +16,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.class_scores import ByClass
+from fairconstrained.terms.decision_rates import as_cell_means
 from fairconstrained.utils.typing import Array
 
 
@@ -43,13 +44,14 @@ def tightening(search: CandidateSearch, problem: Problem, candidate: Candidate) 
     shifts : ndarray of shape (n_constraints,)
     """
     shifts = []
-    surrogates = Measure.all_of(problem.constraints, problem.models)
-    for smooth, strict in zip(surrogates, search.measures[1:], strict=True):
-        values = smooth.value(candidate.scores, candidate.w)
-        found = strict.value(candidate.scores, candidate.w)
+    surrogates, measures = Measure.all_of(problem.constraints, problem.models), search.measures[1:]
+    smooth_values = search.values(surrogates, candidate)
+    strict_values = search.values(measures, candidate)
+    rates = iter(_speeds(search, surrogates, candidate))
+    known = zip(surrogates, measures, smooth_values, strict_values, strict=True)
+    for smooth, strict, values, found in known:
         if isinstance(smooth.term, CellMeans):
-            scores = candidate.scores[smooth.position]
-            shifts.append(found / speeds(smooth.term, scores, search.budget) - values)
+            shifts.append(found / next(rates) - values)
         elif isinstance(strict.term, ByClass) and strict.term.counts_predictions:
             shifts.append(found - values)
         else:
@@ -58,21 +60,25 @@ def tightening(search: CandidateSearch, problem: Problem, candidate: Candidate) 
     return np.concatenate(shifts)
 
 
-def speeds(term: Term, scores: Array, budget: SearchBudget) -> Array:
+def _speeds(
+    search: CandidateSearch, measures: Sequence[Measure], candidate: Candidate
+) -> list[Array]:
     """Return how fast decisions change compared with the surrogate, for each output.
 
     The rate of decisions in a cell changes with the density of its scores at 0, the average of the
-    surrogate with the mean of its derivative. For terms that are no averages over cells the ratio
-    is taken to be one.
+    surrogate with the mean of its derivative. Measures that are no averages over cells are left
+    out.
     """
-    if not isinstance(term, CellMeans):
-        return np.ones(term.n_outputs)
-    near = (np.abs(scores) < budget.window) / (2.0 * budget.window)
-    slope = np.abs(term.function.derivative(scores, term.function.value(scores)))
-    averages = term.cells.tocsr() @ np.column_stack([near, slope])
-    dense, steep = (abs(term.combination) @ averages).T
-    ratio = np.divide(dense, steep, out=np.ones_like(dense), where=steep > 0.0)
-    return np.clip(ratio, *budget.speed_range)
+    budget = search.budget
+    averaged = [one for one in measures if isinstance(one.term, CellMeans)]
+    found = []
+    for one, averages in zip(
+        averaged, search.densities(averaged, candidate, budget.window), strict=True
+    ):
+        dense, steep = (abs(as_cell_means(one.term).combination) @ averages).T
+        ratio = np.divide(dense, steep, out=np.ones_like(dense), where=steep > 0.0)
+        found.append(np.clip(ratio, *budget.speed_range))
+    return found
 
 
 def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
@@ -119,16 +125,14 @@ def steepened(search: CandidateSearch, candidate: Candidate, factor: float) -> P
         A further factor for all surrogates.
     """
     problem, budget = search.problem, search.budget
-
-    def steeper(part: CompositeFunction, strict: Measure) -> CompositeFunction:
-        term = part.term
-        if not (isinstance(term, CellMeans) and isinstance(term.function, Surrogate)):
-            return steeper_part(part, factor)
-        scores = candidate.scores[strict.position]
-        active = strict.value(candidate.scores, candidate.w) > -budget.active
-        speed = float(speeds(term, scores, budget)[active].max(initial=1.0))
-        return steeper_part(part, factor * (speed if speed >= budget.steep_speed else 1.0))
-
-    measures = search.measures[1:]
-    parts = zip(problem.constraints, measures, strict=True)
-    return problem.with_constraints([steeper(part, strict) for part, strict in parts])
+    strict = search.values(search.measures[1:], candidate)
+    surrogates = Measure.all_of(problem.constraints, problem.models)
+    rates, parts = iter(_speeds(search, surrogates, candidate)), []
+    for part, values in zip(problem.constraints, strict, strict=True):
+        speed = 1.0
+        if isinstance(part.term, CellMeans):
+            rate = next(rates)
+            if isinstance(part.term.function, Surrogate):
+                speed = float(rate[values > -budget.active].max(initial=1.0))
+        parts.append(steeper_part(part, factor * (speed if speed >= budget.steep_speed else 1.0)))
+    return problem.with_constraints(parts)

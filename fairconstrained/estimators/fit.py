@@ -11,9 +11,10 @@ import numpy as np
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import SensitiveColumns, TrainingData
-from fairconstrained.decisions.budget import SEVERAL_CLASSES, SearchBudget
+from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.search import DecisionTask
+from fairconstrained.decisions.search_kinds import search_kind
 from fairconstrained.estimators.binding import (
     ScoresOnRows,
     Unconstrained,
@@ -339,11 +340,6 @@ class Fit:
             callback=callback,
         )
 
-    @property
-    def _search_budget(self) -> SearchBudget:
-        """What a search on decisions may cost, unless that is given."""
-        return SEVERAL_CLASSES if self.data.several_classes else SearchBudget()
-
     def decision_task(self, result: Result, budget: SearchBudget | None = None) -> DecisionTask:
         """Return what a search on decisions starts from.
 
@@ -354,7 +350,7 @@ class Fit:
         budget : SearchBudget or None, default=None
             What the search may cost; None takes the defaults.
         """
-        budget = self._search_budget if budget is None else budget
+        budget = search_kind(self.problem).usual_budget if budget is None else budget
         return DecisionTask(
             self.problem,
             result,
@@ -424,6 +420,6 @@ class Fit:
             "certificate_": solution.certificate,
         }
         if self.held_out is not None:
-            attributes["holdout_indices_"] = self.held_out.rows
+            attributes |= self.held_out.attributes
         for name, value in attributes.items():
             setattr(estimator, name, value)

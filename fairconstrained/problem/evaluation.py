@@ -26,6 +26,10 @@ class EvaluationCounter:
 
     rows: float = 0.0
 
+    def count(self, n_rows: int) -> None:
+        """Count a read of some rows."""
+        self.rows += n_rows
+
 
 class Evaluation:
     """A problem at a point: one forward pass per model, made when first needed and kept.

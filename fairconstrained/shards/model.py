@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fairconstrained.models.base import largest_eigenvalue
 from fairconstrained.models.linear import LinearModel
+from fairconstrained.shards.distributions import (
+    SCORE_BINS,
+    bins_with_rows,
+    from_distribution,
+    of_distribution,
+)
+from fairconstrained.shards.places import Shards, total
 from fairconstrained.shards.sums import (
     Request,
-    Shard,
     ShardedTerm,
-    Sums,
     mean_square,
     score_histogram,
     score_range,
@@ -25,53 +29,8 @@ from fairconstrained.shards.sums import (
     subgradient_errors,
     weighted_gradient,
 )
-from fairconstrained.terms.base import Reweightable, Shardable, Smoothable, Term
+from fairconstrained.terms.base import Shardable, Smoothable, Term
 from fairconstrained.utils.typing import Array
-
-
-class Shards(Protocol):
-    """Where the rows are, and who computes sums over them."""
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows in all shards."""
-
-    def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
-        """Return ``function(shard, *arguments)`` of every shard, in the order of the shards."""
-
-
-@dataclass(frozen=True, eq=False)
-class LocalShards:
-    """Shards in the memory of this process.
-
-    Parameters
-    ----------
-    shards : sequence of Shard
-        The rows.
-    n_threads : int, default=1
-        How many shards are computed at a time.
-    """
-
-    shards: Sequence[Shard]
-    n_threads: int = 1
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows in all shards."""
-        return sum(shard.n_rows for shard in self.shards)
-
-    def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
-        """Return ``function(shard, *arguments)`` of every shard, in the order of the shards."""
-        if self.n_threads == 1:
-            return [function(shard, *arguments) for shard in self.shards]
-        with ThreadPoolExecutor(self.n_threads) as threads:
-            return list(threads.map(lambda shard: function(shard, *arguments), self.shards))
-
-
-def total(shards: Shards, function: Callable[..., Sums], *arguments: Any) -> Sums:
-    """Return the sum over all shards of ``function(shard, *arguments)``, array by array."""
-    parts = shards.gather(function, *arguments)
-    return tuple(np.sum(arrays, axis=0) for arrays in zip(*parts, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,12 +68,6 @@ class Statistics:
 
     statistics: Array
     jacobian: Array | None = None
-
-
-def _of_distribution(term: Term) -> bool:
-    """Return whether a term is evaluated from the distribution of the scores, not from sums."""
-    summed = isinstance(term, Shardable) and term.shardable
-    return isinstance(term, Reweightable) and not summed
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +158,14 @@ class ShardedLinearModel:
         positions[X.atoms] = np.arange(len(X.atoms))
         return replace(self, totals=self.totals[X.atoms], positions=positions)
 
-    def _sharded(self, term: Term) -> ShardedTerm:
+    def sharded(self, term: Term) -> ShardedTerm:
+        """Return a term with what shards need of it.
+
+        Raises
+        ------
+        TypeError
+            If it is not a sum over rows.
+        """
         if not isinstance(term, Shardable) or not term.shardable:
             raise TypeError(
                 f"{type(term).__name__} is not a sum over rows, so that it cannot be computed "
@@ -213,7 +173,8 @@ class ShardedLinearModel:
             )
         return ShardedTerm(term, self.totals, self.positions)
 
-    def _at(self, w: Array) -> tuple[Array, float]:
+    def place(self, w: Array) -> tuple[Array, float]:
+        """Return the coefficients of X itself, (n_features,), and the intercept; linear in w."""
         coef, intercept = self.plain.coefficients(w)
         return coef[0], float(intercept[0])
 
@@ -227,9 +188,9 @@ class ShardedLinearModel:
         requests : sequence of (Term, ndarray)
             The terms, with the values of their own variables.
         """
-        if any(_of_distribution(term) for term, _ in requests):
+        if any(of_distribution(term) for term, _ in requests):
             return self._with_distributions(w, requests)
-        asked = [(self._sharded(term), auxiliary) for term, auxiliary in requests]
+        asked = [(self.sharded(term), auxiliary) for term, auxiliary in requests]
         fused = [one for one, _ in asked if one.in_one_round]
         others = [request for request in asked if not request[0].in_one_round]
         at_once, later = self._fused(w, fused), self._statistics_only(w, others)
@@ -238,7 +199,7 @@ class ShardedLinearModel:
     def _fused(self, w: Array, terms: Sequence[ShardedTerm]) -> Iterator[Statistics]:
         """Yield the statistics of terms with their Jacobians, in their order."""
         if terms:
-            sums = total(self.shards, statistics_with_jacobian, *self._at(w), terms)
+            sums = total(self.shards, statistics_with_jacobian, *self.place(w), terms)
             ends = np.cumsum([one.term.n_statistics for one in terms])[:-1]
             parts = zip(*(np.split(array, ends) for array in sums), strict=True)
             yield from (Statistics(*part) for part in parts)
@@ -246,7 +207,9 @@ class ShardedLinearModel:
     def _statistics_only(self, w: Array, requests: Sequence[Request]) -> Iterator[Statistics]:
         """Yield the statistics of terms without derivatives, in their order."""
         if requests:
-            yield from map(Statistics, total(self.shards, statistics_only, *self._at(w), requests))
+            yield from map(
+                Statistics, total(self.shards, statistics_only, *self.place(w), requests)
+            )
 
     def _with_distributions(
         self, w: Array, requests: Sequence[tuple[Term, Array]]
@@ -256,20 +219,42 @@ class ShardedLinearModel:
         A histogram stands for the rows of these terms, so that their statistics are approximate:
         scores are known to one part in thousands of their range.
         """
-        sums = [request for request in requests if not _of_distribution(request[0])]
+        sums = [request for request in requests if not of_distribution(request[0])]
         rest = iter(self.statistics(w, sums) if sums else ())
-        scores, atoms, weight = self.histogram(w)
-        if self.positions is not None:
-            inside = self.positions[atoms] >= 0
-            scores, atoms, weight = scores[inside], self.positions[atoms[inside]], weight[inside]
+        scores, atoms, weight = self._own(*self.histogram(w))
         found = []
         for term, auxiliary in requests:
-            if isinstance(term, Reweightable) and _of_distribution(term):
-                there = term.take(atoms, weight / self.totals[atoms])
-                found.append(Statistics(there.forward(scores, auxiliary)[0]))
+            if of_distribution(term):
+                found.append(
+                    Statistics(
+                        from_distribution(term, auxiliary, scores, atoms, weight, self.totals)
+                    )
+                )
             else:
                 found.append(next(rest))
         return found
+
+    def _own(self, scores: Array, atoms: Array, weight: Array) -> tuple[Array, Array, Array]:
+        """Return the part of a histogram that this model's atoms have, with their positions."""
+        if self.positions is None:
+            return scores, atoms, weight
+        inside = self.positions[atoms] >= 0
+        return scores[inside], self.positions[atoms[inside]], weight[inside]
+
+    def values(self, w: Array, requests: Sequence[tuple[Term, Array]]) -> list[Array]:
+        """Return the statistics of terms without derivatives: one round, or two for histograms.
+
+        Parameters
+        ----------
+        w, requests
+            See `statistics`.
+        """
+        summed = [(self.sharded(term), own) for term, own in requests if not of_distribution(term)]
+        rest = [request for request in requests if of_distribution(request[0])]
+        at_once = self._statistics_only(w, summed)
+        later = iter(self._with_distributions(w, rest) if rest else ())
+        ordered = (next(later if of_distribution(term) else at_once) for term, _ in requests)
+        return [one.statistics for one in ordered]
 
     def gradient(self, sums: Array) -> Array:
         """Return the gradient in the parameters for one in coefficients of X and intercept.
@@ -306,16 +291,16 @@ class ShardedLinearModel:
         own : list of ndarray of shape (n_auxiliary,)
             With respect to the variables of each term.
         """
-        asked: list[Request] = [(self._sharded(term), own) for term, own in requests]
-        sums, *own = total(self.shards, weighted_gradient, *self._at(w), asked, list(weights))
+        asked: list[Request] = [(self.sharded(term), own) for term, own in requests]
+        sums, *own = total(self.shards, weighted_gradient, *self.place(w), asked, list(weights))
         return self.gradient(sums), own
 
     def subgradient_error(self, w: Array, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term, shape (n_outputs,); zeros without a round."""
         if not isinstance(term, Smoothable):
             return np.zeros(term.n_outputs)
-        asked = [(self._sharded(term), auxiliary)]
-        return total(self.shards, subgradient_errors, *self._at(w), asked)[0]
+        asked = [(self.sharded(term), auxiliary)]
+        return total(self.shards, subgradient_errors, *self.place(w), asked)[0]
 
     def curvature(self, weights: Array) -> float:
         r"""Return an upper estimate of the curvature of a weighted sum of squared scores.
@@ -334,16 +319,16 @@ class ShardedLinearModel:
             shares = np.append(shares, 0.0)[self.positions]
 
         def product(v: Array) -> Array:
-            return self.gradient(total(self.shards, square_gradient, *self._at(v), shares)[0])
+            return self.gradient(total(self.shards, square_gradient, *self.place(v), shares)[0])
 
         return largest_eigenvalue(product, self.n_parameters)
 
     def root_mean_square(self, v: Array) -> float:
         """Return the root mean square of the scores' change along `v`."""
-        (squares,) = total(self.shards, mean_square, *self._at(v))
+        (squares,) = total(self.shards, mean_square, *self.place(v))
         return float(np.sqrt(squares[0] / self.totals.sum()))
 
-    def histogram(self, w: Array, n_bins: int = 4096) -> tuple[Array, Array, Array]:
+    def histogram(self, w: Array, n_bins: int = SCORE_BINS) -> tuple[Array, Array, Array]:
         """Return the distribution of the scores of every atom: two rounds.
 
         Parameters
@@ -362,12 +347,25 @@ class ShardedLinearModel:
         weight : ndarray of shape (n,)
             The total weight of their rows.
         """
-        ends: Array = np.array(self.shards.gather(score_range, *self._at(w)))[:, 0]
+        ends: Array = np.array(self.shards.gather(score_range, *self.place(w)))[:, 0]
         low, high = ends[:, 0].min(), ends[:, 1].max()
-        n_atoms = len(self.totals) if self.positions is None else len(self.positions)
-        asked = (low, high, n_bins, n_atoms)
-        (counts,) = total(self.shards, score_histogram, *self._at(w), *asked)
-        middles = low + (np.arange(n_bins) + 0.5) * ((high - low) / n_bins)
-        middles[[0, -1]] = low, high
-        atoms, bins = np.nonzero(counts)
-        return middles[bins], atoms, counts[atoms, bins]
+        asked = (low, high, n_bins, self.n_all_atoms)
+        (counts,) = total(self.shards, score_histogram, *self.place(w), *asked)
+        return bins_with_rows(counts, low, high)
+
+    def binned(self, counts: Array, low: float, high: float) -> tuple[Array, Array, Array]:
+        """Return the distribution of the scores of this model's atoms, see `histogram`.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_all_atoms, n_bins)
+            The weight of the rows in every bin.
+        low, high : float
+            The range of the bins.
+        """
+        return self._own(*bins_with_rows(counts, low, high))
+
+    @property
+    def n_all_atoms(self) -> int:
+        """The number of atoms in the shards, those of other models included."""
+        return len(self.totals) if self.positions is None else len(self.positions)

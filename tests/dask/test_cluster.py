@@ -13,6 +13,7 @@ da = pytest.importorskip("dask.array", reason="dask is not installed")
 distributed = pytest.importorskip("distributed", reason="distributed is not installed")
 
 from fairconstrained.dask import FairLogisticClassifier  # noqa: E402
+from fairconstrained.dask._shards import Threads  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own, of processes that end
 
@@ -64,6 +65,24 @@ def test_the_solution_is_that_of_the_rows_in_memory(client, rows, in_memory, dis
 def test_a_client_that_is_set_as_attribute(client, rows, in_memory):
     model = fitted(rows, client=client)
     np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"kappa": 0.1}, {"kappa": 0.9, "confidence": 0.9}])
+def test_bounds_on_decisions_and_in_the_population_are_those_of_threads(client, rows, options):
+    X, y, groups = (da.from_array(values[:1500], chunks=500) for values in rows)
+    options = {"enforce": "decision", "random_state": 0, **options}
+    there, here = FairLogisticClassifier(**options), FairLogisticClassifier(**options)
+    there.disk = True
+    there.fit(X, y, sensitive_features=groups)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("fairconstrained.dask._base.workers_of", lambda *_: Threads())
+        here.fit(X, y, sensitive_features=groups)
+    assert there.decision_search_.met and not there.decision_search_.constant
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
+    if here.certificate_ is not None:
+        assert there.certificate_.certified
+        np.testing.assert_allclose(there.certificate_.bounds, here.certificate_.bounds, atol=1e-9)
+        assert there.certificate_.n_held_out == there.held_out_rows(X).sum().compute()
 
 
 def test_tasks_have_names(client, rows):

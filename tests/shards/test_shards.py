@@ -16,7 +16,8 @@ from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards.model import AtomRows, LocalShards, ShardedLinearModel
+from fairconstrained.shards.model import AtomRows, ShardedLinearModel
+from fairconstrained.shards.places import LocalShards
 from fairconstrained.shards.sums import Shard
 from fairconstrained.solvers import SOLVERS
 

@@ -1,0 +1,241 @@
+"""What linear classifiers on dask collections have in common."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from fairconstrained.dask._data import (
+    AtomTable,
+    ShardedParametrization,
+    atom_data,
+    sharded_data,
+)
+from fairconstrained.dask._hold_out import held_out_of
+from fairconstrained.dask._lazy import Collection, drawn, example, lazily, weight_right
+from fairconstrained.dask._partitions import Partitions
+from fairconstrained.dask._shards import workers_of
+from fairconstrained.data.validation import SensitiveColumns
+from fairconstrained.estimators.binding import constraints_of
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.options import check_options, warn_of_small_groups
+from fairconstrained.estimators.thresholds import SelectionRate
+from fairconstrained.terms.base import Shardable
+
+
+class DaskLinearClassifier:
+    """What linear classifiers on dask collections have in common: it comes before the estimator.
+
+    Attributes
+    ----------
+    client : distributed.Client or None
+        Whose workers compute; None takes the default client, or threads if there is none. Set it on
+        an instance.
+    disk : {"auto"} or bool
+        Whether workers keep dense features in a file and read it in blocks. "auto" does that where
+        the features need more than half the memory of the workers. Set it on an instance.
+    """
+
+    parametrization = ShardedParametrization
+    local: ClassVar[type[Any]]
+    client: Any = None
+    disk: str | bool = "auto"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the client, which cannot be pickled."""
+        state: Any = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "client"}
+
+    def __sklearn_clone__(self) -> Any:
+        """Return a clone that computes where this estimator does."""
+        made: Any = super().__sklearn_clone__()  # type: ignore[misc]
+        made.client, made.disk = self.client, self.disk
+        return made
+
+    def bind(
+        self: Any,
+        X: Collection,
+        y: Collection,
+        sample_weight: Collection | None = None,
+        sensitive_features: Collection | None = None,
+        *,
+        path: bool = False,
+    ) -> Fit:
+        """Return the problem that `fit` would solve, for developers.
+
+        Parameters
+        ----------
+        X, y, sample_weight, sensitive_features
+            See `fit`.
+        path : bool, default=False
+            Whether the tolerances are to vary, see :meth:`Fit.bind`.
+        """
+        check_options(self)
+        self._check_supported()
+        given = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        partitions = Partitions.of(**given, sample_weight=sample_weight)
+        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        columns.check_only_source(sensitive_features)
+        validate_data(self, example(X), reset=True, skip_check_array=True)
+        workers = workers_of(self.client, self.disk)
+        worker_side = self.local(**self.get_params(deep=False))
+        validate_data(worker_side, example(X), reset=True, skip_check_array=True)
+        prepared, summaries = workers.prepare(worker_side, partitions)
+        table, totals = AtomTable.merged(summaries), [one.totals for one in summaries]
+        data = atom_data(self, table, totals, self._titles(X, sensitive_features))
+        constraints = constraints_of(self, data)
+        warn_of_small_groups(constraints, data)
+        held_out = held_out_of(self, data, constraints)
+        if held_out is None:
+            rows = sharded_data(data, table, (prepared, totals), workers)
+            return _checked(Fit.bind(self, rows, constraints, path=path), self.local)
+        training, others = held_out.divided(workers, prepared, table)
+        rows = sharded_data(data, table, training, workers)
+        fit = _checked(Fit.bind(self, rows, constraints, path=path), self.local)
+        return held_out.tested(fit, rows, sharded_data(data, table, others, workers))
+
+    def _check_supported(self: Any) -> None:
+        """Raise a ValueError for parameters that need the rows in one place."""
+        if isinstance(self.threshold, SelectionRate):
+            raise ValueError(
+                f"threshold={self.threshold!r} is not available for dask collections: it needs the "
+                f"scores of all rows. Give a probability or a score, or use {self.local.__name__} "
+                "of fairconstrained on data in memory."
+            )
+        if self.group_interactions:
+            raise ValueError(
+                "group_interactions=True is not available for dask collections: features are not "
+                "crossed with groups of collections. Use group_interactions=False, or "
+                f"{self.local.__name__} of fairconstrained on data in memory."
+            )
+
+    def _titles(self: Any, X: Collection, sensitive_features: Collection | None) -> list[Any]:
+        """Return the names of the sensitive attributes, positions where they have none."""
+        values = sensitive_features
+        if values is None:
+            columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+            values = columns.groups(self, example(X))
+            if values is None:
+                return []
+        if hasattr(values, "columns"):
+            return list(values.columns)
+        if getattr(values, "ndim", 1) == 2:
+            return list(range(values.shape[1]))
+        return [getattr(values, "name", None) or 0]
+
+    def held_out_rows(self: Any, X: Collection) -> Collection:
+        """Return which rows were held out of the last fit with `confidence`, lazily.
+
+        Parameters
+        ----------
+        X : dask array or dask dataframe of shape (n_samples, n_features)
+            The collection that was passed to `fit`, with the same partitions.
+
+        Returns
+        -------
+        held_out : dask array or dask series of bool of shape (n_samples,)
+            An array for an array, a series for a frame.
+
+        Raises
+        ------
+        NotFittedError
+            If it was not fitted with `confidence`.
+        """
+        check_is_fitted(self, "holdout_seed_")
+        return drawn(X, self.holdout_share_, self.holdout_seed_)
+
+    def to_local(self: Any) -> Any:
+        """Return the estimator for data in memory, with the same parameters and fitted attributes.
+
+        Returns
+        -------
+        estimator : FairLogisticClassifier or FairHingeClassifier
+            Of `fairconstrained`.
+
+        Raises
+        ------
+        NotFittedError
+            If it is not fitted.
+        """
+        check_is_fitted(self, "classes_")
+        local = self.local(**self.get_params(deep=False))
+        fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        vars(local).update(fitted)
+        return local
+
+    def decision_function(self: Any, X: Collection) -> Collection:
+        """Return the scores, lazily.
+
+        Parameters
+        ----------
+        X : dask array or dask dataframe of shape (n_samples, n_features)
+            The rows, with the columns seen in `fit`.
+
+        Returns
+        -------
+        scores : dask array or dask series of shape (n_samples,)
+            An array for an array, a series for a frame.
+        """
+        return self._lazily("decision_function", X, np.dtype(float))
+
+    def predict(self: Any, X: Collection) -> Collection:
+        """Return the class of each row, lazily.
+
+        Parameters
+        ----------
+        X : dask array or dask dataframe of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        labels : dask array or dask series of shape (n_samples,)
+            An array for an array, a series for a frame.
+        """
+        check_is_fitted(self, "classes_")
+        return self._lazily("predict", X, self.classes_.dtype)
+
+    def score(self: Any, X: Collection, y: Collection, sample_weight: Any = None) -> float:
+        """Return the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : dask array or dask dataframe of shape (n_samples, n_features)
+            The rows.
+        y : dask array or dask series of shape (n_samples,)
+            Their labels.
+        sample_weight : dask array or dask series of shape (n_samples,) or None, default=None
+            The weights of the rows.
+
+        Returns
+        -------
+        accuracy : float
+        """
+        partitions = Partitions.of(X=X, y=y, sample_weight=sample_weight)
+        workers = workers_of(self.client, self.disk)
+        parts = np.array(workers.map(weight_right, partitions, self.to_local()))
+        right, total = parts.sum(axis=0)
+        return float(right / total)
+
+    def _lazily(self: Any, method: str, X: Collection, dtype: Any, n_columns: int = 0) -> Any:
+        """Return a method of the local estimator on every partition."""
+        return lazily(self.to_local(), method, X, dtype, n_columns)
+
+
+def _checked(fit: Fit, local: type[Any]) -> Fit:
+    """Return a fit whose functions are sums over rows.
+
+    Raises
+    ------
+    ValueError
+        If one of them is not.
+    """
+    for part in fit.problem.parts:
+        if not (isinstance(part.term, Shardable) and part.term.shardable):
+            raise ValueError(
+                f"{type(part.term).__name__} is not a sum over rows, which collections need: "
+                "for constraint and loss take one with a smooth or quadratic surrogate, or fit "
+                f"{local.__name__} of fairconstrained to data in memory."
+            )
+    return fit

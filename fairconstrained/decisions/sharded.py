@@ -1,0 +1,251 @@
+"""Candidates for a bound on decisions where the rows are in shards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from fairconstrained.decisions.budget import SHARDED, SearchBudget
+from fairconstrained.decisions.candidates import Candidate, CandidateSearch
+from fairconstrained.decisions.score_line import Line, Measure, Scores
+from fairconstrained.functions.elementary import Indicator
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.distributions import SCORE_BINS, n_reads, of_distribution
+from fairconstrained.shards.lines import LineSums, densities_at, rate_slopes_at
+from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.terms.cell_means import average
+from fairconstrained.terms.decision_rates import as_cell_means
+from fairconstrained.utils.typing import Array
+
+_WHOLE = 1e-6  # the rounding of the sum of all weights, with which no row has a score of zero
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedCandidate(Candidate):
+    """A candidate whose scores stay with the shards.
+
+    Attributes
+    ----------
+    outputs : list of ndarray
+        The outputs of the search's measures.
+    """
+
+    outputs: list[Array] = field(default_factory=list, repr=False)
+
+
+class ShardedLine(Line):
+    """A line of models whose rows are in shards: sums for many points of it in one read.
+
+    Parameters
+    ----------
+    measures : sequence of Measure
+        See :class:`~fairconstrained.decisions.score_line.Line`.
+    w, direction : ndarray of shape (n_variables,)
+        The line.
+    models : sequence of ShardedLinearModel
+        They have the rows.
+    count : callable
+        Called with the number of rows at every read.
+    """
+
+    def __init__(
+        self,
+        measures: Sequence[Measure],
+        w: Array,
+        direction: Array,
+        models: Sequence[ShardedLinearModel],
+        count: Callable[[int], None],
+    ):
+        super().__init__(measures, w, direction, (), ())
+        self.sums = [
+            LineSums(one, w[: one.n_parameters], direction[: one.n_parameters], count)
+            for one in models
+        ]
+
+    def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
+        """Return points that stand for the t within reach at which decisions change, sorted."""
+        return self.sums[self.measures[0].position].zeros(reach)
+
+    def scores(self, t: float) -> Scores:
+        """Return nothing: scores stay with the shards."""
+        return ()
+
+    def _outputs(self, measures: Sequence[Measure], points: Array) -> list[Array]:
+        """Return the outputs of measures: a read for rates, and one for others."""
+        return outputs_along(self, measures, points)
+
+
+def outputs_along(line: ShardedLine, measures: Sequence[Measure], points: Array) -> list[Array]:
+    """Return the outputs of measures at points of a line, each of shape (n_outputs, n_points)."""
+    variables = np.array([line.model(t) for t in points])
+    found: dict[int, Array] = {}
+    for position, sums in enumerate(line.sums):
+        own = [k for k, one in enumerate(measures) if one.position == position]
+        counted = [k for k in own if measures[k].counted]
+        rates = sums.rates([measures[k].term for k in counted], points)
+        for k, values in zip(counted, rates, strict=True):
+            found[k] = as_cell_means(measures[k].term).outputs_at(values)
+        others = [k for k in own if not measures[k].counted]
+        terms = [measures[k].term for k in others]
+        auxiliary = [variables[:, measures[k].auxiliary] for k in others]
+        for k, statistics in zip(others, sums.statistics(terms, auxiliary, points), strict=True):
+            found[k] = np.column_stack([measures[k].term.head(one) for one in statistics])
+    return [found[k] for k in range(len(measures))]
+
+
+class ShardedCandidateSearch(CandidateSearch):
+    """Keeps the best candidate, for linear models of rows in shards.
+
+    Candidates are evaluated in one round over the shards, and decisions at many points of a line
+    in two: a histogram of the points where decisions change, of which the points of a line are
+    quantiles, and the rates at these points. The rates at a point are exact; between two of them
+    there may be a better model.
+
+    Parameters
+    ----------
+    problem, y, sample_weight, budget, constants
+        See :class:`~fairconstrained.decisions.candidates.CandidateSearch`; with one row per atom.
+    """
+
+    @classmethod
+    def searches(cls, problem: Problem) -> bool:
+        """Return whether the rows of a problem are in shards."""
+        return isinstance(problem.objective.model, ShardedLinearModel)
+
+    usual_budget: ClassVar[SearchBudget] = SHARDED
+    _last: ShardedCandidate | None = None
+
+    def _strict(self, part: CompositeFunction) -> CompositeFunction:
+        """Return a constraint on decisions; one from a histogram is tightened by its resolution."""
+        strict = part.zero_one()
+        if strict.term is None or not of_distribution(strict.term):
+            return strict
+        return strict.shifted(np.minimum(1.0 / SCORE_BINS, 0.1 * strict.term.gap_bounds))
+
+    @cached_property
+    def _shares(self) -> list[Measure]:
+        """The shares of positive and of negative scores."""
+        term = self.measures[0].term
+        weight = np.full(term.n_rows, 1.0 / term.n_rows)
+        signs = np.ones(term.n_rows)
+        return [
+            replace(self.measures[0], term=average(Indicator(), sign * signs, weight))
+            for sign in (1.0, -1.0)
+        ]
+
+    def scores_at(self, w: Array) -> Scores:
+        """Return nothing: scores stay with the shards."""
+        return ()
+
+    def _values(self, measures: Sequence[Measure], w: Array) -> list[Array]:
+        """Return the outputs of measures: one read of the rows."""
+        found: dict[int, Array] = {}
+        for position, model in enumerate(sharded_models(self.problem)):
+            own = [k for k, one in enumerate(measures) if one.position == position]
+            if not own:
+                continue
+            asked = [(measures[k].term, w[measures[k].auxiliary]) for k in own]
+            self._count_for_lines(model.n_rows * n_reads([term for term, _ in asked]))
+            sums = model.values(w[: model.n_parameters], asked)
+            for k, statistics in zip(own, sums, strict=True):
+                found[k] = measures[k].term.head(statistics)
+        return [found[k] for k in range(len(measures))]
+
+    def evaluate(self, w: Array, scores: Scores | None = None) -> ShardedCandidate:
+        """Return the candidate: one read of the rows."""
+        if self._last is not None and self._last.w is w:
+            return self._last
+        if scores is None:  # as in memory, a new model counts towards the limits
+            self.line_rows -= self.problem.n_rows
+        n = len(self.measures)
+        values = self._values([*self.measures, *self._shares, self.objective], w)
+        outputs, (positive, negative), (loss,) = values[:n], values[n : n + 2], values[n + 2 :]
+        whole = negative[0] == 0.0 and positive[0] > 1.0 - _WHOLE
+        self._last = ShardedCandidate(
+            w,
+            float(outputs[0][0]),
+            float(np.concatenate([np.zeros(0), *outputs[1:]]).max(initial=-np.inf)),
+            float(loss[0] + self.problem.objective.penalty.value(w)),
+            bool(positive[0] == 0.0 or whole),
+            (),
+            outputs=outputs,
+        )
+        return self._last
+
+    def values(self, measures: Sequence[Measure], one: Candidate) -> list[Array]:
+        """Return the outputs of measures for a candidate: a read unless they are the search's."""
+        if isinstance(one, ShardedCandidate) and list(measures) == self.measures[1:]:
+            return one.outputs[1:]
+        return self._values(measures, one.w)
+
+    def densities(self, measures: Sequence[Measure], one: Candidate, window: float) -> list[Array]:
+        """Return the densities of averages over cells: one read."""
+        found: dict[int, Array] = {}
+        for position, model in enumerate(sharded_models(self.problem)):
+            own = [k for k, measure in enumerate(measures) if measure.position == position]
+            if own:
+                self._count_for_lines(model.n_rows)
+                w, terms = one.w[: model.n_parameters], [measures[k].term for k in own]
+                found.update(zip(own, densities_at(model, w, terms, window), strict=True))
+        return [found[k] for k in range(len(measures))]
+
+    def rate_slopes(
+        self, part: CompositeFunction, measure: Measure, one: Candidate, window: float
+    ) -> Array:
+        """Return the gradients of the rates of decisions in the cells of a part."""
+        model = sharded_models(self.problem)[measure.position]
+        assert part.term is not None
+        return rate_slopes_at(model, one.w[: model.n_parameters], [part.term], window)[0]
+
+    def _losses(self, line: Line, points: Array) -> Sequence[float]:
+        """Return the problem's objective at points of a line: one read."""
+        assert isinstance(line, ShardedLine)
+        (losses,) = outputs_along(line, [self.objective], points)
+        penalty = self.problem.objective.penalty
+        return [
+            float(loss + penalty.value(line.model(t)))
+            for loss, t in zip(losses[0], points, strict=True)
+        ]
+
+    def _line_of_intercepts(self, one: Candidate) -> Line:
+        """Return the line of all intercepts of a model."""
+        return self.line_along(one, self._shift())
+
+    def _line_between(self, one: Candidate, other: Candidate) -> Line:
+        """Return the line through two models."""
+        return self.line_along(one, other.w - one.w)
+
+    def line_along(self, one: Candidate, direction: Array) -> Line:
+        """Return the line from a model in a direction; it is read when it is searched."""
+        models = sharded_models(self.problem)
+        return ShardedLine(self.measures, one.w, direction, models, self._count_for_lines)
+
+    def _count_for_lines(self, n_rows: int) -> None:
+        """Count a read of rows for a line search."""
+        self.problem.counter.count(n_rows)
+        self.line_rows += n_rows
+
+
+def sharded_models(problem: Problem) -> list[ShardedLinearModel]:
+    """Return the models of a problem whose rows are all in shards.
+
+    Raises
+    ------
+    ValueError
+        If a constraint is on other rows, in memory.
+    """
+    found = []
+    for model in problem.models:
+        if not isinstance(model, ShardedLinearModel):
+            raise ValueError(
+                "enforce='decision' on dask collections needs constraints on the training rows; "
+                "one of them is on reference rows in memory. Use enforce='score', or the estimator "
+                "of fairconstrained on data in memory."
+            )
+        found.append(model)
+    return found

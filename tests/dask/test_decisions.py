@@ -1,0 +1,260 @@
+"""Bounds on decisions, and in the population, where the rows are in dask collections."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+import fairconstrained
+from fairconstrained import make_biased_classification
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
+from fairconstrained.decisions.held_out import claims_on_all
+from fairconstrained.exceptions import (
+    ConstantDecisionWarning,
+    InfeasibleConstraintWarning,
+    InputWarning,
+)
+
+da = pytest.importorskip("dask.array", reason="dask is not installed")
+dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+
+from fairconstrained.dask import FairHingeClassifier, FairLogisticClassifier  # noqa: E402
+
+N_ROWS = 1500
+OPTIONS = {
+    "partial_dp": {"ranks": (0.1, 0.4), "n_ranks": 3},
+    "weak_partial_dp": {"ranks": (0.1, 0.4)},
+    "roc_parity": {"n_thresholds": 5},
+    "bounded_group_loss": {"bound": 0.3},
+}
+SLOW = {"partial_dp", "group_auc", "inter_group_auc", "intra_group_auc", "roc_parity"}
+TESTABLE = sorted(
+    name for name, kind in CLASSIFIER_CONSTRAINTS.items() if not kind().cannot_be_tested
+)
+
+
+def constraint(name):
+    return CLASSIFIER_CONSTRAINTS[name](**OPTIONS.get(name, {}))
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Rows in memory: features, labels, weights and groups."""
+    X, y, groups = make_biased_classification(N_ROWS, gap=0.3, n_groups=3, random_state=0)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, N_ROWS)
+    return np.asarray(X), np.asarray(y), weight, np.asarray(groups)
+
+
+def fewer(rows, name):
+    """Return fewer rows and groups for constraints that take long."""
+    if name not in SLOW:
+        return rows
+    X, y, weight, groups = (part[:600] for part in rows)
+    return X, y, weight, groups % 2
+
+
+def fit_both(kind, rows, options, chunks=400):
+    """Return the fit of the rows in memory and that of collections, with the warnings of each."""
+    X, y, weight, groups = rows
+    found = []
+    for estimator, parts in (
+        (getattr(fairconstrained, kind.__name__)(**options), rows),
+        (kind(**options), [da.from_array(part, chunks=chunks) for part in rows]),
+    ):
+        X, y, weight, groups = parts
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            estimator.fit(X, y, weight, sensitive_features=groups)
+        found.append((estimator, {one.category for one in caught}))
+    return found
+
+
+def violation_in_memory(here, there, rows):
+    """Return the violation of the collections' model on all rows, and its accuracy."""
+    X, y, weight, groups = rows
+    local = there.to_local()
+    fit = here.bind(X, y, weight, sensitive_features=groups)
+    w = fit.problem.start()
+    variables = fit.parametrization.variables(local)
+    w[: len(variables)] = variables
+    return fit.problem.at(w).zero_one_violation, local.score(X, y, weight)
+
+
+@pytest.mark.parametrize("name", sorted(CLASSIFIER_CONSTRAINTS))
+def test_decisions_on_all_rows_meet_the_bound_as_in_memory(rows, name):
+    options = {"constraint": constraint(name), "kappa": 0.1, "enforce": "decision"}
+    rows = fewer(rows, name)
+    (here, at_home), (there, elsewhere) = fit_both(FairLogisticClassifier, rows, options)
+    violation, accuracy = violation_in_memory(here, there, rows)
+    search = there.decision_search_
+    assert search.met and here.decision_search_.met
+    assert violation <= 1e-9
+    assert search.accuracy == pytest.approx(accuracy, abs=1e-9)
+    assert search.accuracy >= here.decision_search_.accuracy - 0.02
+    assert elsewhere == at_home
+    assert there.result_.data_passes == search.data_passes > search.data_passes_on_scores
+
+
+def test_hinge_and_options_of_labels_and_thresholds(rows):
+    for kind, options in (
+        (FairHingeClassifier, {"kappa": 0.05}),
+        (FairLogisticClassifier, {"class_weight": "balanced", "pos_label": 0, "kappa": 0.05}),
+        (FairLogisticClassifier, {"threshold": 0.4, "kappa": 0.05}),
+    ):
+        options = {**options, "enforce": "decision"}
+        (here, _), (there, _) = fit_both(kind, rows, options)
+        assert there.decision_search_.met == here.decision_search_.met
+        assert violation_in_memory(here, there, rows)[0] <= max(
+            here.decision_search_.violation + 1e-3, 1e-9
+        )
+        least = here.decision_search_.accuracy - 0.02
+        assert there.decision_search_.accuracy >= least
+
+
+@pytest.mark.parametrize(
+    ("options", "category"),
+    [
+        ({"constraint": "demographic_parity", "kappa": 0.0}, ConstantDecisionWarning),
+        (
+            {"constraint": CLASSIFIER_CONSTRAINTS["bounded_group_loss"](bound=0.01)},
+            InfeasibleConstraintWarning,
+        ),
+    ],
+)
+def test_warnings_are_those_of_rows_in_memory(options, category):
+    X, y, groups = make_biased_classification(300, gap=0.6, n_groups=3, random_state=3)
+    given = X, y, np.random.default_rng(0).uniform(0.5, 2.0, 300), groups
+    (here, at_home), (there, elsewhere) = fit_both(
+        FairLogisticClassifier, given, {**options, "enforce": "decision"}, chunks=90
+    )
+    assert category in at_home
+    assert elsewhere == at_home
+    assert there.decision_search_.constant == here.decision_search_.constant
+    assert there.decision_search_.violation <= here.decision_search_.violation + 1e-9
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 3, 1]])
+@pytest.mark.parametrize("chunks", [150, 400, N_ROWS])
+def test_the_result_does_not_depend_on_the_partitions(rows, chunks, order):
+    blocks = [np.array_split(part, 4) for part in rows]
+    moved = [np.concatenate([part[k] for k in order]) for part in blocks]
+    X, y, weight, groups = (da.from_array(part, chunks=chunks) for part in moved)
+    model = FairLogisticClassifier(kappa=0.05, enforce="decision")
+    model.fit(X, y, weight, sensitive_features=groups)
+    X, y, weight, groups = rows
+    whole = fairconstrained.FairLogisticClassifier(kappa=0.05, enforce="decision")
+    whole.fit(X, y, weight, sensitive_features=groups)
+    assert model.decision_gap_ <= 0.05 + 1e-9
+    assert model.decision_search_.accuracy == pytest.approx(
+        whole.decision_search_.accuracy, abs=0.005
+    )
+
+
+SURE = {"enforce": "decision", "confidence": 0.9, "random_state": 0, "kappa": 0.1}
+
+
+class TestConfidence:
+    def fitted(self, rows, chunks=400, weighted=False, **options):
+        X, y, weight, groups = (da.from_array(part, chunks=chunks) for part in rows)
+        model = FairLogisticClassifier(**{**SURE, **options})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConstantDecisionWarning)
+            warnings.simplefilter("ignore", InputWarning)  # kappa is not the tolerance of all
+            model.fit(X, y, weight if weighted else None, sensitive_features=groups)
+        return model, model.held_out_rows(X).compute()
+
+    @pytest.mark.parametrize("weighted", [False, True])
+    @pytest.mark.parametrize("name", TESTABLE)
+    def test_the_certificate_is_that_of_the_held_out_rows_in_memory(self, rows, name, weighted):
+        options = {"constraint": constraint(name), "kappa": 0.3}
+        rows = fewer(rows, name)
+        model, held = self.fitted(rows, weighted=weighted, holdout=0.5, **options)
+        X, y, weight, groups = rows
+        weight = weight if weighted else np.ones(len(y))
+        certificate, local = model.certificate_, model.to_local()
+        assert certificate.n_held_out == held.sum()
+        assert certificate.confidence == 0.9
+        in_memory = fairconstrained.FairLogisticClassifier(options["constraint"], 0.3)
+        data = in_memory.bind(X[held], y[held], weight[held], sensitive_features=groups[held]).data
+        kept = in_memory.bind(X[~held], y[~held], weight[~held], sensitive_features=groups[~held])
+        bound = [
+            one.as_bound(part.term)
+            for one, part in zip(kept.constraints, kept.problem.constraints, strict=True)
+        ]
+        claims = claims_on_all(bound, data)
+        assert [one.name for one in claims] == certificate.names
+        scores = local.decision_function(X[held])
+        limits = np.array([one.limit(scores, 0.1) for one in claims])
+        if certificate.n_accepted:
+            between = 0.02 if name == "partial_dp" else 1e-9
+            assert np.all(certificate.bounds >= limits - 1e-9)
+            np.testing.assert_allclose(certificate.bounds, limits, atol=between)
+            assert certificate.certified
+
+    def test_held_out_rows_are_not_fitted(self, rows):
+        X, y, _, groups = rows
+        model, held = self.fitted(rows)
+        kept = fairconstrained.FairLogisticClassifier(kappa=0.1, enforce="decision")
+        fit = kept.bind(X[~held], y[~held], sensitive_features=groups[~held])
+        w = fit.parametrization.variables(model.to_local())
+        assert model.objective_ == pytest.approx(fit.problem.at(w).objective, rel=1e-9)
+        assert model.decision_gap_ == pytest.approx(fit.problem.at(w).decision_gap, abs=1e-9)
+        moved = X.copy()
+        moved[held] *= 2.0
+        again, same = self.fitted((moved, *rows[1:]), confidence=0.5)
+        first, _ = self.fitted(rows, confidence=0.5)
+        np.testing.assert_array_equal(same, held)
+        assert again.decision_search_.accuracy_unconstrained == pytest.approx(
+            first.decision_search_.accuracy_unconstrained, abs=1e-12
+        )
+
+    def test_the_draw_depends_on_seed_and_partition_only(self, rows):
+        first, held = self.fitted(rows)
+        again, same = self.fitted(rows)
+        np.testing.assert_array_equal(same, held)
+        np.testing.assert_array_equal(again.coef_, first.coef_)
+        _, other = self.fitted(rows, random_state=1)
+        assert np.any(other != held)
+        assert len({tuple(held[start : start + 300]) for start in (0, 400, 800)}) == 3
+        weight = np.where(np.arange(N_ROWS) < 500, 0.0, 1.0)
+        model, drawn = self.fitted((rows[0], rows[1], weight, rows[3]), weighted=True)
+        assert model.certificate_.n_held_out == np.sum(drawn & (weight > 0.0))
+
+    def test_frames(self, rows):
+        X, y, _, groups = rows
+        table = pd.DataFrame(X).add_prefix("x").assign(label=y, group=groups)
+        table.index = pd.Index(np.arange(N_ROWS) + 7)
+        frame = dd.from_pandas(table, npartitions=3)
+        features = frame.drop(columns=["label", "group"])
+        model = FairLogisticClassifier(**{**SURE, "kappa": 0.3})
+        model.fit(features, frame["label"], sensitive_features=frame["group"])
+        held = model.held_out_rows(features).compute()
+        assert held.index.tolist() == table.index.tolist()
+        assert held.sum() == model.certificate_.n_held_out
+
+    def test_few_rows(self):
+        X, y, groups = make_biased_classification(60, gap=0.3, random_state=0)
+        parts = [da.from_array(np.asarray(part), chunks=20) for part in (X, y, groups)]
+        model = FairLogisticClassifier(**{**SURE, "kappa": 0.01})
+        with pytest.warns(ConstantDecisionWarning, match="too few to show"):
+            model.fit(parts[0], parts[1], sensitive_features=parts[2])
+        assert model.decision_search_.constant
+        with pytest.raises(ValueError, match="none are left for training, or none are held out"):
+            model.set_params(holdout=1e-9).fit(parts[0], parts[1], sensitive_features=parts[2])
+
+    def test_what_cannot_be_tested_is_refused(self, rows):
+        with pytest.raises(ValueError, match=r"confidence is for constraints on rates"):
+            self.fitted(rows, constraint="group_auc")
+        with pytest.raises(ValueError, match=r"use enforce='decision'"):
+            self.fitted(rows, enforce="score")
+
+    def test_rows_are_named_after_a_fit_with_confidence(self, rows):
+        X, y, _, groups = (da.from_array(part, chunks=400) for part in rows)
+        model = FairLogisticClassifier(kappa=0.1).fit(X, y, sensitive_features=groups)
+        with pytest.raises(NotFittedError):
+            model.held_out_rows(X)
+        model, _ = self.fitted(rows)
+        with pytest.raises(TypeError, match="X must be a dask array"):
+            model.held_out_rows(rows[0])

@@ -1,0 +1,106 @@
+"""Sums along lines of models, near the threshold and above thresholds, for rows in shards."""
+
+import numpy as np
+import pytest
+
+from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.decisions.near_threshold import rate_slopes
+from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.shards.atom_scores import AtomScores
+from fairconstrained.shards.lines import LineSums, densities_at, rate_slopes_at
+from fairconstrained.shards.model import AtomRows
+from fairconstrained.terms.decision_rates import densities, rates_on_line, zeros_on_line
+from tests.shards.test_shards import bound, in_shards
+
+NAMES = ["demographic_parity", "equalized_odds", "error_rate_parity", "intersectional_loss"]
+
+
+def problems(name, n_shards=3):
+    """Return a problem with its rows in memory and in shards, and two models."""
+    fit = bound(CONSTRAINTS[name]())
+    random = np.random.default_rng(4)
+    ends = random.normal(scale=0.5, size=(2, fit.model.n_parameters))
+    return fit, in_shards(fit, n_shards), *ends
+
+
+def line_of(problem, w, direction, counted=None):
+    counts = [] if counted is None else counted
+    return LineSums(problem.models[0], w, direction, counts.append)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rates_along_a_line_are_those_of_all_rows(name):
+    fit, sharded, w, direction = problems(name)
+    points, counted = np.linspace(-2.0, 2.0, 41), []
+    line = line_of(sharded, w, direction, counted)
+    (found,) = line.rates([sharded.constraints[0].zero_one().term], points)
+    at, by = (fit.model.forward(one)[0] for one in (w, direction))
+    wanted = rates_on_line(fit.problem.constraints[0].zero_one().term, at, by, points)
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    assert counted == [len(at)]
+    terms = [part.zero_one().term for part in sharded.constraints]
+    (statistics,) = line.statistics(terms, [np.zeros((41, 0))], points)
+    np.testing.assert_allclose(statistics.T, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("reach", [(-0.5, 1.5), (-np.inf, np.inf), (5e8, 6e8)])
+def test_zeros_are_quantiles_that_do_not_depend_on_the_shards(reach):
+    fit, sharded, w, _ = problems("demographic_parity")
+    direction = fit.model.offset()
+    found = line_of(sharded, w, direction).zeros(reach)
+    at = fit.model.forward(w)[0]
+    zeros = zeros_on_line(at, np.ones_like(at))
+    zeros = np.sort(zeros[(zeros >= reach[0]) & (zeros <= reach[1])])
+    assert len(found) == len(zeros)  # of few rows each has one
+    width = np.ptp(zeros) if not np.isfinite(reach[1]) else reach[1] - reach[0]
+    np.testing.assert_allclose(found, zeros, atol=width / 65536)
+    other = in_shards(fit, 7)
+    np.testing.assert_array_equal(line_of(other, w, direction).zeros(reach), found)
+
+
+@pytest.mark.parametrize("name", ["partial_dp", "group_auc"])
+def test_statistics_of_distributions_are_those_of_histograms(name):
+    given = {"ranks": (0.1, 0.6), "n_ranks": 3} if name == "partial_dp" else {}
+    fit = bound(CONSTRAINTS[name](**given))
+    sharded = in_shards(fit)
+    random = np.random.default_rng(4)
+    w, direction = random.normal(scale=0.5, size=(2, fit.model.n_parameters))
+    term = sharded.constraints[0].zero_one().term
+    points, own = np.array([-1.0, 0.5]), np.zeros((2, term.n_auxiliary))
+    (found,) = line_of(sharded, w, direction).statistics([term], [own], points)
+    for t, statistics in zip(points, found, strict=True):
+        scores = fit.model.forward(w + t * direction)[0]
+        here = fit.problem.constraints[0].zero_one().term.forward(scores)[0]
+        np.testing.assert_allclose(statistics, here, atol=0.01)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_densities_and_slopes_are_those_of_all_rows(name):
+    fit, sharded, w, _ = problems(name)
+    part, here = sharded.constraints[0], fit.problem.constraints[0]
+    scores, model = fit.model.forward(w)[0], sharded.models[0]
+    (found,) = densities_at(model, w, [part.term], 0.2)
+    np.testing.assert_allclose(found, densities(here.term, scores, 0.2), atol=1e-12)
+    (slopes,) = rate_slopes_at(model, w, [part.term], 0.2)
+    wanted = rate_slopes(CompositeFunction(fit.model, here.term), w, scores, 0.2)
+    np.testing.assert_allclose(slopes, wanted, atol=1e-12)
+    assert densities_at(model, w, [], 0.2) == []
+
+
+def test_rows_above_thresholds():
+    fit, sharded, w, _ = problems("demographic_parity")
+    model, scores = sharded.models[0], fit.model.forward(w)[0]
+    thresholds = np.array([0.7, -np.inf, 0.0, -0.3])
+    found = AtomScores(model, w).above(thresholds)
+    pairs = np.column_stack([fit.data.groups.codes, fit.data.y])
+    atoms = np.ravel(np.unique(pairs, axis=0, return_inverse=True)[1])
+    for k, threshold in enumerate(thresholds):
+        above = scores > threshold
+        np.testing.assert_array_equal(found.counts[:, k], np.bincount(atoms[above]))
+        weight = np.bincount(atoms[above], fit.data.sample_weight[above])
+        np.testing.assert_allclose(found.weight[:, k], weight)
+    assert AtomScores(model, w).least == pytest.approx(scores.min())
+    some = model.on(AtomRows(np.array([4, 1])))
+    np.testing.assert_array_equal(
+        AtomScores(some, w).above(thresholds).counts, found.counts[[4, 1]]
+    )
