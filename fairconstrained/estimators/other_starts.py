@@ -36,9 +36,8 @@ def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]
     unit = _intercept(problem)
     levels: set[float] = set()
     for part in problem.constraints:
-        scores = at.scores_of(part) if isinstance(part.term, SeveralKinds) else None
-        if isinstance(part.term, SeveralKinds) and scores is not None:
-            levels |= set(part.term.other_starts(scores))
+        if isinstance(part.term, SeveralKinds):
+            levels |= set(part.term.other_starts(at.statistics_of(part)))
     if not levels or unit is None:
         return None, 0.0
     smooth = (problem if problem.smooth else problem.smoothed(_WIDTH)).uncounted()

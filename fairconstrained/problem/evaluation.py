@@ -79,6 +79,10 @@ class Evaluation:
         """Return the scores of a part's rows, None for a part without a model."""
         return None if part.model is None else self._model_pass(part.model).scores
 
+    def statistics_of(self, part: CompositeFunction) -> Array:
+        """Return the statistics of the term of a part."""
+        return self._forward(part).statistics
+
     def _known(self, part: CompositeFunction) -> TermPass | None:
         """Return the pass of a part's term if it was made."""
         assert part.term is not None and part.model is not None

@@ -161,13 +161,13 @@ class SeveralKinds(Term):
     """A term with which problems have local solutions of several kinds, far from each other."""
 
     @abstractmethod
-    def other_starts(self, scores: Array) -> tuple[float, ...]:
+    def other_starts(self, statistics: Array) -> tuple[float, ...]:
         """Return constant scores near which there are local solutions of another kind than these.
 
         Parameters
         ----------
-        scores : ndarray of shape (n_rows,)
-            The scores of a local solution.
+        statistics : ndarray of shape (n_statistics,)
+            The statistics of a local solution.
         """
 
 

@@ -146,7 +146,7 @@ class ClippedRates(_OfRates, SeveralKinds):
         """Only without outputs."""
         return self.n_outputs == 0
 
-    def other_starts(self, scores: Array) -> tuple[float, ...]:
+    def other_starts(self, statistics: Array) -> tuple[float, ...]:
         """Return scores with rates at an end of the range, unless these have rates beyond it.
 
         Beyond the range differences do not matter.
@@ -154,7 +154,7 @@ class ClippedRates(_OfRates, SeveralKinds):
         if not self.n_outputs:
             return ()
         low, high = self.ends
-        rates, tolerance = self.rates.value(scores), _BEYOND + (high - low) * self.offset.max()
+        rates, tolerance = self.rates.head(statistics), _BEYOND + (high - low) * self.offset.max()
         span = np.linspace(-_FAR, _FAR, 1 + int(2 * _FAR / _STEP))
         found = self.rates.function.value(span)
         below = span[(found <= low) & (low > 0.0) & (rates.max() > low + tolerance)][-1:]
