@@ -88,23 +88,19 @@ class RoundedSums(KernelSums):
     ):
         super().__init__(function, cells, scores, thresholds)
         self.sharp = LinearSums(function.function, cells, scores, thresholds)
-        kinks = function.function.kinks
-        pairs = [self._near(position) for position, _ in kinks]
-        sizes = [len(rows) for rows, _ in pairs]
-        rows = np.concatenate([rows for rows, _ in pairs])
-        columns = np.concatenate([columns for _, columns in pairs])
-        position = np.repeat([position for position, _ in kinks], sizes)
-        distance = scores[rows] - (position + thresholds[columns])
-        jump = np.repeat([jump for _, jump in kinks], sizes)
+        rows, cuts = self._near()
+        distance = scores[rows] - self.sharp.cuts.ravel()[cuts]
+        kinks, columns = np.divmod(cuts, len(thresholds))
+        jump = self.sharp.jump[kinks]
         of, member, weight = cells.entries_of(rows)
         self.rows, self.distance = rows[of], distance[of]
         self.weight = weight * jump[of]
         self.codes = member * len(thresholds) + columns[of]
 
-    def _near(self, position: float) -> tuple[Array, Array]:
-        """Return the pairs (row, threshold) less than half a width from a kink."""
-        order = np.argsort(self.thresholds)
-        cuts, half = position + self.thresholds[order], 0.5 * self.function.width
+    def _near(self) -> tuple[Array, Array]:
+        """Return the pairs (row, cut) less than half a width from each other."""
+        order, half = self.sharp.order, 0.5 * self.function.width
+        cuts = self.sharp.cuts.ravel()[order]
         first = positions(cuts, self.scores - half)
         counts = positions(cuts, self.scores + half) - first
         rows = np.flatnonzero(counts)
