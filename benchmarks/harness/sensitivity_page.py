@@ -33,6 +33,16 @@ def _draw_multipliers(axes: Any, row: Row) -> None:
     axes[0].set_yscale("log")
 
 
+def _legend_above(axis: Any) -> None:
+    """Put the legend between a panel and its title, where it hides no curve."""
+    labels = axis.get_legend_handles_labels()[1]
+    short = sum(map(len, labels)) < 30
+    axis.legend(
+        loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2, frameon=False,
+        fontsize=7 if short else 6, ncols=len(labels), columnspacing=1.0, handlelength=1.8,
+    )  # fmt: skip
+
+
 def draw(name: str, found: list[tuple[Run, Row]], path: Path) -> None:
     """Draw a figure: a column for every panel, a row for every measure."""
     figure_of_paper = FIGURES[name]
@@ -59,8 +69,8 @@ def draw(name: str, found: list[tuple[Run, Row]], path: Path) -> None:
                     )  # fmt: skip
                 if measure != "objective":
                     axis.set_yscale("log")
-            axes[0][column].legend(fontsize=7, frameon=False)
-        axes[0][column].set_title(panel, fontsize=10)
+            _legend_above(axes[0][column])
+        axes[0][column].set_title(panel, fontsize=10, pad=22)
         axes[-1][column].set_xlabel(
             "data passes" if figure_of_paper.against == "passes" else "iteration", fontsize=9
         )
