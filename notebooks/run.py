@@ -27,6 +27,7 @@ def execute(path: Path, timeout: float = 120.0) -> nbformat.NotebookNode:
         timeout=timeout,
         kernel_name="python3",
         allow_errors=False,
+        coalesce_streams=True,  # how often a cell's output is flushed depends on the machine
         record_timing=False,  # times of the day would change the file with every run
         resources={"metadata": {"path": str(FOLDER)}},
     )
