@@ -107,6 +107,10 @@ def test_the_page_of_all_solvers_has_every_run_and_says_what_is_missing():
         for solver, verdict in (("ipc", "met"), ("ssg", "gap 5.0%"))
     ]
     text = page(rows, all_solvers.overview(rows), 3, "python -m benchmarks", **limits)
+    assert "versions of the code" not in text
+    rows[0]["version"] = "another"
+    text = page(rows, all_solvers.overview(rows), 3, "python -m benchmarks", **limits)
+    assert "The runs are of 2 versions of the code." in text
     assert "1 of 2 runs are met. 3 more have not been run." in text
     assert text.count("0.25") == 2 * len(figures)
     assert text.count("| gap 5.0%") == 3  # in the list of what is not met, too

@@ -50,7 +50,9 @@ def page(rows: list[Row], verdicts: list[Row], missing: int, command: str, **lim
     text = _HEAD.format(command=command, environment=environment(), **limits)
     met = sum(row["verdict"] == "met" for row in rows)
     text += f"\n{met} of {len(rows)} runs are met."
-    text += f" {missing} more have not been run.\n" if missing else "\n"
+    text += f" {missing} more have not been run." if missing else ""
+    versions = len({row.get("version") for row in rows})
+    text += f" The runs are of {versions} versions of the code.\n" if versions > 1 else "\n"
     misses = [row for row in rows if row["verdict"] != "met"]
     if misses:
         shown = [{name: row[name] for name in _MISS} | {"why": _why(row)} for row in misses]
