@@ -129,6 +129,11 @@ def found_for(figure: Figure, options: Namespace, store: Store) -> list[tuple[Ru
     return out
 
 
+def _shown(stationarity: float) -> float | str:
+    """Return near-stationarity, "none" where the subproblem has no feasible point."""
+    return stationarity if np.isfinite(stationarity) else "none"
+
+
 def last_point(run: Run, row: Row) -> Row:
     """Return the figures of the last point of a run."""
     end: Row = {
@@ -140,7 +145,7 @@ def last_point(run: Run, row: Row) -> Row:
         "data passes": row["passes"][-1],
         "objective": row["objective"][-1],
         "violation": row["violation"][-1],
-        "SVio": row["stationarity"][-1][1] if row.get("stationarity") else "",
+        "SVio": _shown(row["stationarity"][-1][1]) if row.get("stationarity") else "",
         "|lambda - mu|": row["difference"][-1] if "difference" in row else "",
         "CPU seconds": row["seconds"],
     }
