@@ -144,6 +144,11 @@ def _unique(case: Case, outcome: Outcome) -> bool:
     return _reproducible(case, outcome) and not (trees and _searched(case))
 
 
+def _no_trees(case: Case, outcome: Outcome) -> bool:
+    """Return whether no trees are grown: LightGBM's regularisation is in units of the weights."""
+    return case.chosen.estimator != "FairBoostingClassifier"
+
+
 _Suits = Callable[[Case, Outcome], bool]
 
 
@@ -158,7 +163,9 @@ RELATIONS: dict[str, Relation] = {
     "groups": Relation("changed by names", _group_names, True, _both(_plain_groups, _dressable)),
     "classes": Relation("changed by names", _class_names, True, _reproducible),
     "copies": Relation("changed by copies for weights", _copies, False, _whole_weights),
-    "weights": Relation("changed by units of weights", _weight_units, False, _unique),
+    "weights": Relation(
+        "changed by units of weights", _weight_units, False, _both(_unique, _no_trees)
+    ),
     "container": Relation("changed by container", _container, False, _both(_dressable, _unique)),
     "solver": Relation("worse than another solver", _other_solver, False, _comparable),
     "local": Relation("changed by partitions", _local, False),

@@ -203,7 +203,8 @@ def collect_classes(
     named = dict(models) if isinstance(models, Mapping) else {"": models}
     if not named:
         raise ValueError(
-            "There are no models: pass a fitted classifier, or a mapping from names to classifiers."
+            "The models (argument estimator or models) are an empty mapping: pass a fitted "
+            "classifier, or a mapping from names to classifiers."
         )
     fitted = {str(name): best_estimator(model) for name, model in named.items()}
     for model in fitted.values():

@@ -176,7 +176,7 @@ def compare_rankers(
     level = check_confidence(confidence)
     named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
     if not named:
-        raise ValueError("There are no models: pass a fitted ranker, or several by name.")
+        raise ValueError("models is an empty mapping: pass a fitted ranker, or several by name.")
     check_same_rows(test=True, X=X, y=y, groups=groups, query=query)
     last = list(named.values())[-1]
     found = groups_of(last, X, groups, marginal=True, missing=groups_missing)

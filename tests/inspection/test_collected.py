@@ -88,7 +88,7 @@ def test_missing_groups_and_rows_of_weight_zero():
 
 def test_invalid_models_raise():
     model = LogisticRegression().fit(X, Y)
-    with pytest.raises(ValueError, match="There are no models"):
+    with pytest.raises(ValueError, match="empty mapping"):
         collect({}, X, Y, Z)
     other = LogisticRegression().fit(X, np.where(Y, "yes", "no"))
     with pytest.raises(ValueError, match=r"different classes: 'a' has \[0, 1\], 'b' has"):

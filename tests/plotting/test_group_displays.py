@@ -377,7 +377,7 @@ def test_invalid_metrics_raise(data, model):
     X, y, groups = data
     with pytest.raises(ValueError, match="metrics='recall' is unknown"):
         GroupMetricsDisplay.from_predictions(y, y, sensitive_features=groups, metrics=["recall"])
-    with pytest.raises(ValueError, match="no models"):
+    with pytest.raises(ValueError, match="empty mapping"):
         GroupMetricsDisplay.from_estimator({}, X, y, sensitive_features=groups)
     with pytest.raises(ValueError, match="Two classes are needed"):
         GroupMetricsDisplay.from_predictions(y, X[:, 0], sensitive_features=groups)

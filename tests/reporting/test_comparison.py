@@ -120,7 +120,7 @@ def test_bad_arguments(models, data):
         compare(models["fair"], X, y, groups)
     with pytest.raises(ValueError, match="reference='other' is not the name"):
         compare(models, X, y, groups, reference="other")
-    with pytest.raises(ValueError, match="There are no models"):
+    with pytest.raises(ValueError, match="empty mapping"):
         compare({}, X, y, groups)
     with pytest.raises(ValueError, match="No groups are known"):
         compare({"forest": models["forest"]}, X, y)

@@ -126,7 +126,7 @@ class TestInterface:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"models": {}}, "There are no models"),
+            ({"models": {}}, "models is an empty mapping"),
             ({"groups": None}, "No groups are known"),
             ({"query": QUERY[:-1]}, "query has"),
             ({"confidence": 2.0}, "confidence"),
