@@ -6,7 +6,7 @@ Training parts are small, and the test rows are all others, so that few of them 
 The generated rows (`credit`) are drawn anew for every split.
 
 - unconstrained, scores: the model without constraints, and with the bound on scores.
-- search: the search on predictions with nothing but the bound on the training rows.
+- search: the search on predictions with the bound on the training rows only.
 - margin: the same with tolerances that are smaller by half a standard deviation of the gap on new
   rows, at most nine tenths of the tolerance.
 - surrogate: the search in which the violation of the bound on scores, of rates of few rows, has a

@@ -152,7 +152,7 @@ def examine(case: Case, *, changed: int | None = None) -> Verdict:
                 made.changed(changed)
         except OverBudget:
             made.found.append(Failure("fuzzer", "the checks took more than 300 CPU seconds"))
-        except Exception:
+        except Exception:  # a fault of the checks is a failure of the case, and is printed
             made.found.append(Failure("fuzzer", traceback.format_exc()))
     return Verdict(
         case.seed,

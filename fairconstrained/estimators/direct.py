@@ -82,6 +82,7 @@ class SolvedDirectly:
         if result.status is Status.STOPPED or not isinstance(estimator.solver, str):
             return result, at
         start, passes = better_start(problem, at)
+        passes += result.data_passes
         if start is not None:
             other, there = solve(solver, problem, estimator, warm=start, callback=callback)
             passes += other.data_passes
@@ -89,9 +90,8 @@ class SolvedDirectly:
                 result.violation > solver.tol,
                 result.objective,
             ):
-                passes += result.data_passes - other.data_passes
                 result, at = other, there
-        return replace(result, data_passes=result.data_passes + passes), at
+        return replace(result, data_passes=passes), at
 
     def follow(
         self,

@@ -300,9 +300,13 @@ def last_layer(module: Module, n_features: int) -> LastLayer | None:
         return None
     name, layer = linear[-1]
     named, where = dict(module.named_parameters()), positions(module)
-    found = {id(named[key]): at for key, at in where.items()}
-    bias = slice(0, 0) if layer.bias is None else found[id(layer.bias)]
-    last = LastLayer(name, found[id(layer.weight)], bias)
+
+    def position(parameter: Any) -> slice:
+        """Return where a parameter is, which may have the name of another layer that shares it."""
+        return next(at for key, at in where.items() if named[key] is parameter)
+
+    bias = slice(0, 0) if layer.bias is None else position(layer.bias)
+    last = LastLayer(name, position(layer.weight), bias)
     kind = layer.weight.dtype
     X = torch.as_tensor(np.random.default_rng(0).normal(size=(5, n_features)), dtype=kind)
     with torch.no_grad():
