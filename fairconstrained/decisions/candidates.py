@@ -132,7 +132,7 @@ class CandidateSearch:
         assert problem.objective.model is not None, "the search is for models with scores"
         self.model = problem.objective.model
         self.offset = self.model.offset()
-        self.budget = SearchBudget() if budget is None else budget
+        self.budget = self.usual_budget if budget is None else budget
         correct = CompositeFunction(self.model, self._correct(y, sample_weight))
         parts = [correct, *(self._strict(part) for part in problem.constraints)]
         estimates = [self._strict(part) for part in expected]
