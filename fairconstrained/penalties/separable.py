@@ -185,7 +185,28 @@ class Proximity(Penalty):
         return self.rho * (w - self.center)
 
 
-class InUnits(Penalty):
+class _OfAnother(Penalty):
+    """A penalty of transformed variables: it is smooth or convex if the penalty there is."""
+
+    penalty: Penalty
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether the penalty has continuous gradients."""
+        return self.penalty.smooth
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether the penalty is convex."""
+        return self.penalty.convex
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether the kinks of the penalty can be rounded."""
+        return self.penalty.smoothable
+
+
+class InUnits(_OfAnother):
     """A penalty on the variables times their units: p(units * w).
 
     Parameters
@@ -201,18 +222,8 @@ class InUnits(Penalty):
         self.units = units
 
     @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether the penalty is."""
-        return self.penalty.smooth
-
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        """Whether the penalty is."""
-        return self.penalty.convex
-
-    @property
     def modulus(self) -> float:
-        """The penalty's times the square of the unit that makes it smallest."""
+        """The smallest product of the penalty's modulus and the square of a unit."""
         modulus = self.penalty.modulus
         unit = self.units.min() if modulus > 0.0 else self.units.max()
         return float(modulus * unit**2)
@@ -232,11 +243,6 @@ class InUnits(Penalty):
             return self, minus
         return InUnits(plus, self.units), InUnits(minus, self.units)
 
-    @property
-    def smoothable(self) -> bool:
-        """Whether the penalty is."""
-        return self.penalty.smoothable
-
     def smoothed(self, width: float | Array) -> InUnits:
         """Return the rounded penalty in these units; the width is one of w."""
         return InUnits(self.penalty.smoothed(width * self.units), self.units)
@@ -246,7 +252,7 @@ class InUnits(Penalty):
         return self.penalty.subgradient_error(self.units * w)
 
 
-class Leading(Penalty):
+class Leading(_OfAnother):
     """A penalty on the first `size` variables; the others (intercept, auxiliary) are free.
 
     Parameters
@@ -260,16 +266,6 @@ class Leading(Penalty):
     def __init__(self, penalty: Penalty, size: int):
         self.penalty = penalty
         self.size = size
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether the penalty is."""
-        return self.penalty.smooth
-
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        """Whether the penalty is."""
-        return self.penalty.convex
 
     @property
     def modulus(self) -> float:
@@ -292,11 +288,6 @@ class Leading(Penalty):
         if isinstance(minus, Zero):
             return self, minus
         return Leading(plus, self.size), Leading(minus, self.size)
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether the penalty is."""
-        return self.penalty.smoothable
 
     def smoothed(self, width: float | Array) -> Leading:
         """Return the rounded penalty of the leading variables."""
