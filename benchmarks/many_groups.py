@@ -27,7 +27,7 @@ from fairconstrained.penalties.base import L2
 from fairconstrained.penalties.separable import Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import automatic
+from fairconstrained.solvers import default_solver
 from fairconstrained.terms.cell_means import average
 
 PERCENTAGES = ["racepctblack", "racePctHisp", "racePctAsian"]
@@ -74,7 +74,7 @@ def measure(loss: str, repeats: int) -> list[Row]:
     seconds = in_turns(runs, repeats)
     rows = []
     for name, problem in problems.items():
-        result = automatic(problem).minimize(problem.uncounted())
+        result = default_solver(problem).minimize(problem.uncounted())
         rows.append(
             {
                 "loss": loss,

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks import partial_parity, weak_partial_parity
 from benchmarks.harness import rank_parity
 from benchmarks.harness.options import Default, add_seeds
-from benchmarks.harness.paper_lines import Line, Setup, all_lines, default_solver
+from benchmarks.harness.paper_lines import Line, Setup, all_lines, solver_of_line
 from benchmarks.harness.papers_page import Ranks, write_page
 from benchmarks.harness.rank_data import RANKS
 from benchmarks.harness.store import Store
@@ -115,7 +115,7 @@ def _run(line: Line, kind: str, setup: Setup, options: Namespace) -> Row:
         assert line.paper is not None
         solver, own = line.paper(setup).unpolished(), False
     else:
-        solver, own = default_solver(line, setup)
+        solver, own = solver_of_line(line, setup)
     problem, start = (setup.default, setup.first) if own else (setup.problem, setup.start)
     return solve(problem, setup.problem, start, solver, setup.rho, line, options)
 

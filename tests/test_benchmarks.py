@@ -22,7 +22,7 @@ from benchmarks.registry import _TABLE, BENCHMARKS
 from fairconstrained import DemographicParity, FairLogisticClassifier
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.solvers import automatic
+from fairconstrained.solvers import default_solver
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONAL = ("matplotlib", "fairlearn", "skops")
@@ -94,7 +94,7 @@ def test_generated_rows_make_every_constraint_active():
             problem = Fit.of(case.estimator("auto"), X, y, None, groups).problem
             free = problem.with_constraints(())
             w = problem.start()
-            w[: free.n_variables] = automatic(free).minimize(free).w
+            w[: free.n_variables] = default_solver(free).minimize(free).w
             assert problem.at(w).violation > 1e-4, case.name
 
 
@@ -120,7 +120,7 @@ def test_the_page_of_all_solvers_has_every_run_and_says_what_is_missing():
 def test_problems_are_those_of_the_estimator():
     X, y, groups = generated(200)
     problem = logistic_problem((X, y, groups), DemographicParity(0.05))
-    result = automatic(problem).minimize(problem)
+    result = default_solver(problem).minimize(problem)
     clf = FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)
     assert result.objective == pytest.approx(clf.objective_, rel=1e-6)
 

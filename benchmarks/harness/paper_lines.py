@@ -33,7 +33,7 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
     ThreeSEcon,
 )
-from fairconstrained.solvers.registry import SOLVERS, automatic
+from fairconstrained.solvers.registry import SOLVERS, default_solver
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import StepRule
 from fairconstrained.utils.typing import Array
@@ -371,9 +371,9 @@ def all_lines() -> list[Line]:
     return lines + _digit_lines() + _plada_lines()
 
 
-def default_solver(line: Line, setup: Setup) -> tuple[Solver, bool]:
+def solver_of_line(line: Line, setup: Setup) -> tuple[Solver, bool]:
     """Return the solver by default, and whether it takes the problem in its own form."""
     if line.default is not None:
         return line.default(), False
-    solver = automatic(setup.default)
+    solver = default_solver(setup.default)
     return (Smoothing() if solver.missing(setup.default) else solver), True

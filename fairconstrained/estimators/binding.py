@@ -22,15 +22,15 @@ from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.solvers import Result, automatic
+from fairconstrained.solvers import Result, default_solver
 from fairconstrained.terms.class_scores import ByClass, log_odds
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 
 
-def minimize_automatically(problem: Problem) -> Result:
-    """Return the automatic solver's solution of a problem."""
-    solver = automatic(problem)
+def minimize_by_default(problem: Problem) -> Result:
+    """Return the default solver's solution of a problem."""
+    solver = default_solver(problem)
     return solver.minimize(problem, max_data_passes=data_pass_limit(problem, solver.tol))
 
 
@@ -42,12 +42,12 @@ class Unconstrained:
     problem : Problem
         The problem without constraints.
     minimize : callable or None, default=None
-        Returns the solution of the problem; None for the automatic solver.
+        Returns the solution of the problem; None for the default solver.
     """
 
     def __init__(self, problem: Problem, minimize: Callable[[Problem], Result] | None = None):
         self.problem = problem.uncounted()
-        self.minimize = minimize_automatically if minimize is None else minimize
+        self.minimize = minimize_by_default if minimize is None else minimize
 
     @cached_property
     def result(self) -> Result:

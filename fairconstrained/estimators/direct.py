@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.binding import minimize_automatically
+from fairconstrained.estimators.binding import minimize_by_default
 from fairconstrained.estimators.other_starts import better_start
 from fairconstrained.estimators.parametrization import SearchSpace
 from fairconstrained.estimators.safeguard import solve
@@ -111,8 +111,8 @@ class SolvedDirectly:
     def unconstrained(
         self, estimator: object, problem: Problem, validation: Problem | None
     ) -> Result:
-        """Return the automatic solver's solution."""
-        return minimize_automatically(problem)
+        """Return the default solver's solution."""
+        return minimize_by_default(problem)
 
     def search_space(self, fit: Fit, result: Result) -> SearchSpace:
         """Return the variables of the fit."""

@@ -12,7 +12,7 @@ from fairconstrained.estimators.solving import SolverOptions
 from fairconstrained.models import Model
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result, Solver, automatic
+from fairconstrained.solvers import Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.result import Status, describe
 from fairconstrained.terms.base import Term
@@ -226,7 +226,7 @@ def _from_constant(
     """Return the solution from a constant model, or that model itself."""
     w = constant.iterate.at.w
     if options.max_iter is None:
-        solver: Any = automatic(problem).with_options(tol=result.solver.tol)
+        solver: Any = default_solver(problem).with_options(tol=result.solver.tol)
         again, at = solver.solve(
             problem, w, random_state=options.random_state, max_data_passes=passes
         )

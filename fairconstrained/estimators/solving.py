@@ -11,7 +11,7 @@ import numpy as np
 
 from fairconstrained.exceptions import ConvergenceWarning, InfeasibleConstraintWarning
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import SOLVERS, Result, Solver, Status, automatic
+from fairconstrained.solvers import SOLVERS, Result, Solver, Status, default_solver
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.utils.registry import resolve
@@ -33,7 +33,7 @@ def solver_of(
     options: SolverOptions,
     problem: Problem,
     *,
-    automatic: Callable[[Problem], Solver] = automatic,
+    default: Callable[[Problem], Solver] = default_solver,
 ) -> Solver:
     """Return the solver with an estimator's options.
 
@@ -46,7 +46,7 @@ def solver_of(
         Its `solver`, `tol`, `max_iter` and, if it has one, `beta`.
     problem : Problem
         What "auto" chooses by.
-    automatic : callable, default=automatic
+    default : callable, default=default_solver
         Returns the solver that "auto" stands for.
 
     Raises
@@ -54,7 +54,7 @@ def solver_of(
     ValueError
         If the name is unknown, or beta is given for a solver without such a parameter.
     """
-    names = {"auto": lambda: automatic(problem), **SOLVERS}
+    names = {"auto": lambda: default(problem), **SOLVERS}
     solver = resolve("solver", options.solver, names, Solver)
     if isinstance(options.solver, str):
         solver = solver.with_options(tol=options.tol)

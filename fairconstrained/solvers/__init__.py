@@ -14,7 +14,7 @@ from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
 from fairconstrained.solvers.level_search import LevelSearch
 from fairconstrained.solvers.online_stochastic import OnlineStochastic
 from fairconstrained.solvers.plada import PLADA
-from fairconstrained.solvers.registry import SOLVERS, able, automatic
+from fairconstrained.solvers.registry import SOLVERS, available_solvers, default_solver
 from fairconstrained.solvers.regularization import Regularization
 from fairconstrained.solvers.result import Result, Status, Trace
 from fairconstrained.solvers.smoothing import Smoothing
@@ -56,7 +56,7 @@ __all__ = [
     "SwitchingSubgradient",
     "ThreeSEcon",
     "Trace",
-    "able",
-    "automatic",
+    "available_solvers",
+    "default_solver",
     "near_stationarity",
 ]

@@ -162,10 +162,12 @@ class Solver(Parametrized, ABC):
                 )
         missing = self.missing(problem)
         if missing:
-            from fairconstrained.solvers import able  # the registry is above this module
+            from fairconstrained.solvers import (
+                available_solvers,  # the registry is above this module
+            )
 
             needs = " and ".join(name.replace("_", " ") for name in missing)
-            others = ", ".join(able(problem))
+            others = ", ".join(available_solvers(problem))
             raise IncompatibleSolverError(
                 f"{self!r} needs a problem that is {needs}, and this one is not: change the "
                 f"surrogate, the loss or the penalty, or use one of the solvers {others}."

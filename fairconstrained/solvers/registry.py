@@ -41,7 +41,7 @@ def idca_stochastic(**options: Any) -> IDCA:
     return IDCA(oracle, **{"max_iter": 5, **options})
 
 
-# In order of preference: `automatic` takes the first that the problem allows.
+# In order of preference: `default_solver` takes the first that the problem allows.
 SOLVERS: dict[str, Callable[..., Solver]] = {
     "level-search": LevelSearch,
     "ipc": IPC,
@@ -99,16 +99,38 @@ def without_kinks(problem: Problem, solver: Solver) -> Solver:
     return rounded
 
 
-def _able(problem: Problem) -> Iterator[str]:
+def _available(problem: Problem) -> Iterator[str]:
     """Yield the names of the solvers that can solve the problem, the preferred one first."""
     return (name for name, make in SOLVERS.items() if not make().missing(problem))
 
 
-def able(problem: Problem) -> list[str]:
-    """Return the names of the solvers that can solve the problem, the preferred one first."""
-    return list(_able(problem))
+def available_solvers(problem: Problem) -> list[str]:
+    """Return the names of the solvers whose requirements the problem meets.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    names : list of str
+        In order of preference.
+    """
+    return list(_available(problem))
 
 
-def automatic(problem: Problem) -> Solver:
-    """Return the preferred solver for the problem's properties."""
-    return SOLVERS[next(_able(problem))]()
+def default_solver(problem: Problem) -> Solver:
+    """Return the solver that ``solver="auto"`` stands for: the first of the available ones.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    solver : Solver
+        With its default parameters.
+    """
+    return SOLVERS[next(_available(problem))]()

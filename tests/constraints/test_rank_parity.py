@@ -22,7 +22,13 @@ from fairconstrained.metrics import (
     partial_demographic_parity_difference,
     weak_partial_demographic_parity_difference,
 )
-from fairconstrained.solvers import IDCA, IPC, AugmentedLagrangian, SwitchingSubgradient, automatic
+from fairconstrained.solvers import (
+    IDCA,
+    IPC,
+    AugmentedLagrangian,
+    SwitchingSubgradient,
+    default_solver,
+)
 from fairconstrained.solvers.interior_point import InteriorPoint
 from fairconstrained.terms.clipped_rates import Clip
 from fairconstrained.terms.rank_gaps import distance, within_ranks
@@ -273,7 +279,7 @@ def test_solvers_of_partial_parity_find_what_scipy_finds(name):
 
 
 def test_automatic_takes_the_fast_route():
-    assert isinstance(automatic(partial_problem()), IPC)
+    assert isinstance(default_solver(partial_problem()), IPC)
 
 
 def test_idca_with_the_barrier_stays_feasible_with_the_ramp():
@@ -322,6 +328,6 @@ def test_rounded_clipping_has_finite_curvature_and_convex_parts(rng):
 
 def test_automatic_solver_of_weak_partial_parity_ends_feasible():
     problem = classification(WeakPartialDemographicParity(0.05, ranks=(0.3, 0.7)))
-    result = automatic(problem).minimize(problem)
+    result = default_solver(problem).minimize(problem)
     assert result.violation <= 1e-4
     assert result.objective < 0.69

@@ -12,7 +12,7 @@ from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem import CompositeFunction, Problem
-from fairconstrained.solvers import SOLVERS, AugmentedLagrangian, able
+from fairconstrained.solvers import SOLVERS, AugmentedLagrangian, available_solvers
 from fairconstrained.terms.cell_means import average
 
 
@@ -44,7 +44,7 @@ def test_transforms_that_need_more_name_the_ability(whole):
 
 
 def test_solvers_that_draw_batches_need_batchable_terms(whole):
-    names = able(whole)
+    names = available_solvers(whole)
     assert {"augmented-lagrangian", "ssg", "3s-econ", "plada"} <= set(names)
     assert not [name for name in names if "stochastic" in name]
     with pytest.raises(IncompatibleSolverError, match="batchable"):

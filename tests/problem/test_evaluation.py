@@ -83,9 +83,9 @@ def test_without_rows_values_stay_and_scores_go(problem, w, multipliers):
 
 
 def test_solve_returns_the_evaluation_at_the_result(problem):
-    from fairconstrained.solvers import automatic
+    from fairconstrained.solvers import default_solver
 
-    result, at = automatic(problem).solve(problem, tol=1e-2)
+    result, at = default_solver(problem).solve(problem, tol=1e-2)
     assert_array_equal(at.w, result.w)
     assert at.objective == result.objective
     read = problem.counter.rows

@@ -11,10 +11,11 @@ from _support.networks import NETWORKS
 from fairconstrained import IncompatibleSolverError
 from fairconstrained.problem.kkt import KKT, estimate_multipliers
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import SOLVERS, LevelSearch, Result, able, automatic
+from fairconstrained.solvers import SOLVERS, LevelSearch, Result, available_solvers, default_solver
 
-RUNS = [(name, solver) for name, make in NETWORKS.items() for solver in able(make())]
-NOT_ABLE = [(name, s) for name, make in NETWORKS.items() for s in SOLVERS if s not in able(make())]
+USABLE = {name: available_solvers(make()) for name, make in NETWORKS.items()}
+RUNS = [(name, solver) for name, usable in USABLE.items() for solver in usable]
+NOT_ABLE = [(name, s) for name, usable in USABLE.items() for s in SOLVERS if s not in usable]
 # Local minima differ: those found from this start lie within a twelfth of one another.
 SPREAD = 1.12
 SHORTER = {"plada-stochastic": 1500, "ssg-stochastic": 50}
@@ -31,7 +32,7 @@ def unconstrained(name: str) -> float:
     """Return the violation of the network without constraints."""
     problem = NETWORKS[name]()
     free = problem.with_constraints(())
-    return problem.at(automatic(free).minimize(free, random_state=0).w).violation
+    return problem.at(default_solver(free).minimize(free, random_state=0).w).violation
 
 
 def test_no_problem_of_a_network_is_known_to_be_convex() -> None:
@@ -94,11 +95,11 @@ def test_the_others_refuse(name: str, solver: str) -> None:
 def test_the_least_unfairness_of_a_network_is_searched_by_levels(name: str) -> None:
     problem = NETWORKS[name]()
     free = problem.with_constraints(())
-    best = automatic(free).minimize(free, random_state=0)
+    best = default_solver(free).minimize(free, random_state=0)
     mirror: Problem = problem.epigraph(1.05 * best.objective, least=best.objective)
-    assert isinstance(automatic(mirror), LevelSearch)
+    assert isinstance(default_solver(mirror), LevelSearch)
     start = np.append(best.w, problem.at(best.w).constraints.max())
-    result = automatic(mirror).minimize(mirror, start, random_state=0)
+    result = default_solver(mirror).minimize(mirror, start, random_state=0)
     at = problem.at(result.w[:-1])
     assert at.objective <= 1.05 * best.objective + 1e-4
     assert at.violation < 0.8 * problem.at(best.w).violation

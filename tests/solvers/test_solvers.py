@@ -30,8 +30,8 @@ from fairconstrained.solvers import (
     Solver,
     Status,
     SwitchingSubgradient,
-    able,
-    automatic,
+    available_solvers,
+    default_solver,
     ipc,
 )
 from fairconstrained.solvers._tools.phase_one import phase_one
@@ -156,17 +156,17 @@ def test_every_solver_copes_with_kinks_or_says_what_it_needs(
 @pytest.mark.parametrize("problem_name", NON_SMOOTH)
 def test_automatic_solver_of_problems_with_kinks_converges(problem_name: str) -> None:
     problem = NON_SMOOTH[problem_name]()
-    result = automatic(problem).minimize(problem)
+    result = default_solver(problem).minimize(problem)
     assert result.status is Status.CONVERGED
     assert result.violation <= 1e-4
     assert problem.at(result.w).constraints.max() > -1e-2, "no constraint is active"
 
 
 def test_automatic_takes_the_first_that_can() -> None:
-    assert isinstance(automatic(PROBLEMS["demographic parity"]()), IPC)
-    assert automatic(PROBLEMS["demographic parity"]()).oracle is None
-    assert isinstance(automatic(NON_SMOOTH["hinge"]()), Smoothing)
-    assert isinstance(automatic(NON_SMOOTH["ramp"]()), Smoothing)
+    assert isinstance(default_solver(PROBLEMS["demographic parity"]()), IPC)
+    assert default_solver(PROBLEMS["demographic parity"]()).oracle is None
+    assert isinstance(default_solver(NON_SMOOTH["hinge"]()), Smoothing)
+    assert isinstance(default_solver(NON_SMOOTH["ramp"]()), Smoothing)
 
 
 @pytest.mark.parametrize("solver", [IPC(), AugmentedLagrangian()], ids=repr)
@@ -174,7 +174,7 @@ def test_mismatch_names_what_is_missing_and_who_can(solver: Solver) -> None:
     with pytest.raises(IncompatibleSolverError, match=r"smooth,.*smoothing") as raised:
         solver.minimize(NON_SMOOTH["ramp"]())
     can = str(raised.value).split("use one of the solvers ")[1].rstrip(".").split(", ")
-    assert can == able(NON_SMOOTH["ramp"]())
+    assert can == available_solvers(NON_SMOOTH["ramp"]())
     assert can[0] == "smoothing"
     assert not {"ipc", "augmented-lagrangian", "ipp-ssg", "exact-penalty"} & set(can)
 
@@ -344,7 +344,7 @@ def test_paper_preset_runs_algorithm_two_of_ipc() -> None:
 
 def test_ramp_and_sigmoid_constraints_can_be_mixed() -> None:
     problem = classification(DemographicParity(0.05), DemographicParity(0.1, surrogate=Ramp()))
-    assert able(problem)[0] == "smoothing"
+    assert available_solvers(problem)[0] == "smoothing"
     assert Smoothing().minimize(problem).status is Status.CONVERGED
     assert SwitchingSubgradient().minimize(problem).violation <= 1e-4
 

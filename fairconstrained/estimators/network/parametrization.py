@@ -25,7 +25,7 @@ from fairconstrained.penalties.base import Penalty
 from fairconstrained.penalties.separable import Leading
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result, Solver, automatic
+from fairconstrained.solvers import Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.result import Status, describe
 from fairconstrained.utils.typing import Array, RandomState
@@ -205,7 +205,7 @@ class NetworkParametrization:
             return result, at
         tol = result.solver.tol
         options = _Automatic(estimator.random_state, tol)
-        solver = automatic(last.problem).with_options(tol=tol)
+        solver = default_solver(last.problem).with_options(tol=tol)
         found, _ = solve(solver, last.problem, options, warm=Start(last.start()))
         if _worth(found, tol) >= _worth(result, tol):
             return result, at
@@ -246,12 +246,13 @@ class NetworkParametrization:
         last = LastLayerProblem.of(fit.problem, result.w, self.coefficients)
         if last is None:
             return SearchSpace(fit.decision_task(result), fit.held_out, lambda w: w)
-        solver, problem = automatic(last.problem).with_options(tol=result.solver.tol), last.problem
+        problem = last.problem
+        solver = default_solver(problem).with_options(tol=result.solver.tol)
         limit = data_pass_limit(problem, solver.tol)
         start = Start(last.start(), result.multipliers)
         first = solver.minimize(problem, warm=start, max_data_passes=limit)
         free = problem.with_constraints(())
-        unconstrained = automatic(free).minimize(free, first.w, max_data_passes=limit)
+        unconstrained = default_solver(free).minimize(free, first.w, max_data_passes=limit)
         model = problem.objective.model
         assert model is not None
         task = DecisionTask(

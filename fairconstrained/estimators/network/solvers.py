@@ -7,7 +7,7 @@ from typing import Any
 from fairconstrained.estimators.network.options import uses_validation
 from fairconstrained.estimators.network.training import iterations
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import SOLVERS, Solver, automatic
+from fairconstrained.solvers import SOLVERS, Solver, default_solver
 from fairconstrained.solvers.plada import PLADA
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
@@ -19,7 +19,7 @@ _CHECKS = 2  # data passes between two measurements
 _MANY_ROWS, _MANY_CONSTRAINTS = 10_000, 50
 
 
-def automatic_for_network(problem: Problem, batch_size: int | None) -> Solver:
+def default_for_network(problem: Problem, batch_size: int | None) -> Solver:
     """Return the solver that "auto" stands for.
 
     Parameters
@@ -30,7 +30,7 @@ def automatic_for_network(problem: Problem, batch_size: int | None) -> Solver:
         The rows of a batch, if batches are asked for.
     """
     if problem.in_epigraph_form:
-        return automatic(problem)
+        return default_solver(problem)
     many = problem.n_rows >= _MANY_ROWS
     on_batches = problem.batchable and (batch_size is not None or many)
     if problem.n_constraints > _MANY_CONSTRAINTS:  # methods without multipliers estimate them
@@ -57,7 +57,7 @@ def solver_of_network(estimator: Any, problem: Problem) -> Solver:
     ValueError
         If the name is unknown, or a parameter is given that the solver does not have.
     """
-    names = {"auto": lambda: automatic_for_network(problem, estimator.batch_size), **SOLVERS}
+    names = {"auto": lambda: default_for_network(problem, estimator.batch_size), **SOLVERS}
     solver = resolve("solver", estimator.solver, names, Solver)
     solver = _with_given(solver, estimator)
     if not isinstance(estimator.solver, str):

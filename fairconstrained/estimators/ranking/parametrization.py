@@ -119,13 +119,13 @@ class NetworkRanking(SolvedDirectly):
 
     def solver(self, estimator: SolverOptions, problem: Problem) -> Solver:
         """Return the solver with the estimator's options; "auto" is stochastic PLADA."""
-        return solver_of(estimator, problem, automatic=automatic_by_query)
+        return solver_of(estimator, problem, default=default_by_query)
 
     def unconstrained(
         self, estimator: object, problem: Problem, validation: Problem | None
     ) -> Result:
         """Return the solution of a problem without constraints."""
-        return automatic_by_query(problem).minimize(problem)
+        return default_by_query(problem).minimize(problem)
 
     def attributes(self, w: Array) -> dict[str, object]:
         """Return the weights, and a module of PyTorch for features in the units of X."""
@@ -146,7 +146,7 @@ class NetworkRanking(SolvedDirectly):
         return np.asarray(scores.numpy())
 
 
-def automatic_by_query(problem: Problem) -> Solver:
+def default_by_query(problem: Problem) -> Solver:
     """Return stochastic PLADA with one query per step, which passes over all of them 30 times."""
     codes = next((one for one in problem.blocks() if one is not None), None)
     n_queries = 1 if codes is None else int(codes.max(initial=0)) + 1

@@ -27,7 +27,7 @@ from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.penalties.base import L2, Sum
 from fairconstrained.penalties.separable import L1, SCAD, Leading
 from fairconstrained.problem.kkt import KKT
-from fairconstrained.solvers import AugmentedLagrangian, Smoothing, automatic
+from fairconstrained.solvers import AugmentedLagrangian, Smoothing, default_solver
 
 
 def first_above_half(X):
@@ -130,7 +130,7 @@ def test_a_default_fit_converges_and_does_not_warn(data, constraint, penalty):
 def test_no_feasible_neighbour_is_better(data, rng):
     """The certificate promises it: the point is compared with others that meet the constraint."""
     problem = NON_SMOOTH["hinge"]()
-    result = automatic(problem).minimize(problem, tol=1e-5)
+    result = default_solver(problem).minimize(problem, tol=1e-5)
     assert result.converged
     better, feasible = 0, 0
     for _ in range(2000):
