@@ -118,7 +118,7 @@ def penalty(alpha: Any, scaled: Array) -> float:
         return float(alpha.alpha * size.sum())
     if kind == "scad":
         bend = np.where(size <= 2.0, -(size**2) + 4.0 * size - 1.0, 3.0)
-        return float(alpha.strength * np.where(size <= 1.0, 2.0 * size, bend).sum())
+        return float(alpha.alpha * np.where(size <= 1.0, 2.0 * size, bend).sum())
     strength = float(alpha) if kind == "number" else alpha.alpha
     return float(strength * (size @ size) / 2.0)
 

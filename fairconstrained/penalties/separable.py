@@ -47,18 +47,21 @@ class _RoundedAtZero(Penalty):
 
 
 class SCAD(_KinkAtZero):
-    r"""The smoothly clipped absolute deviation (SCAD), a sum over coordinates, times `strength`.
+    r"""The smoothly clipped absolute deviation (SCAD), a sum over coordinates.
+
+    A coordinate x counts :math:`\alpha` times
 
     .. math::
         2|x| \text{ for } |x| \le 1, \quad -x^2 + 4|x| - 1 \text{ for } 1 < |x| \le 2,
         \quad 3 \text{ beyond}.
 
-    Convex parts: :math:`2|x|` minus a function that is quadratic between 1 and 2 and linear beyond.
+    The convex parts, without the factor, are :math:`2|x|` and a function that is quadratic between
+    1 and 2 and linear beyond.
 
     Parameters
     ----------
-    strength : float, default=0.02
-        The strength of the penalty, >= 0.
+    alpha : float, default=0.02
+        The strength :math:`\alpha`, >= 0.
 
     References
     ----------
@@ -68,39 +71,39 @@ class SCAD(_KinkAtZero):
     --------
     >>> import numpy as np
     >>> from fairconstrained.penalties.separable import SCAD
-    >>> SCAD(strength=1.0).value(np.array([0.5, -1.5, 7.0]))
+    >>> SCAD(alpha=1.0).value(np.array([0.5, -1.5, 7.0]))
     6.75
     """
 
     convex = False
 
-    def __init__(self, strength: float = 0.02):
-        self.strength = strength
+    def __init__(self, alpha: float = 0.02):
+        self.alpha = alpha
 
     @property
     def jump(self) -> float:  # type: ignore[override]
-        """From -2 to 2, times the strength."""
-        return 4.0 * self.strength
+        """From -2 alpha to 2 alpha."""
+        return 4.0 * self.alpha
 
     @property
     def modulus(self) -> float:
-        """Minus twice the strength: the middle piece bends down."""
-        return -2.0 * self.strength
+        """Minus 2 alpha: the middle piece is concave."""
+        return -2.0 * self.alpha
 
     def value(self, w: Array) -> float:
         """Return the penalty summed over the coordinates."""
         x = np.abs(w)
-        return float(self.strength * (2.0 * x - _scad_excess(x)).sum())
+        return float(self.alpha * (2.0 * x - _scad_excess(x)).sum())
 
     def gradient(self, w: Array) -> Array:
         """Return a subgradient; 0 at 0."""
         x = np.abs(w)
         slope = 2.0 - 2.0 * np.clip(x - 1.0, 0.0, 1.0)
-        return self.strength * np.sign(w) * slope
+        return self.alpha * np.sign(w) * slope
 
     def convex_parts(self) -> tuple[Penalty, Penalty]:
         """Return twice the L1 norm, and how much it exceeds SCAD."""
-        return L1(2.0 * self.strength), _SCADExcess(self.strength)
+        return L1(2.0 * self.alpha), _SCADExcess(self.alpha)
 
 
 def _scad_excess(x: Array) -> Array:
@@ -110,16 +113,16 @@ def _scad_excess(x: Array) -> Array:
 
 
 class _SCADExcess(Penalty):
-    """The convex, smooth function twice the L1 norm minus SCAD, times the strength."""
+    """The convex, smooth function twice the L1 norm minus SCAD, times alpha."""
 
-    def __init__(self, strength: float):
-        self.strength = strength
+    def __init__(self, alpha: float):
+        self.alpha = alpha
 
     def value(self, w: Array) -> float:
-        return float(self.strength * _scad_excess(np.abs(w)).sum())
+        return float(self.alpha * _scad_excess(np.abs(w)).sum())
 
     def gradient(self, w: Array) -> Array:
-        return self.strength * np.sign(w) * 2.0 * np.clip(np.abs(w) - 1.0, 0.0, 1.0)
+        return self.alpha * np.sign(w) * 2.0 * np.clip(np.abs(w) - 1.0, 0.0, 1.0)
 
 
 class L1(_KinkAtZero):

@@ -107,7 +107,7 @@ def test_scad_is_the_formula_of_its_pieces(x):
     size = abs(x)
     pieces = [2.0 * size, -(size**2) + 4.0 * size - 1.0, 3.0]
     expected = pieces[int(size > 1.0) + int(size > 2.0)]
-    assert_allclose(SCAD(strength=0.3).value(np.array([x])), 0.3 * expected, atol=1e-14)
+    assert_allclose(SCAD(alpha=0.3).value(np.array([x])), 0.3 * expected, atol=1e-14)
 
 
 @pytest.mark.parametrize("joint", [-2.0, -1.0, 1.0, 2.0])
