@@ -157,7 +157,7 @@ def query_excess(outcome: Outcome) -> Array:
         for a, b in ((0, 1), (1, 0)):
             first, second = up[group[up] == a], down[group[down] == b]
             if len(first) and len(second):
-                total, mass = _mean(outcome, one.proxy, first, second)
+                total, mass = _mean(outcome, one.loss, first, second)
                 sides.append(total / mass)
         if len(sides) == 2:
             gaps.append([sides[0] - sides[1], sides[1] - sides[0]])

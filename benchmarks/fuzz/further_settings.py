@@ -80,7 +80,7 @@ def _ranker(rng: Rng) -> Chosen:
     data = replace(data, n_rows=max(60, min(data.n_rows, 400)), smallest=0.5, n_groups=(2,))
     constraint = QueryParity(
         one_of(rng, [None, 0.05, 0.25, 1.0]),
-        proxy=one_of(rng, ["hinge", "hinge", "logistic", "squared_hinge"]),
+        loss=one_of(rng, ["hinge", "hinge", "logistic", "squared_hinge"]),
         average=maybe(rng, 0.5),
     )
     settings: dict[str, Any] = {"constraint": "query_parity" if maybe(rng, 0.3) else constraint}

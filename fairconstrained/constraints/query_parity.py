@@ -47,7 +47,7 @@ class QueryParity(Constraint):
     kappa : float or None, default=None
         The largest difference of the mean losses allowed, >= 0. None takes the estimator's, or 0.25
         outside of one.
-    proxy : {"hinge", "squared_hinge", "logistic", ...} or Loss, default="hinge"
+    loss : {"hinge", "squared_hinge", "logistic", ...} or Loss, default="hinge"
         The loss :math:`\ell` of a pair's difference.
     average : bool, default=False
         Whether the differences are averaged over the queries: one constraint, with one multiplier,
@@ -83,11 +83,11 @@ class QueryParity(Constraint):
         self,
         kappa: float | None = None,
         *,
-        proxy: str | Loss = "hinge",
+        loss: str | Loss = "hinge",
         average: bool = False,
     ):
         self.kappa = kappa
-        self.proxy = proxy
+        self.loss = loss
         self.average = average
 
     def bind(
@@ -113,7 +113,7 @@ class QueryParity(Constraint):
         Raises
         ------
         ValueError
-            If kappa or the proxy's name is not valid, or groups are missing.
+            If kappa or the loss is not valid, or groups are missing.
 
         Warns
         -----
@@ -124,14 +124,14 @@ class QueryParity(Constraint):
         kappa = check_between(
             "kappa", 0.25 if self.kappa is None else self.kappa, 0.0, np.inf, "the largest gap"
         )
-        proxy = resolve("proxy", self.proxy, LOSSES, Loss)
+        loss = resolve("loss", self.loss, LOSSES, Loss)
         check_switch("average", self.average)
         compared = _Compared.of(np.asarray(y) > 0, groups, queries)
         self._warn(compared, queries, np.asarray(y) > 0)
         term = QueryPairs(
             compared.pairs(np.asarray(sample_weight, dtype=float)),
             queries.codes,
-            proxy,
+            loss,
             compared.differences(),
             np.full(2 * len(compared), kappa),
             compared.names(queries, groups, kappa),

@@ -175,7 +175,7 @@ CONSTRAINTS += [
     IntersectionalLossParity(0.1, loss="logistic"),
     IntersectionalLossParity(0.1, loss=TruncatedLogistic(), average=True),
     QueryParity(0.1),
-    QueryParity(0.1, proxy="logistic"),
+    QueryParity(0.1, loss="logistic"),
     QueryParity(0.1, average=True),
 ]
 CONSTRAINTS += [

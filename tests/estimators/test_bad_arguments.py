@@ -209,7 +209,6 @@ OF_CONSTRAINTS = {
     "beta": ["a", -1, 0, NAN, None, True],
     "bound": ["a", -1, NAN, [1], True],
     "loss": ["nonsense", 3, ["a"], THING, Logistic],
-    "proxy": ["nonsense", 3, ["a"], THING, Logistic],
     "membership": [*CHOICE, None],
     "thresholds": ["a", 0, [], ["x"], [NAN], THING],
     "min_share": [*SHARE, 1, None],

@@ -15,7 +15,7 @@ X, Y, QUERY, GROUPS = make_biased_ranking(6, 3, n_documents=30, random_state=0)
 
 
 def ranking_problem():
-    ranker = FairRanker(QueryParity(0.05, proxy="logistic"), alpha=1e-2)
+    ranker = FairRanker(QueryParity(0.05, loss="logistic"), alpha=1e-2)
     return Fit.of(ranker, X, Y, None, GROUPS, query=QUERY).problem
 
 

@@ -60,12 +60,12 @@ def gaps(phi, y, groups, weight, query, scores):
     return out
 
 
-@pytest.mark.parametrize("proxy", ["hinge", "logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared_hinge"])
 @pytest.mark.parametrize("n_groups", [2, 3])
-def test_the_constraint_is_its_definition(proxy, n_groups):
+def test_the_constraint_is_its_definition(loss, n_groups):
     y, groups, weight, query, scores = rows(n_groups=n_groups)
-    term = QueryParity(0.1, proxy=proxy).bind(y, groups, weight, query)
-    phi = LOSSES[proxy]()
+    term = QueryParity(0.1, loss=loss).bind(y, groups, weight, query)
+    phi = LOSSES[loss]()
     expected = gaps(lambda t: phi.value(np.array([t]))[0], y, groups, weight, query, scores)
     assert set(term.names) == set(expected)
     assert_allclose(term.gap(scores), [expected[name] for name in term.names], rtol=1e-12)
@@ -107,7 +107,7 @@ def test_the_objective_is_its_definition(average):
 
 TERMS = {
     "objective": lambda y, g, w, q: QueryPairLoss().bind(y, w, q),
-    "per query": lambda y, g, w, q: QueryParity(0.1, proxy="logistic").bind(y, g, w, q),
+    "per query": lambda y, g, w, q: QueryParity(0.1, loss="logistic").bind(y, g, w, q),
     "average": lambda y, g, w, q: QueryParity(0.1, average=True).bind(y, g, w, q),
 }
 
@@ -177,7 +177,7 @@ def test_the_tangent_touches_and_a_majorant_is_convex_and_above(rng):
 
 def test_a_quadratic_of_the_weak_curvature_makes_the_term_convex(rng):
     y, groups, weight, query, _ = rows()
-    term = QueryParity(0.1, proxy="logistic").bind(y, groups, weight, query)
+    term = QueryParity(0.1, loss="logistic").bind(y, groups, weight, query)
     bend = term.weak_curvature()
     assert np.all(bend > 0.0)
     for a, b in rng.normal(scale=2.0, size=(30, 2, term.n_rows)):

@@ -121,7 +121,7 @@ class FairRanker(FairEstimator):
     pos_label_ : label
         The label of relevant rows.
     gap_ : float
-        The largest gap on scores, measured with the proxy of the constraint, before kappa is
+        The largest gap on scores, measured with the loss of the constraint, before kappa is
         subtracted (nan without constraints).
     decision_gap_ : float
         The largest gap of rankings: for the default constraint the largest difference of pairwise

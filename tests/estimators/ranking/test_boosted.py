@@ -64,7 +64,7 @@ class TestBounds:
         "constraint",
         [
             QueryParity(average=True),
-            QueryParity(proxy="logistic"),
+            QueryParity(loss="logistic"),
             "inter_group_auc",
             [QueryParity(0.1), "intra_group_auc"],
         ],
@@ -84,7 +84,7 @@ class TestBounds:
 class TestCertificate:
     def test_it_is_recomputed_from_outside(self):
         """With all leaf values free and no penalty: the Lagrangian's gradient by loops."""
-        constraint = QueryParity(proxy="logistic", average=True)
+        constraint = QueryParity(loss="logistic", average=True)
         trees = {"n_estimators": 4, "n_fitted_trees": None, "alpha": 0.0}
         ranker = fitted(constraint, 0.005, tol=1e-6, trees=trees)
         assert ranker.result_.status.value == "converged"

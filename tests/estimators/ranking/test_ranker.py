@@ -87,8 +87,8 @@ class TestAttributes:
         assert found == pytest.approx(largest)
 
     def test_the_certificate_is_recomputed_from_outside(self):
-        """With a smooth proxy: the Lagrangian's gradient in the units of X, by loops."""
-        ranker = fitted(QueryParity(0.05, proxy="logistic"), tol=1e-6)
+        """With a smooth loss: the Lagrangian's gradient in the units of X, by loops."""
+        ranker = fitted(QueryParity(0.05, loss="logistic"), tol=1e-6)
         assert ranker.result_.status.value == "converged"
         coef, scale, scores = ranker.coef_, ranker.feature_scale_, ranker.predict(X)
         gradient, loss, n_pairs = np.zeros(3), 0.0, 0
@@ -143,17 +143,17 @@ class TestInvariance:
 
     def test_a_number_added_to_the_features_of_a_query_changes_nothing(self, rng):
         options = {"query": QUERY, "sensitive_features": GROUPS}
-        proxy = QueryParity(0.05, proxy="logistic")
+        parity = QueryParity(0.05, loss="logistic")
         moved = X + rng.normal(size=(12, 3))[QUERY]
         one, other = (
-            FairRanker(proxy, alpha=0.0, tol=1e-6).fit(x, Y, **options) for x in (X, moved)
+            FairRanker(parity, alpha=0.0, tol=1e-6).fit(x, Y, **options) for x in (X, moved)
         )
         assert_allclose(one.coef_, other.coef_, atol=1e-3)
 
     def test_a_weight_of_two_is_the_row_twice(self, rng):
         weight = rng.integers(1, 3, len(Y))
         options = {"alpha": 1e-2, "tol": 1e-6}
-        ranker = FairRanker(QueryParity(0.1, proxy="logistic"), **options)
+        ranker = FairRanker(QueryParity(0.1, loss="logistic"), **options)
         one = clone(ranker).fit(X, Y, weight, query=QUERY, sensitive_features=GROUPS)
         rows = np.repeat(np.arange(len(Y)), weight)
         other = clone(ranker).fit(
@@ -332,7 +332,7 @@ class TestInterface:
         assert search.best_params_["fairranker__kappa"] == best.kappa
 
     def test_a_warm_start_takes_fewer_iterations(self):
-        ranker = fitted(QueryParity(0.1, proxy="logistic"), warm_start=True, solver="ipc")
+        ranker = fitted(QueryParity(0.1, loss="logistic"), warm_start=True, solver="ipc")
         first = ranker.result_.data_passes
         ranker.fit(X, Y, query=QUERY, sensitive_features=GROUPS)
         assert ranker.result_.converged
