@@ -11,7 +11,11 @@ from scipy.special import logit
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.scores import against_others
-from fairconstrained.utils.meta_estimators import final_estimator, prediction_groups
+from fairconstrained.utils.meta_estimators import (
+    decision_margin,
+    final_estimator,
+    prediction_groups,
+)
 from fairconstrained.utils.typing import Array, Classifier, MatrixLike
 
 
@@ -85,7 +89,8 @@ class ClassOutputs:
     probabilities : ndarray of shape (n_rows, n_classes) or None
         The values of `predict_proba`, if the model has it.
     decision : ndarray of shape (n_rows,) or (n_rows, n_classes), or None
-        The values of `decision_function`, if the model has it.
+        The values of `decision_function`, or of `decision_margin` of a model whose thresholds
+        differ between rows; None without both.
     """
 
     estimator: Classifier
@@ -102,11 +107,14 @@ class ClassOutputs:
         Models that need the groups to predict receive `sensitive_features`.
         """
         groups = prediction_groups(model, sensitive_features)
+        by_row = getattr(final_estimator(model), "decided_on_", None) == "decision_margin"
         probabilities, decision = None, None
         if hasattr(model, "predict_proba"):
             probabilities = np.asarray(model.predict_proba(X), dtype=float)
-        if hasattr(model, "decision_function"):
-            decision = np.asarray(model.decision_function(X, **groups), dtype=float)
+        if by_row:
+            decision = np.asarray(decision_margin(model, X, sensitive_features), dtype=float)
+        elif hasattr(model, "decision_function"):
+            decision = np.asarray(model.decision_function(X), dtype=float)
         return cls(model, np.asarray(model.predict(X, **groups)), probabilities, decision)
 
     def take(self, rows: Array) -> ClassOutputs:

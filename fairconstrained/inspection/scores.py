@@ -25,9 +25,9 @@ from fairconstrained.metrics.inputs import check_scores
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.utils.meta_estimators import (
     best_estimator,
+    decision_margin,
     favourable_label,
     final_estimator,
-    prediction_groups,
 )
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
@@ -47,6 +47,10 @@ _METHODS: dict[str, tuple[Callable[[Array, int], Array], float, str, str]] = {
         "score_threshold_",
         "score",
     ),
+}
+# What displays of a model with thresholds by group show; it is not an option of `response_method`.
+_BY_ROW = {
+    "decision_margin": (_METHODS["decision_function"][0], 0.0, "", "score minus the threshold"),
 }
 _CHOICES = {"auto": "the first available method", **dict.fromkeys(_METHODS, "")}
 
@@ -146,7 +150,7 @@ class GroupScores:
         ------
         ValueError
             If the estimator is not a classifier with scores, has several classes and there is no
-            `pos_label`, or no groups are known.
+            `pos_label`, no groups are known, or the threshold on these scores is not.
         NotFittedError
             If the estimator is not fitted.
         """
@@ -156,12 +160,14 @@ class GroupScores:
         estimator = best_estimator(estimator)
         positive = checked_positive(estimator, pos_label)
         method = _method(estimator, response_method)
-        read, usual, attribute, unit = _METHODS[method]
+        if threshold is None:
+            _check_decides(estimator, method)
+        read, usual, attribute, unit = (_METHODS | _BY_ROW)[method]
         classes = np.asarray(estimator.classes_).tolist()
-        known = {}
-        if method == "decision_function":
-            known = prediction_groups(estimator, sensitive_features)
-        output = np.asarray(getattr(estimator, method)(X, **known))
+        if method in _BY_ROW:
+            output = np.asarray(decision_margin(estimator, X, sensitive_features))
+        else:
+            output = np.asarray(getattr(estimator, method)(X))
         if len(classes) > 2:
             output = np.log(np.maximum(output, 1e-15)) if method == "predict_proba" else output
             scores, usual = against_others(output, classes.index(positive)), 0.0
@@ -244,14 +250,26 @@ def _method(estimator: object, response_method: str) -> str:
     """Return the name of the method that gives the scores."""
     check_option("response_method", response_method, _CHOICES)
     methods = list(_METHODS) if response_method == "auto" else [response_method]
-    if response_method == "auto":
-        methods = [getattr(final_estimator(estimator), "decided_on_", methods[0]), *methods]
+    decides = getattr(final_estimator(estimator), "decided_on_", None)
+    if response_method == "auto" and decides is not None:
+        return str(decides)
     found = [name for name in methods if hasattr(estimator, name)]
     if not found:
         raise ValueError(
             f"{type(estimator).__name__} has no scores: {' or '.join(methods)} is needed."
         )
     return found[0]
+
+
+def _check_decides(estimator: object, method: str) -> None:
+    """Raise an error if predictions are made by another method, whose thresholds are known."""
+    last = final_estimator(estimator)
+    decides = getattr(last, "decided_on_", method)
+    if decides != method:
+        raise ValueError(
+            f"response_method={method!r}: {type(last).__name__} predicts by {decides}, so the "
+            "threshold on these scores is not known. Pass threshold=, or response_method='auto'."
+        )
 
 
 def check_two_classes(estimator: object) -> None:
@@ -277,9 +295,8 @@ def checked_positive(estimator: Classifier, pos_label: object) -> Any:
     classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
     if pos_label is None and len(classes) > 2:
         raise ValueError(
-            f"estimator: a classifier with two classes is needed; {type(estimator).__name__} has "
-            f"{len(classes)} classes. Pass pos_label: that class is then measured against the "
-            "others."
+            f"pos_label=None: {type(estimator).__name__} has the {len(classes)} classes {classes}, "
+            "and one must be chosen. Pass pos_label: this class is compared with all others."
         )
     if len(classes) <= 2:
         check_two_classes(estimator)

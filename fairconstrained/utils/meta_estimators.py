@@ -41,6 +41,25 @@ def prediction_groups(model: Any, sensitive_features: Any) -> dict[str, Any]:
     return {}
 
 
+def decision_margin(model: Any, X: Any, sensitive_features: Any) -> Any:
+    """Return the scores minus the thresholds of the rows, of a model with a `decision_margin`.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted; of pipelines and searches the last step has the method.
+    X : array-like or DataFrame
+        The rows that the model gets.
+    sensitive_features : array-like or DataFrame
+        The groups of the rows.
+    """
+    groups, model = prediction_groups(model, sensitive_features), best_estimator(model)
+    while hasattr(model, "steps"):
+        X = model[:-1].transform(X) if len(model.steps) > 1 else X
+        model = best_estimator(model.steps[-1][1])
+    return model.decision_margin(X, **groups)
+
+
 def favourable_label(model: Any) -> Any:
     """Return the label of the favourable decision of a fitted classifier of two classes.
 

@@ -409,7 +409,7 @@ def test_curves_of_one_of_several_classes(method, data):
     model = LogisticRegression().fit(X, y)
     chosen = {"sensitive_features": groups, "response_method": method}
     for kind in (GroupRateDisplay, ScoreDensityDisplay):
-        with pytest.raises(ValueError, match=r"has 3 classes\. Pass pos_label"):
+        with pytest.raises(ValueError, match=r"has the 3 classes .* Pass pos_label"):
             kind.from_estimator(model, X, y, **chosen)
         with pytest.raises(ValueError, match="pos_label='none' is not one of the classes"):
             kind.from_estimator(model, X, y, pos_label="none", **chosen)

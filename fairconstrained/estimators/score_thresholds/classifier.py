@@ -4,35 +4,27 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
-from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.data.validation import Columns
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
 from fairconstrained.estimators.score_thresholds._fit import (
     ThresholdFit,
     check_threshold_options,
     inner_params,
 )
-from fairconstrained.estimators.score_thresholds._rows import CheckedRows, read_rows, row_thresholds
-from fairconstrained.estimators.score_thresholds._scores import finite, scores_of
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+from fairconstrained.estimators.score_thresholds._predictions import ThresholdPredictions
+from fairconstrained.estimators.score_thresholds._rows import CheckedRows
+from fairconstrained.utils.typing import ArrayLike, MatrixLike, RandomState
 
 
-def _has_probabilities(estimator: Any) -> bool:
-    """Return whether the inner classifier has `predict_proba`; its own error says why not."""
-    inner = getattr(estimator, "estimator_", estimator.estimator)
-    return hasattr(inner, "predict_proba")
-
-
-class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+class FairThresholds(
+    ThresholdPredictions, ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
+):
     r"""Thresholds on the scores of any classifier, so that its decisions meet fairness constraints.
 
     The classifier and its scores stay as they are. With scores r, groups z and one threshold for
@@ -109,7 +101,8 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
     estimator_ : classifier
         The fitted classifier.
     threshold_ : float
-        The common threshold; with `per_group` that of rows whose group is missing.
+        The common threshold, on the output of `response_method_`; with `per_group` that of rows
+        whose group is missing.
     thresholds_ : Series of shape (n_groups,)
         With `per_group`: the thresholds by group.
     classes_ : ndarray of shape (2,)
@@ -159,6 +152,9 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
     (:mod:`fairconstrained.decisions.band_search`) or a mixed-integer program
     (:mod:`fairconstrained.decisions.choice_program`), which with very many rows or groups ends
     with a bound on what is missing.
+
+    `decision_function` and `predict_proba` are those of the classifier, as for scikit-learn's
+    FixedThresholdClassifier; `decision_margin` has the thresholds subtracted.
 
     Scorers and searches predict without groups: with `per_group` use `sensitive_columns`.
 
@@ -268,123 +264,6 @@ class FairThresholds(ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, 
         mapping = MethodMapping().add(caller="fit", callee="fit")
         router = MetadataRouter(owner=self).add_self_request(self)
         return router.add(estimator=self.estimator, method_mapping=mapping)
-
-    @property
-    def groups_at_prediction(self) -> bool:
-        """Whether the groups are passed to `predict`: thresholds differ and X does not hold them.
-
-        Returns
-        -------
-        needed : bool
-        """
-        return bool(self.per_group) and self.sensitive_columns is None
-
-    @property
-    def decided_on_(self) -> str:
-        """The method whose output has one threshold for all rows, which displays show."""
-        check_is_fitted(self, "estimator_")
-        one = not self.per_group and self.response_method_ == "predict_proba"
-        return "predict_proba" if one else "decision_function"
-
-    def decision_function(
-        self, X: MatrixLike, sensitive_features: MatrixLike | None = None
-    ) -> Array:
-        """Return the classifier's scores minus the thresholds of the rows.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
-        sensitive_features : array-like or DataFrame or None, default=None
-            See `predict`.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-            Positive where the second class of `classes_` is predicted.
-
-        Raises
-        ------
-        ValueError
-            See `predict`.
-        """
-        check_is_fitted(self, "estimator_")
-        seen, values = self._read(X)
-        scores = scores_of(self.estimator_, seen, self.response_method_, self.pos_label_)
-        margin = finite(scores, self.estimator_)
-        if self.per_group:
-            margin = margin - self._thresholds_of(X, sensitive_features, values)
-        else:
-            margin = margin - self.threshold_
-        return margin if self.pos_label_ == self.classes_[1] else -margin
-
-    def predict(self, X: MatrixLike, sensitive_features: MatrixLike | None = None) -> Array:
-        """Return the class of each row: the favourable one if its score is above the threshold.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
-        sensitive_features : array-like or DataFrame or None, default=None
-            The groups of the rows. With `per_group` they are needed, here or in
-            `sensitive_columns`; otherwise they are not used.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-
-        Raises
-        ------
-        ValueError
-            With `per_group`, if there are no groups, or one of them was not seen in `fit`.
-        """
-        scores = self.decision_function(X, sensitive_features)
-        sign = 1.0 if self.pos_label_ == self.classes_[1] else -1.0
-        favoured = sign * scores > 0.0
-        other = self.classes_[0] if sign > 0.0 else self.classes_[1]
-        return np.where(favoured, self.pos_label_, other).astype(self.classes_.dtype)
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: MatrixLike) -> Array:
-        """Return the classifier's probabilities, which thresholds do not change.
-
-        Parameters
-        ----------
-        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, 2)
-            In the order of `classes_`.
-        """
-        check_is_fitted(self, "estimator_")
-        return np.asarray(self.estimator_.predict_proba(self._read(X)[0]))
-
-    def _read(self, X: Any) -> tuple[Any, Any]:
-        """Return what the classifier sees of X, and the values of the sensitive columns."""
-        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
-        return read_rows(self, columns, X, reset=False)
-
-    def _thresholds_of(self, X: Any, sensitive_features: Any, values: Any) -> Array:
-        """Return the threshold of every row."""
-        name = "sensitive_features"
-        if sensitive_features is not None and values is not None:
-            raise ValueError(
-                "Groups are given twice, by sensitive_features and by sensitive_columns."
-            )
-        if sensitive_features is None:
-            sensitive_features, name = values, "sensitive_columns"
-        if sensitive_features is None:
-            raise ValueError(
-                "per_group=True: every group has a threshold of its own, so that the groups are "
-                "needed to predict. Pass sensitive_features, or name columns of X in "
-                "sensitive_columns when the estimator is made."
-            )
-        check_same_rows(test=True, X=X, sensitive_features=sensitive_features)
-        n_rows = _num_samples(X)
-        known, otherwise = self.thresholds_, self.threshold_
-        return row_thresholds(self, sensitive_features, name, n_rows, known, otherwise)
 
     def __sklearn_tags__(self) -> Tags:
         """Return tags: two classes, and the inputs of the classifier."""

@@ -14,9 +14,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+    GridSearchCV,
+    KFold,
+    cross_val_predict,
+)
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from fairconstrained import (
@@ -190,16 +195,46 @@ def test_scores_without_probabilities(data):
     clf.fit(X, y, sensitive_features=groups)
     assert clf.response_method_ == "decision_function"
     assert not hasattr(clf, "predict_proba")
-    scores = clf.decision_function(X, sensitive_features=groups)
+    margin = clf.decision_margin(X, sensitive_features=groups)
     own = clf.thresholds_.loc[groups].to_numpy()
-    np.testing.assert_allclose(scores, clf.estimator_.decision_function(X) - own)
-    np.testing.assert_array_equal(clf.predict(X, sensitive_features=groups), (scores > 0) * 1)
+    np.testing.assert_allclose(margin, clf.estimator_.decision_function(X) - own)
+    np.testing.assert_array_equal(clf.predict(X, sensitive_features=groups), (margin > 0) * 1)
 
 
-def test_probabilities_are_those_of_the_classifier(data, fitted):
+@pytest.mark.parametrize("per_group", [False, True])
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_scores_and_probabilities_are_those_of_the_classifier(method, per_group, data, fitted):
+    """As those of scikit-learn's FixedThresholdClassifier; thresholds act in `predict` only."""
     X, y, groups = data
-    clf = FairThresholds(fitted, cv="prefit").fit(X, y, sensitive_features=groups)
+    clf = FairThresholds(fitted, cv="prefit", per_group=per_group, response_method=method)
+    clf.fit(X, y, sensitive_features=groups)
     np.testing.assert_array_equal(clf.predict_proba(X), fitted.predict_proba(X))
+    np.testing.assert_array_equal(clf.decision_function(X), fitted.decision_function(X))
+    fixed = FixedThresholdClassifier(FrozenEstimator(fitted), threshold=0.9).fit(X, y)
+    np.testing.assert_array_equal(clf.decision_function(X), fixed.decision_function(X))
+
+
+def test_the_threshold_is_on_the_scores_that_decide(data, fitted):
+    X, y, groups = data
+    clf = FairThresholds(fitted, cv="prefit", response_method="decision_function")
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.score_threshold_ == clf.threshold_
+    above = clf.decision_function(X) > clf.score_threshold_
+    np.testing.assert_array_equal(clf.predict(X), above * 1)
+    clf = FairThresholds(fitted, cv="prefit").fit(X, y, sensitive_features=groups)
+    np.testing.assert_array_equal(clf.predict(X), (clf.predict_proba(X)[:, 1] > clf.threshold_) * 1)
+    with pytest.raises(AttributeError, match="predicts by predict_proba"):
+        clf.score_threshold_  # noqa: B018
+    with pytest.raises(ValueError, match="threshold on these scores is not known"):
+        GroupScores.from_estimator(clf, X, y, groups, response_method="decision_function")
+
+
+def test_a_classifier_with_probabilities_only(data):
+    X, y, groups = data
+    forest = RandomForestClassifier(n_estimators=3, random_state=0)
+    clf = FairThresholds(forest, None, cv=2).fit(X, y, sensitive_features=groups)
+    assert not hasattr(clf, "decision_function")
+    np.testing.assert_array_equal(clf.predict(X), (clf.decision_margin(X) > 0) * 1)
 
 
 @pytest.mark.parametrize("per_group", [False, True])
@@ -218,7 +253,7 @@ def test_the_favourable_class(per_group, data, fitted):
     gap = equal_opportunity_difference(y, decisions, sensitive_features=groups, label=0)
     assert gap <= 0.02 + 1e-9
     np.testing.assert_array_equal(
-        decisions, (first.decision_function(X, sensitive_features=groups) > 0) * 1
+        decisions, (first.decision_margin(X, sensitive_features=groups) > 0) * 1
     )
 
 
@@ -443,6 +478,11 @@ def test_reports_and_displays_show_the_decisions(per_group, response, data, fitt
     )
     rates = both.to_frame("groups")
     assert len(rates) and "after" in both.to_html()
+    piped = make_pipeline(FunctionTransformer(), clf).fit(
+        X, y, fairthresholds__sensitive_features=groups
+    )
+    scores = GroupScores.from_estimator(piped, X, y, groups)
+    np.testing.assert_array_equal(scores.scores > scores.threshold, decisions == 1)
 
 
 @pytest.mark.parametrize("per_group", [False, True])
