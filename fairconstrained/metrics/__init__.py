@@ -2,8 +2,11 @@
 
 All metrics have fairlearn's signature: ``metric(y_true, y_pred, *, sensitive_features,
 sample_weight=None, ...)``. For metrics of scores, `y_pred` is the output of `decision_function`, or
-a column of `predict_proba`. The cost is O(n log n); it is multiplied by the number of groups if
-groups are compared with each other. Ties count one half in pairwise probabilities.
+a column of `predict_proba`. `method` is fairlearn's parameter: "between_groups" measures what a
+constraint with ``against="pairs"`` bounds, "to_overall" one with ``against="overall"``.
+
+The cost is O(n log n); it is multiplied by the number of groups if groups are compared with each
+other. Ties count one half in pairwise probabilities.
 """
 
 from fairconstrained.metrics.distributions import (

@@ -21,7 +21,7 @@ def compare(
     models: Mapping[str, Classifier],
     X: MatrixLike,
     y: ArrayLike,
-    groups: MatrixLike | None = None,
+    sensitive_features: MatrixLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
@@ -34,13 +34,14 @@ def compare(
     Parameters
     ----------
     models : mapping of str to classifier
-        Fitted classifiers of two classes by name, of any library, pipelines or searches.
+        Fitted classifiers by name, of any library, pipelines or searches.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         The rows, preferably rows that no model was trained on. All models get them as they are.
     y : array-like of shape (n_samples,)
         The labels.
-    groups : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns) or None
-        The groups; None reads them from the `sensitive_columns` of the last model that has any.
+    sensitive_features : array-like or DataFrame or None, default=None
+        The groups, (n_samples,) or (n_samples, n_columns); None reads them from the
+        `sensitive_columns` of the last model that has any.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows. With weights the intervals are approximate.
     confidence : float, default=0.95
@@ -51,7 +52,8 @@ def compare(
         How missing values of the groups are treated; None takes the parameter of the models, else
         "raise".
     pos_label : label or None, default=None
-        The favourable class; None takes that of the models.
+        The favourable class; None takes that of the models. Required with more than two classes:
+        the measures are those of this class against all others.
 
     Returns
     -------
@@ -69,8 +71,8 @@ def compare(
     Raises
     ------
     ValueError
-        If a model is not a classifier of two classes, `reference` is not among them, or no groups
-        are known.
+        If a model is not a classifier or has more than two classes without `pos_label`,
+        `reference` is not among the models, or no groups are known.
 
     See Also
     --------
@@ -109,7 +111,7 @@ def compare(
         models,
         X,
         y,
-        groups,
+        sensitive_features,
         sample_weight,
         pos_label=pos_label,
         groups_missing=groups_missing,

@@ -55,7 +55,7 @@ class RankerComparison:
         pairwise errors across groups, `gap_of_means` the largest difference of the means over
         queries, and `queries_compared` the number of queries that have a difference. For models
         with a constraint on queries, `gap_on_scores` is its largest gap on these rows, with its
-        proxy, and `kappa` the bound on it that the model was trained with; else nan.
+        loss, and `kappa` the bound on it that the model was trained with; else nan.
     groups : DataFrame
         A row for each model and group: `rows`, `relevant`, and `ndcg`, the mean over queries of the
         ``NDCG@k`` of the group's rows among themselves.
@@ -112,7 +112,7 @@ def compare_rankers(
     models: Ranker | Mapping[str, Ranker],
     X: MatrixLike,
     y: ArrayLike,
-    groups: MatrixLike | None = None,
+    sensitive_features: MatrixLike | None = None,
     *,
     query: ArrayLike,
     k: int | None = 10,
@@ -131,8 +131,9 @@ def compare_rankers(
         The rows, preferably of queries that no model was trained on.
     y : array-like of shape (n_samples,)
         The labels, of two classes.
-    groups : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns) or None
-        The groups; None reads them from the `sensitive_columns` of the last model.
+    sensitive_features : array-like or DataFrame or None, default=None
+        The groups, (n_samples,) or (n_samples, n_columns); None reads them from the
+        `sensitive_columns` of the last model.
     query : array-like of shape (n_samples,)
         The query of each row.
     k : int or None, default=10
@@ -177,9 +178,9 @@ def compare_rankers(
     named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
     if not named:
         raise ValueError("models is an empty mapping: pass a fitted ranker, or several by name.")
-    check_same_rows(test=True, X=X, y=y, groups=groups, query=query)
+    check_same_rows(test=True, X=X, y=y, sensitive_features=sensitive_features, query=query)
     last = list(named.values())[-1]
-    found = groups_of(last, X, groups, marginal=True, missing=groups_missing)
+    found = groups_of(last, X, sensitive_features, marginal=True, missing=groups_missing)
     if pos_label is None:
         pos_label = getattr(final_estimator(last), "pos_label_", None)
     rows = _Rows.of(y, query, found, k, pos_label)

@@ -127,14 +127,15 @@ class TestInterface:
         ("options", "message"),
         [
             ({"models": {}}, "models is an empty mapping"),
-            ({"groups": None}, "No groups are known"),
+            ({"sensitive_features": None}, "No groups are known"),
             ({"query": QUERY[:-1]}, "query has"),
             ({"confidence": 2.0}, "confidence"),
             ({"k": 0}, "k must be"),
         ],
     )
     def test_bad_arguments_are_named(self, models, options, message):
-        given = {"models": models, "X": X, "y": Y, "groups": GROUPS, "query": QUERY, **options}
+        rows = {"X": X, "y": Y, "sensitive_features": GROUPS, "query": QUERY}
+        given = {"models": models, **rows, **options}
         with pytest.raises(ValueError, match=message):
             compare_rankers(**given)
 
