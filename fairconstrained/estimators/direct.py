@@ -61,9 +61,12 @@ class SolvedDirectly:
         solver = self.solver(estimator, problem)
         solver.check(problem)
         sampled = sampled_start(solver, problem, estimator) if warm is None else None
-        start = warm if sampled is None else sampled
-        result, at = solve(solver, problem, estimator, warm=start, callback=callback)
-        if sampled is not None:
+        if sampled is None:
+            result, at = solve(solver, problem, estimator, warm=warm, callback=callback)
+        else:
+            result, at = solve(
+                solver, problem, estimator, like=sampled.at, warm=sampled.result, callback=callback
+            )
             result = replace(result, data_passes=result.data_passes + sampled.data_passes)
         if warm is not None:
             return result, at

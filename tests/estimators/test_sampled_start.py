@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import FairLogisticClassifier
+from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.sampled_start import sampled_start
+from fairconstrained.problem.kkt import KKT
 
 N_ROWS = 140_000
 
@@ -65,3 +66,22 @@ def test_few_rows_are_not_sampled(rows):
     clf = FairLogisticClassifier("demographic_parity", 0.02)
     fit = Fit.of(clf, X, y, None, groups)
     assert sampled_start(fit.solver, fit.problem, clf) is None
+
+
+@pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])
+def test_corrections_lead_to_an_optimal_point_of_all_rows(rows, constraint):
+    X, y, groups = rows
+    clf = FairLogisticClassifier(constraint, 0.02)
+    fit = Fit.of(clf, X, y, None, None if constraint is None else groups)
+    start = sampled_start(fit.solver, fit.problem, clf)
+    at = fit.problem.uncounted().at(start.result.w)
+    assert KKT.of(at, start.result.multipliers).holds(clf.tol)
+    assert start.data_passes < 10.0
+    assert_array_equal(start.at.w, start.result.w)
+
+
+def test_constraints_with_nearly_equal_gradients_take_few_passes():
+    X, y, groups = make_biased_classification(150_000, gap=0.3, random_state=0)
+    clf = FairLogisticClassifier("equalized_odds", 0.02).fit(X, y, sensitive_features=groups)
+    assert clf.result_.converged and np.sum(clf.multipliers_ > 0.1) == 2
+    assert clf.result_.data_passes < 12.0

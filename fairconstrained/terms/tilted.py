@@ -1,0 +1,117 @@
+"""A term whose outputs have affine functions of the variables added."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fairconstrained.functions.exponentials import Exponentials
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, SharesExponentials, Term
+from fairconstrained.utils.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted(SharesExponentials):
+    r"""The function :math:`c(s) + b + A w` of scores and variables.
+
+    As part of a problem its own variables are all of them: ``auxiliary=slice(0, n_variables)``.
+
+    Parameters
+    ----------
+    term : Term
+        c, without variables of its own.
+    slopes : ndarray of shape (n_outputs, n_variables)
+        A.
+    level : ndarray of shape (n_outputs,)
+        b.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.losses import Quadratic
+    >>> from fairconstrained.terms.cell_means import average
+    >>> from fairconstrained.terms.tilted import Tilted
+    >>> loss = average(Quadratic(), np.array([1.0, -1.0]), np.ones(2))
+    >>> Tilted(loss, np.array([[2.0, 0.0]]), np.array([1.0])).value(np.zeros(2), np.array([3.0, 4]))
+    array([7.5])
+    """
+
+    term: Term
+    slopes: Array
+    level: Array
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return self.term.n_rows
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of outputs."""
+        return self.term.n_outputs
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the term's outputs."""
+        return self.term.names
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the term is smooth."""
+        return self.term.smooth
+
+    @property
+    def convex(self) -> bool:
+        """Whether the term is convex."""
+        return self.term.convex
+
+    def weak_curvature(self) -> Array:
+        """Return the term's: affine functions have no curvature."""
+        return self.term.weak_curvature()
+
+    @property
+    def weakly_convex(self) -> bool:
+        """Whether the term is weakly convex."""
+        return self.term.weakly_convex
+
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the term's statistics followed by the affine functions, and their pullback."""
+        return self._extended(*self.term.forward(scores), auxiliary)
+
+    def forward_sharing(
+        self, scores: Array, auxiliary: Array, exponentials: Exponentials
+    ) -> tuple[Array, Pullback]:
+        """Return the same with the exponentials of the scores, if the term can use them."""
+        if not isinstance(self.term, SharesExponentials):
+            return self.forward(scores, auxiliary)
+        known = self.term.forward_sharing(scores, NO_AUXILIARY, exponentials)
+        return self._extended(*known, auxiliary)
+
+    def _extended(
+        self, statistics: Array, pullback: Pullback, auxiliary: Array
+    ) -> tuple[Array, Pullback]:
+        n = len(statistics)
+
+        def pulled(u: Array) -> tuple[Array, Array]:
+            return pullback(u[:n])[0], u[n:] @ self.slopes
+
+        return np.concatenate([statistics, self.slopes @ auxiliary + self.level]), pulled
+
+    def head(self, statistics: Array) -> Array:
+        """Return the sums of the term's outputs and the affine functions."""
+        return self.term.head(statistics[: -self.n_outputs]) + statistics[-self.n_outputs :]
+
+    def head_vjp(self, statistics: Array, v: Array) -> Array:
+        """Return the gradient of <v, outputs> with respect to the statistics."""
+        return np.concatenate([self.term.head_vjp(statistics[: -self.n_outputs], v), v])
+
+    @cached_property
+    def _zero_one(self) -> Tilted:
+        return Tilted(self.term.zero_one(), self.slopes, self.level)
+
+    def zero_one(self) -> Tilted:
+        """Return the same of the zero-one version."""
+        return self._zero_one
