@@ -17,7 +17,7 @@ from fairconstrained.dask._hold_out import held_out_of
 from fairconstrained.dask._lazy import Collection, drawn, example, lazily, weight_right
 from fairconstrained.dask._partitions import Partitions
 from fairconstrained.dask._shards import workers_of
-from fairconstrained.data.validation import SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.binding import constraints_of
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import check_options, warn_of_small_groups

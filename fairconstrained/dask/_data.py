@@ -23,7 +23,8 @@ from fairconstrained.estimators.linear.parametrization import (
 )
 from fairconstrained.estimators.options import domain_of, penalty_of
 from fairconstrained.estimators.thresholds import score_threshold
-from fairconstrained.models.linear import FeatureScale, LinearModel
+from fairconstrained.models.feature_scale import FeatureScale
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards.model import AtomRows, ShardedLinearModel
 from fairconstrained.shards.moments import Moments
 from fairconstrained.shards.places import Shards

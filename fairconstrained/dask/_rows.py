@@ -15,7 +15,7 @@ import pandas as pd
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import group_columns
 from fairconstrained.data.inputs import check_labels, check_squares, check_weight
-from fairconstrained.data.validation import SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.shards.moments import Moments
 from fairconstrained.shards.sums import Shard
 from fairconstrained.utils.extras import import_extra

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing, check_array
-from sklearn.utils.validation import validate_data
 
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.features import feature_kind, numeric
+from fairconstrained.data.features import feature_kind
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import (
-    check_held,
     check_labels,
     check_squares,
     check_weight,
@@ -32,152 +27,8 @@ from fairconstrained.data.labels import (
     positions_of,
 )
 from fairconstrained.data.queries import Queries
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
-from fairconstrained.utils.validation import is_number
-
-Columns = str | int | Sequence[str | int] | Callable[[Any], Any] | None
-
-
-@dataclass(frozen=True)
-class SensitiveColumns:
-    """Which columns of X hold the sensitive attributes, and which ones the model may see.
-
-    Parameters
-    ----------
-    columns : list, str, int, callable or None
-        Names or positions of columns, or a function of X that returns the groups.
-    use_sensitive : bool
-        Whether these columns are features as well.
-    """
-
-    columns: Columns
-    use_sensitive: bool
-
-    def check_only_source(self, sensitive_features: object) -> None:
-        """Raise a ValueError if groups are named here and passed to `fit` as well."""
-        if sensitive_features is not None and self.columns is not None:
-            raise ValueError(
-                "Groups are given twice: by sensitive_features in fit and by sensitive_columns in "
-                "the constructor. Give one of them."
-            )
-
-    def positions(self, estimator: BaseEstimator) -> list[int]:
-        """Return the positions of the columns.
-
-        Raises
-        ------
-        ValueError
-            If X has no such column; the message lists the ones it has.
-        """
-        if self.columns is None or callable(self.columns):
-            return []
-        names = list(getattr(estimator, "feature_names_in_", []))
-        return [_position(column, names, estimator.n_features_in_) for column in self._wanted()]
-
-    def _wanted(self) -> list[Any]:
-        """Return the names and positions as a list."""
-        columns: Any = self.columns
-        try:
-            wanted = [columns] if isinstance(columns, str | Real) else list(columns)
-        except TypeError:
-            wanted = [self.columns]
-        for column in wanted:
-            if not isinstance(column, str) and not is_number(column, Integral):
-                raise ValueError(
-                    "sensitive_columns must be names or positions of columns of X, a function of "
-                    f"X, or None; found {column!r}."
-                )
-        return wanted
-
-    def table(self, estimator: BaseEstimator, X: Any, name: str = "X") -> Any:
-        """Return X as something that has columns: a frame as it is, else an ndarray or CSR."""
-        check_held(name, X)
-        if self.columns is None or hasattr(X, "columns"):
-            return X
-        return check_array(
-            X, accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=estimator
-        )
-
-    def groups(self, estimator: BaseEstimator, X: Any) -> Any:
-        """Return the values of the sensitive attributes, None without columns.
-
-        Raises
-        ------
-        ValueError
-            If X does not have the columns.
-        """
-        if callable(self.columns):
-            return self.columns(X)
-        positions = self.positions(estimator)
-        if positions and X.shape[1] != estimator.n_features_in_:
-            raise ValueError(
-                f"The groups are in the columns {self.columns!r} of X, which X does not have here: "
-                f"it has {X.shape[1]} columns, and had {estimator.n_features_in_} in fit. Pass X "
-                "with them, or the groups as sensitive_features where that is possible."
-            )
-        return _safe_indexing(X, positions, axis=1) if positions else None
-
-    def kept(self, estimator: BaseEstimator) -> Array:
-        """Return the positions of the model's features."""
-        left_out = [] if self.use_sensitive else self.positions(estimator)
-        return np.setdiff1d(np.arange(estimator.n_features_in_), left_out)
-
-    def features(self, estimator: BaseEstimator, X: Any, *, reset: bool, name: str = "X") -> Any:
-        """Return what the model sees of X as a float ndarray or CSR.
-
-        Columns that it may not see need not be numeric, and need not be there without `reset`. With
-        `reset` the estimator's n_features_in_ and feature_names_in_ are set, else X is compared
-        with them.
-        """
-        kind = feature_kind(estimator)
-        if self.columns is None or callable(self.columns) or self.use_sensitive:
-            X = kind.encode(estimator, X, reset=reset)
-            return numeric(X, partial(validate_data, estimator, reset=reset, **kind.checks), name)
-        X = kind.encode(estimator, self.table(estimator, X, name), reset=reset)
-        there = None if reset else self._without_sensitive(estimator, X)
-        if there is not None:
-            return self._converted(estimator, _safe_indexing(X, there, axis=1), name)
-        validate_data(estimator, X, reset=reset, skip_check_array=True)
-        kept = self.kept(estimator)
-        if kept.size == 0:
-            raise ValueError(
-                f"sensitive_columns={self.columns!r} are all the columns of X, and with "
-                "use_sensitive=False the model may not see them: no features are left."
-            )
-        return self._converted(estimator, _safe_indexing(X, kept, axis=1), name)
-
-    def _without_sensitive(self, estimator: BaseEstimator, X: Any) -> list[int] | None:
-        """Return the positions of the model's features in an X that lacks sensitive columns.
-
-        None if X lacks none of them, or other columns than these.
-        """
-        kept, n_columns = self.kept(estimator), X.shape[1]
-        names = getattr(estimator, "feature_names_in_", None)
-        if not len(kept) <= n_columns < estimator.n_features_in_:
-            return None
-        if names is None or not hasattr(X, "columns"):
-            return list(range(n_columns)) if n_columns == len(kept) else None
-        has, sensitive = list(X.columns), set(np.delete(names, kept))
-        there = [k for k, column in enumerate(has) if column not in sensitive]
-        return there if [has[k] for k in there] == names[kept].tolist() else None
-
-    @staticmethod
-    def _converted(estimator: BaseEstimator, X: Any, name: str) -> Any:
-        """Return the columns that the model sees as numbers."""
-        checks = feature_kind(estimator).checks
-        return numeric(
-            X, partial(check_array, estimator=estimator, input_name=name, **checks), name
-        )
-
-
-def _position(column: str | int, names: list[str], n_features: int) -> int:
-    """Return the position of a column given by name or (perhaps negative) position."""
-    if isinstance(column, str) and column in names:
-        return names.index(column)
-    if not isinstance(column, str) and -n_features <= column < n_features:
-        return int(column) % n_features
-    has = f"the columns {names}" if names else f"{n_features} columns without names"
-    raise ValueError(f"sensitive_columns: X has no column {column!r}; it has {has}.")
 
 
 @dataclass(frozen=True, eq=False)

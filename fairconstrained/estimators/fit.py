@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.constraints import Constraint
-from fairconstrained.data.validation import SensitiveColumns, TrainingData
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.search import DecisionTask
@@ -26,22 +26,16 @@ from fairconstrained.estimators.binding import (
     without_repeated_warnings,
 )
 from fairconstrained.estimators.expected import expected_constraints
-from fairconstrained.estimators.options import (
-    check_options,
-    check_several_classes,
-    warn_of_small_groups,
-)
 from fairconstrained.estimators.parametrization import (
     FairOptions,
     Parametrization,
     parametrization_of,
 )
-from fairconstrained.estimators.rows import Rows
+from fairconstrained.estimators.rows import Rows, checked_data
 from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.estimators.thresholds import (
     SelectionRate,
     decision_attributes,
-    score_convention,
 )
 from fairconstrained.models import Model
 from fairconstrained.problem.composite import CompositeFunction
@@ -144,27 +138,7 @@ class Fit:
         ValueError
             If a parameter or an argument is not valid.
         """
-        check_options(estimator)
-        data = TrainingData.check(
-            estimator,
-            X,
-            y,
-            sensitive_features,
-            sample_weight,
-            SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive),
-            estimator.combine,
-            estimator.groups_missing,
-            query,
-            estimator.pos_label,
-            estimator.class_weight,
-            estimator.several_classes,
-        )
-        data = replace(data, convention=score_convention(estimator, data))
-        constraints = constraints_of(estimator, data)
-        if data.several_classes:
-            check_several_classes(estimator, constraints)
-        warn_of_small_groups(constraints, data)
-        data = estimator.parametrization.features(estimator, data)
+        data, constraints = checked_data(estimator, X, y, sample_weight, sensitive_features, query)
         rows = Rows.of(estimator, data, constraints)
         if isinstance(estimator.threshold, SelectionRate):
             rows = rows.moved(cls._first_threshold(estimator, rows, path=path))
@@ -216,8 +190,8 @@ class Fit:
             parametrization = parametrization_of(estimator, data, path=path)
             free, unconstrained = without_constraints(estimator, parametrization, data, validation)
             problem = with_constraints(free, constraints, data, unconstrained)
-        given = estimator, data, parametrization, tuple(constraints), unconstrained, problem
-        return cls(*given, validation=validation)
+        bound = tuple(constraints), unconstrained, problem
+        return cls(estimator, data, parametrization, *bound, validation=validation)
 
     @property
     def model(self) -> Model:
@@ -379,8 +353,7 @@ class Fit:
         multipliers = np.zeros(problem.n_constraints)
         multipliers[: self.problem.n_constraints] = result.multipliers
         wanted = replace(self, problem=problem)
-        start = replace(result, multipliers=multipliers)
-        space = self.parametrization.search_space(wanted, start)
+        space = self.parametrization.search_space(wanted, replace(result, multipliers=multipliers))
         search, certificate = space.found(self.estimator.confidence)
         search = replace(search, w=space.lift(search.w))
         return Solution(search.result(self.problem, result), search, certificate)

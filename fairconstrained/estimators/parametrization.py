@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.validation import Columns, TrainingData
+from fairconstrained.data.sensitive_columns import Columns
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.population import Certificate, HeldOut, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.domains import Domain
@@ -166,6 +167,7 @@ class FairOptions(SolverOptions, Protocol):
 
     parametrization: ClassVar[type[Any]]
     quality: ClassVar[str]
+    several_classes: ClassVar[bool]
     constraint: ConstraintLike
     kappa: float
     goal: str

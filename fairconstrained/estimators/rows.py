@@ -1,4 +1,4 @@
-"""The parts of the rows that are used for training, for validation and for tests."""
+"""The rows of a fit, checked, and their parts for training, for validation and for tests."""
 
 from __future__ import annotations
 
@@ -8,11 +8,69 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairconstrained.constraints import Constraint
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import hold_out, split
 from fairconstrained.decisions.population import check_testable
+from fairconstrained.estimators.binding import constraints_of
+from fairconstrained.estimators.options import (
+    check_options,
+    check_several_classes,
+    warn_of_small_groups,
+)
 from fairconstrained.estimators.parametrization import FairOptions
-from fairconstrained.utils.typing import Array
+from fairconstrained.estimators.thresholds import score_convention
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+
+
+def checked_data(
+    estimator: FairOptions,
+    X: MatrixLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    sensitive_features: MatrixLike | None,
+    query: ArrayLike | None = None,
+) -> tuple[TrainingData, list[Constraint]]:
+    """Return the rows that a user passes to `fit`, with the model's features, and the constraints.
+
+    Parameters
+    ----------
+    estimator, X, y, sample_weight, sensitive_features, query
+        See :meth:`~fairconstrained.estimators.fit.Fit.of`.
+
+    Returns
+    -------
+    data : TrainingData
+        All rows of positive weight.
+    constraints : list of Constraint
+        With the estimator's tolerance where they have none of their own.
+
+    Raises
+    ------
+    ValueError
+        If a parameter of the estimator or an argument is not valid.
+    """
+    check_options(estimator)
+    data = TrainingData.check(
+        estimator,
+        X,
+        y,
+        sensitive_features,
+        sample_weight,
+        SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive),
+        estimator.combine,
+        estimator.groups_missing,
+        query,
+        estimator.pos_label,
+        estimator.class_weight,
+        estimator.several_classes,
+    )
+    data = replace(data, convention=score_convention(estimator, data))
+    constraints = constraints_of(estimator, data)
+    if data.several_classes:
+        check_several_classes(estimator, constraints)
+    warn_of_small_groups(constraints, data)
+    return estimator.parametrization.features(estimator, data), constraints
 
 
 @dataclass(frozen=True, eq=False)

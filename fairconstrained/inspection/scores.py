@@ -13,7 +13,7 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
-from fairconstrained.data.validation import SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.inspection.chosen_groups import (
     MOST_GROUPS,
     Choice,

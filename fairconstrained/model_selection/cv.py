@@ -18,7 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.validation import Columns
+from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.options import penalty_of

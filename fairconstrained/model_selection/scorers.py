@@ -13,7 +13,7 @@ from sklearn.metrics import make_scorer
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.model_selection._binary_labels import BinaryLabels
 from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar, cast
 
 import numpy as np
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from fairconstrained.models.base import Pullback, Scores
+from fairconstrained.models.feature_scale import Features, FeatureScale, feature_scale, row_blocks
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
-Features = Array | SparseMatrix
-
-_BLOCK = 1 << 16  # entries of X that are converted at a time: a block fits into the cache
-_SIDE_BY_SIDE = 64  # rows
 _LEAST_SQUARE = 1e-3  # added to mean squares: a constant feature has none
-
-
-def _row_blocks(X: Array) -> Iterator[slice]:
-    step = max(1, _BLOCK // max(1, X.shape[1]))
-    for start in range(0, X.shape[0], step):
-        yield slice(start, start + step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +201,7 @@ class LinearModel:
             return scores
         if isinstance(self.X, np.ndarray) and self.X.dtype == np.float32:
             out = np.empty((self.n_rows, self.n_outputs))
-            for rows in _row_blocks(self.X):
+            for rows in row_blocks(self.X):
                 out[rows] = self.X[rows].astype(float) @ coef.T
         else:
             out = self.X @ (coef[0] if self.n_outputs == 1 else coef.T)
@@ -233,7 +222,7 @@ class LinearModel:
         if not isinstance(self.X, np.ndarray):
             back = self._transpose @ v
         elif self.X.dtype == np.float32:
-            blocks = (self.X[rows].T.astype(float) @ v[rows] for rows in _row_blocks(self.X))
+            blocks = (self.X[rows].T.astype(float) @ v[rows] for rows in row_blocks(self.X))
             back = sum(blocks, np.zeros((self.X.shape[1], *v.shape[1:])))
         else:
             back = self.X.T @ v
@@ -258,67 +247,6 @@ class LinearModel:
     def batch(self, rows: Array) -> LinearModel:
         """Return the model of these rows only."""
         return replace(self, X=self.X[rows], is_batch=True)
-
-
-@dataclass(frozen=True)
-class FeatureScale:
-    """The weighted mean and variance of each feature, and its scale.
-
-    Attributes
-    ----------
-    mean, variance, scale : ndarray of shape (n_features,)
-        See :func:`feature_scale`.
-    """
-
-    mean: Array
-    variance: Array
-    scale: Array
-
-    @classmethod
-    def of_moments(cls, mean: Array, variance: Array, low: Array, high: Array) -> FeatureScale:
-        """Return the scales for the moments and the extremes of the features.
-
-        Parameters
-        ----------
-        mean, variance : ndarray of shape (n_features,)
-            The weighted mean and variance of every feature.
-        low, high : ndarray of shape (n_features,)
-            Its least and its largest value, of the features' dtype: float32 values are rounded.
-        """
-        rounding = np.sqrt(np.finfo(low.dtype).eps)
-        low, high = low.astype(float), high.astype(float)
-        reach = high - low
-        scale = np.sqrt(variance)
-        bound = (high - mean) * (mean - low)
-        two_values = np.abs(bound - variance) <= rounding * bound
-        scale = np.where(two_values, reach, scale)
-        constant = reach <= 1e-12 * np.maximum(np.abs(low), np.abs(high))
-        scale = np.where(constant, np.abs(high), scale)
-        return cls(mean, variance, np.where(scale > 0, scale, 1.0))
-
-
-def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
-    r"""Return the mean, the variance and the scale of each feature.
-
-    The scale of a column is the distance of its two values if it has two (so that 0/1 columns have
-    scale 1), the absolute value of its value if it is constant (1 if that is zero), and its
-    standard deviation otherwise. This is Gelman's (2008) rule for putting inputs on one scale,
-    without his factor 2. A column has two values exactly when its variance meets the Bhatia-Davis
-    bound (max - mean)(mean - min).
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights of the rows, > 0.
-
-    References
-    ----------
-    A. Gelman, "Scaling regression inputs by dividing by two standard deviations", Statistics in
-    Medicine 27 (2008).
-    """
-    return FeatureScale.of_moments(*feature_moments(X, sample_weight))
 
 
 def finite_scores(model: LinearModel, w: Array) -> Array:
@@ -348,73 +276,3 @@ def checked_scores(scores: Array) -> Array:
             f"is row {rows[0]}): their scores overflow."
         )
     return scores
-
-
-def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the weighted mean and variance of every column, and its minimum and maximum.
-
-    Dense rows are read once, block by block. Squares are summed about the mean of the first block,
-    which costs no more than a few digits whatever the order of the rows.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features.
-    sample_weight : ndarray of shape (n_rows,)
-        The weights of the rows, > 0.
-
-    Returns
-    -------
-    mean, variance : ndarray of shape (n_features,)
-    low, high : ndarray of shape (n_features,)
-        Of the dtype of X.
-    """
-    if not isinstance(X, np.ndarray):
-        return *_sparse_mean_and_variance(X, sample_weight), *_sparse_range(X)
-    total, n = sample_weight.sum(), X.shape[1]
-    center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
-    low, high = np.full(n, np.inf, X.dtype), np.full(n, -np.inf, X.dtype)
-    for rows in _row_blocks(X):
-        weight = sample_weight[rows]
-        np.minimum(low, _column_extremes(np.minimum, X[rows]), out=low)
-        np.maximum(high, _column_extremes(np.maximum, X[rows]), out=high)
-        block = X[rows].astype(float)
-        if rows.start == 0:
-            center = weight @ block / weight.sum()
-        block -= center
-        shift += weight @ block
-        block *= block
-        squares += weight @ block
-    shift /= total
-    return center + shift, np.maximum(squares / total - shift**2, 0.0), low, high
-
-
-def _column_extremes(extreme: np.ufunc, X: Array) -> Array:
-    """Return the minimum or the maximum of every column.
-
-    Many rows side by side are reduced together: operations on a few columns are not vectorised.
-    """
-    n_rows, n = X.shape
-    wide = n_rows - n_rows % _SIDE_BY_SIDE
-    if not wide or not X.flags.c_contiguous:
-        return np.asarray(extreme.reduce(X, axis=0))
-    found = extreme.reduce(X[:wide].reshape(-1, _SIDE_BY_SIDE * n), axis=0)
-    return np.asarray(extreme.reduce(np.vstack([found.reshape(-1, n), X[wide:]]), axis=0))
-
-
-def _sparse_range(X: SparseMatrix) -> tuple[Array, Array]:
-    """Return the minimum and the maximum of every column, of the dtype of X."""
-    low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
-    np.minimum.at(low, X.indices, X.data)
-    np.maximum.at(high, X.indices, X.data)
-    has_zeros = np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]
-    low[has_zeros] = np.minimum(low[has_zeros], 0.0)
-    high[has_zeros] = np.maximum(high[has_zeros], 0.0)
-    return low, high
-
-
-def _sparse_mean_and_variance(X: SparseMatrix, sample_weight: Array) -> tuple[Array, Array]:
-    """Return the weighted mean and the weighted variance of every column."""
-    weights = (sample_weight / sample_weight.mean()).astype(X.dtype)
-    mean, variance = mean_variance_axis(X, axis=0, weights=weights)
-    return mean.astype(float), np.maximum(variance, 0.0).astype(float)  # < 0 by rounding

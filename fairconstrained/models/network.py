@@ -23,7 +23,7 @@ from fairconstrained.models._modules import (
     weights_of,
 )
 from fairconstrained.models.base import Pullback, Scores
-from fairconstrained.models.linear import Features, feature_scale
+from fairconstrained.models.feature_scale import Features, feature_scale
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, Matrix
 
@@ -109,7 +109,7 @@ class TorchModel:
     The weights are one flat vector of NumPy, matrices first and biases last, and the scores are on
     the host, so that solvers and terms need not know of PyTorch. Every forward pass has a graph of
     its own, which its pullback owns. Centring c and scale q are those of
-    :func:`~fairconstrained.models.linear.feature_scale`; they are part of the model, so that
+    :func:`~fairconstrained.models.feature_scale.feature_scale`; they are part of the model, so that
     results do not depend on the units of the features. Make it with :meth:`standardized`.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Parts of the picture of a path: the band of the noise, and the labels in the margin."""
+"""Parts of the picture of a path: what it shows, the band of the noise, labels in the margin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 
 from fairconstrained.metrics.distributions import weak_partial_demographic_parity_difference
 from fairconstrained.metrics.intervals import clopper_pearson
+from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.plotting.style import COLOURS, GREY
+from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_confidence
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.patches import PathPatch
     from matplotlib.text import Annotation
 
-QUALITIES = {"accuracy": "accuracy", "ndcg": "NDCG@10"}  # what a path calls them, and the picture
+_QUALITIES = {"accuracy": "accuracy", "ndcg": "NDCG@10"}  # names in a path, and in the picture
 _DISTANCE = 0.07  # of labels in the margin, as a share of the height
 
 
@@ -78,6 +80,44 @@ def noise_of(accuracies: Array, size: float, confidence: float | None) -> Array 
     sizes = np.full(len(accuracies), size)
     limits = clopper_pearson(accuracies, sizes, check_confidence(confidence))
     return np.column_stack([limits.low, limits.high])
+
+
+def measures_of(path: FairnessPath, rows: str, confidence: float | None) -> dict[str, Any]:
+    """Return the arguments of `FairnessPathDisplay` that a path gives: measures and axis labels.
+
+    Parameters
+    ----------
+    path : FairnessPath
+        The path.
+    rows : {"auto", "training", "validation"}
+        The rows on which the models are measured; "auto" takes the validation rows if there are
+        any.
+    confidence : float or None
+        The confidence level of the intervals of accuracies on validation rows; None for none. Other
+        qualities have none: the intervals are those of a share of the rows.
+
+    Raises
+    ------
+    ValueError
+        If the path has no validation rows and they are asked for.
+    """
+    check_option("rows", rows, dict.fromkeys(("auto", "training", "validation"), ""))
+    if rows == "validation" and not path.validation:
+        raise ValueError(
+            "rows='validation': the path has no validation rows; pass X_val and y_val to it."
+        )
+    measured = path.validation if rows != "training" else {}
+    where = "validation rows" if measured else "training rows"
+    size = path.validation_size if measured else float("nan")
+    accuracies = measured.get(f"val_{path.quality}", path.train_quality)
+    level = confidence if path.quality == "accuracy" else None
+    return {
+        "gaps": measured.get("val_decision_gap", path.decision_gaps),
+        "accuracies": accuracies,
+        "noise": noise_of(accuracies, size, level),
+        "gap_name": f"gap of the predictions, {where}",
+        "accuracy_name": f"{_QUALITIES[path.quality]}, {where}",
+    }
 
 
 def in_order(

@@ -14,13 +14,12 @@ from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.plotting._path_parts import (
-    QUALITIES,
     MarginLabels,
     checked_points,
     draw_band,
     draw_mark,
     in_order,
-    noise_of,
+    measures_of,
     selection_gap,
 )
 from fairconstrained.plotting.style import (
@@ -30,7 +29,6 @@ from fairconstrained.plotting.style import (
     legend_above,
     style_axes,
 )
-from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 if TYPE_CHECKING:
@@ -176,27 +174,9 @@ class FairnessPathDisplay:
         chosen: float | None = None,
         confidence: float | None = 0.95,
     ) -> FairnessPathDisplay:
-        check_option("rows", rows, dict.fromkeys(("auto", "training", "validation"), ""))
-        if rows == "validation" and not path.validation:
-            raise ValueError(
-                "rows='validation': the path has no validation rows; pass X_val and y_val to it."
-            )
-        measured = path.validation if rows != "training" else {}
-        where = "validation rows" if measured else "training rows"
-        size = path.validation_size if measured else float("nan")
-        accuracies = measured.get(f"val_{path.quality}", path.train_quality)
-        if path.quality != "accuracy":
-            confidence = None  # intervals are those of a share of the rows
-        return cls(
-            measured.get("val_decision_gap", path.decision_gaps),
-            accuracies,
-            kappas=path.kappas,
-            points=points,
-            noise=noise_of(accuracies, size, confidence),
-            chosen=None if chosen is None else int(np.argmin(np.abs(path.kappas - chosen))),
-            gap_name=f"gap of the predictions, {where}",
-            accuracy_name=f"{QUALITIES[path.quality]}, {where}",
-        )
+        measured = measures_of(path, rows, confidence)
+        nearest = None if chosen is None else int(np.argmin(np.abs(path.kappas - chosen)))
+        return cls(**measured, kappas=path.kappas, points=points, chosen=nearest)
 
     @classmethod
     def from_estimator(

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from fairconstrained.models.linear import Features, FeatureScale, feature_moments
+from fairconstrained.models.feature_scale import Features, FeatureScale, feature_moments
 from fairconstrained.utils.typing import Array, Matrix
 
 

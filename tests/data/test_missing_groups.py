@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fairconstrained import FairLogisticClassifier, MinorityRate, make_biased_classification
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.validation import SensitiveColumns, TrainingData
+from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.validation import TrainingData
 
 X, Y, CODES = make_biased_classification(600, 4, gap=0.3, random_state=0)
 KNOWN = np.arange(len(Y)) % 5 > 0

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import fairconstrained.models.linear as models
 from fairconstrained.models.base import curvature
-from fairconstrained.models.linear import LinearModel, feature_moments, feature_scale
+from fairconstrained.models.feature_scale import feature_moments, feature_scale
+from fairconstrained.models.linear import LinearModel
 
 N_ROWS, N_FEATURES = 30, 4
 FORMATS = {

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.boosting._features import TreeFeatures
 from fairconstrained.estimators.boosting._options import thread_count

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fairconstrained.constraints import Constraint
-from fairconstrained.data.validation import SensitiveColumns, TrainingData
+from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.search import DecisionTask, without_search
 from fairconstrained.domains import WholeSpace
 from fairconstrained.estimators.binding import constraints_of

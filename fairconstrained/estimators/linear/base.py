@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.group_interactions import codes_of
 from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.linear.export import exported

@@ -13,7 +13,7 @@ from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.svm import LinearSVC
 from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.data.validation import SensitiveColumns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.functions.losses import (
     LOSSES,
     Hinge,

@@ -27,7 +27,8 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Reflected
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
-from fairconstrained.models.linear import Features, LinearModel, finite_scores
+from fairconstrained.models.feature_scale import Features
+from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem

@@ -12,14 +12,16 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.group_interactions import FeatureMap, codes_of
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.labels import ScoreConvention
-from fairconstrained.data.validation import SensitiveColumns, TrainingData
+from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.binding import Unconstrained, with_constraints
 from fairconstrained.estimators.direct import SolvedDirectly
 from fairconstrained.estimators.options import domain_of, penalty_of
 from fairconstrained.estimators.parametrization import FairOptions
-from fairconstrained.models.linear import Features, LinearModel
+from fairconstrained.models.feature_scale import Features
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives.base import Objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.penalties.separable import InUnits
@@ -202,8 +204,9 @@ def linear_parametrization(
     """Return linear scores of centred and scaled features.
 
     Where the domain is the whole space, the penalty is on coefficients per feature scale, so that
-    nothing depends on the units of X (see :func:`~fairconstrained.models.linear.feature_scale`).
-    Otherwise domain and penalty are in the units of X, see :func:`in_solver_units`.
+    nothing depends on the units of X, see
+    :func:`~fairconstrained.models.feature_scale.feature_scale`. Otherwise domain and penalty are in
+    the units of X, see :func:`in_solver_units`.
 
     Parameters
     ----------

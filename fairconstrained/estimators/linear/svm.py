@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.validation import Columns
+from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.estimators.thresholds import Threshold

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.labels import ClassWeight, ScoreConvention
-from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.network.parametrization import (
     NetworkParametrization,

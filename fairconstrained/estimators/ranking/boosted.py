@@ -18,7 +18,7 @@ from fairconstrained.estimators.boosting.parametrization import (
     LeafParametrization,
 )
 from fairconstrained.estimators.ranking.models import RankerModel
-from fairconstrained.models.linear import Features
+from fairconstrained.models.feature_scale import Features
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.utils.typing import Array
 

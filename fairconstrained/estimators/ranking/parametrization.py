@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from fairconstrained.data.validation import SensitiveColumns, TrainingData
+from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.estimators.direct import SolvedDirectly
 from fairconstrained.estimators.linear.parametrization import (
@@ -20,7 +21,8 @@ from fairconstrained.estimators.parametrization import Parametrization
 from fairconstrained.estimators.ranking.boosted import BoostedScores
 from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.estimators.solving import SolverOptions, solver_of
-from fairconstrained.models.linear import Features, LinearModel, finite_scores
+from fairconstrained.models.feature_scale import Features
+from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.models.network import TorchModel
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.problem.problem import Problem

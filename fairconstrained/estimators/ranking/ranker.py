@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.features import FeatureKind
-from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.boosting._trees import import_lightgbm
 from fairconstrained.estimators.fit import Fit

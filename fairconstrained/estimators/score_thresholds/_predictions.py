@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.validation import Columns, SensitiveColumns
+from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.estimators.score_thresholds._rows import read_rows, row_thresholds
 from fairconstrained.estimators.score_thresholds._scores import finite, scores_of
 from fairconstrained.utils.typing import Array, MatrixLike

@@ -16,7 +16,8 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.labels import binary_labels, class_weights
-from fairconstrained.data.validation import SensitiveColumns, TrainingData
+from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 

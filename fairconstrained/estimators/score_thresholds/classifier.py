@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.labels import ClassWeight
-from fairconstrained.data.validation import Columns
+from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
 from fairconstrained.estimators.score_thresholds._fit import (
     ThresholdFit,
