@@ -101,11 +101,12 @@ def measures(
     notion: str, y: np.ndarray, groups: np.ndarray, chance: np.ndarray, score: np.ndarray
 ) -> Row:
     """Return accuracy, AUC, and the gap with its 95% interval; expected ones for random methods."""
-    cells = []
+    cells, counts = [], []
     for event in events_of(notion, y):
         members = [event & (groups == g) for g in np.unique(groups)]
         rates = np.array([chance[rows].mean() for rows in members])
         cells.append((rates, np.array([rows.sum() for rows in members])))
+        counts.append([[float(chance[rows].sum()), int(rows.sum())] for rows in members])
     gap = largest_gap(cells, 0.95)
     positives = min(int((y[groups == g] == 1).sum()) for g in np.unique(groups))
     return {
@@ -114,6 +115,7 @@ def measures(
         "gap": float(gap.value),
         "gap, low": float(gap.low),
         "gap, high": float(gap.high),
+        "cells": counts,
         "least positives": positives,
         "rows": len(y),
     }
@@ -149,7 +151,8 @@ def points(data: str, peer: str, jobs: list[Job], options: Namespace, store: Sto
     """Return a row for every fit of a peer on a data set; from the store where it is known."""
     any_version = options.any_version or not peer.startswith(OURS)
     keys = {
-        (notion, seed): (data, notion, str(seed), peer, repr(SETTINGS)) for notion, seed in jobs
+        (notion, seed): (data, notion, str(seed), peer, repr(SETTINGS), "cells")
+        for notion, seed in jobs
     }
     known = {job: store.get(key, any_version=any_version) for job, key in keys.items()}
     todo = [job for job, one in known.items() if one is None or "missing" in one]
