@@ -30,6 +30,7 @@ from fairconstrained.utils.typing import Array
 EXPERIMENTS = ("E1", "E2", "E3", "E4", "E5", "E6", "E9", "E10")
 RANK_EXPERIMENTS = {"E9": partial_parity.EXPERIMENT, "E10": weak_partial_parity.EXPERIMENT}
 FORMS = ("full", "quick")
+DEFAULT_PASSES = 5000.0  # a run with the library's defaults ends after these at the latest
 _STATIONARITY = {"full": 2000, "quick": 150}  # steps of the subproblem of near-stationarity
 
 
@@ -41,6 +42,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--data", nargs="+", metavar="NAME", help="run lines of E1 to E6 on these data only"
     )
+    parser.add_argument("--methods", nargs="+", metavar="NAME", help="run only lines of these")
     parser.add_argument(
         "--passes",
         type=float,
@@ -63,14 +65,14 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def solve(
-    problem: Problem, original: Problem, start: Array, solver: Solver, rho: float, line: Line,
+    problem: Problem, original: Problem, start: Array, solver: Solver, rho: float, passes: float,
     options: Namespace,
 ) -> Row:  # fmt: skip
     """Return the figures of a run; near-stationarity is that of the problem in its own form."""
     missing = solver.missing(problem)
     if missing:
         return {"status": f"needs {' and '.join(missing)}"}
-    limit = min(options.passes, line.passes)
+    limit = min(options.passes, passes)
     clock = time.process_time()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
@@ -101,6 +103,7 @@ def figures(line: Line, kind: str, options: Namespace, store: Store) -> Row | No
         if known is not None:
             return known
     chosen = options.data is None or line.data.split(",")[0] in options.data
+    chosen &= options.methods is None or line.method in options.methods
     if options.only_known or not chosen:
         return store.get(keys["quick"], any_version=options.any_version)
     setup = line.setup(options.quick)
@@ -113,11 +116,12 @@ def figures(line: Line, kind: str, options: Namespace, store: Store) -> Row | No
 def _run(line: Line, kind: str, setup: Setup, options: Namespace) -> Row:
     if kind == "paper":
         assert line.paper is not None
-        solver, own = line.paper(setup).unpolished(), False
+        solver, own, passes = line.paper(setup).unpolished(), False, line.passes
     else:
         solver, own = solver_of_line(line, setup)
+        passes = min(line.passes, DEFAULT_PASSES)
     problem, start = (setup.default, setup.first) if own else (setup.problem, setup.start)
-    return solve(problem, setup.problem, start, solver, setup.rho, line, options)
+    return solve(problem, setup.problem, start, solver, setup.rho, passes, options)
 
 
 def rank_tables(name: str, options: Namespace, store: Store) -> Ranks:
