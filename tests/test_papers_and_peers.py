@@ -11,7 +11,7 @@ import pytest
 from benchmarks import additions, peers
 from benchmarks.harness import papers_page, peer_worker
 from benchmarks.harness.paper_lines import ConstantSteps, all_lines, simple_example
-from benchmarks.harness.peers_page import at_gaps, best, frontier, verdicts
+from benchmarks.harness.peers_page import at_gaps, best, frontier, half_width, verdicts
 from benchmarks.harness.rank_parity import METHODS, PAIRWISE
 from benchmarks.harness.rank_tolerances import TOLERANCES
 from benchmarks.harness.store import Store
@@ -88,18 +88,24 @@ def test_the_page_of_the_papers_says_what_is_quick_and_what_is_not_run(tmp_path)
     assert "not run" in text
 
 
+def points(method: str, accuracy: float, gap: float, splits: int = 4) -> list[dict]:
+    """Return points of some splits, whose accuracies differ by 0.002."""
+    return [point(method, accuracy + 0.002 * (k % 2) - 0.001, gap, split=k) for k in range(splits)]
+
+
 def point(method: str, accuracy: float, gap: float, split: int = 0) -> dict:
+    selected = [[500.0, 1000], [500.0 - 1000.0 * gap, 1000]]
     return {
         "data": "some", "notion": "demographic_parity", "peer": method, "setting": gap,
         "split": split, "accuracy": accuracy, "AUC": 0.7, "log loss": None, "gap": gap,
         "gap, low": 0.0, "gap, high": 0.1, "CPU seconds": 0.5, "MiB": 1.0, "rows": 1000,
-        "least positives": 60,
+        "least positives": 60, "cells": [selected],
     }  # fmt: skip
 
 
 def test_accuracy_at_a_gap_is_that_of_the_best_setting_within_it() -> None:
-    rows = [point("ours, scores", 0.8, 0.004), point("ours, scores", 0.82, 0.04)]
-    rows += [point("fairret", 0.7, 0.004), point("GridSearch", 0.9, 0.5)]
+    rows = points("ours, scores", 0.8, 0.004) + points("ours, scores", 0.82, 0.04)
+    rows += points("fairret", 0.7, 0.004) + points("GridSearch", 0.9, 0.5)
     table = frontier(rows)
     assert best(table, 0.001) is None
     found = {row["method"]: row for row in at_gaps(table)}
@@ -108,12 +114,31 @@ def test_accuracy_at_a_gap_is_that_of_the_best_setting_within_it() -> None:
         "0.8200",
     )
     assert found["GridSearch"]["at 0.05"] == "-"
-    leaders = [row["sees group: no"] for row in verdicts(table)]
+    leaders = [row["linear"] for row in verdicts(table)]
     assert all(text.startswith("**ours**") for text in leaders)
-    closer = frontier([*rows[:2], point("fairret", 0.81, 0.004)])
-    assert verdicts(closer)[0]["sees group: no"].startswith("level")
-    ahead = frontier([*rows[:2], point("fairret", 0.95, 0.004)])
-    assert verdicts(ahead)[0]["sees group: no"].startswith("**fairret**")
+    ahead = frontier(rows[:8] + points("fairret", 0.95, 0.004))
+    assert verdicts(ahead)[0]["linear"].startswith("**fairret**")
+
+
+def test_a_difference_counts_if_it_exceeds_its_interval_over_the_splits() -> None:
+    ours = points("ours, scores", 0.8, 0.004)
+    noisy = [point("fairret", 0.803 + 0.01 * (k % 2), 0.004, split=k) for k in range(4)]
+    (row, *_) = verdicts(frontier(ours + noisy))
+    assert row["linear"].startswith("level (-0.0080 +- 0.0")
+    same_noise = points("fairret", 0.801, 0.004)  # differences of 0.001 on every split
+    assert verdicts(frontier(ours + same_noise))[0]["linear"].startswith("**fairret**")
+    variance = (1 / 4 + 3 / 7) * np.var([0.0, 1.0, 0.0, 1.0], ddof=1)
+    assert half_width(np.array([0.0, 1.0, 0.0, 1.0])) == pytest.approx(3.182446 * variance**0.5)
+
+
+def test_pooled_gaps_add_counts_before_they_compare() -> None:
+    """Gaps of opposite sign on two splits cancel; the mean of the single gaps does not."""
+    up = point("fairret", 0.8, 0.1)
+    down = point("fairret", 0.8, 0.1, split=1)
+    down["cells"] = [list(reversed(down["cells"][0]))]
+    (row,) = frontier([up, down])
+    assert row["gap"] == pytest.approx(0.1)
+    assert row["pooled gap"] == pytest.approx(0.0)
 
 
 def test_gap_and_accuracy_of_random_predictions_are_expected_ones() -> None:

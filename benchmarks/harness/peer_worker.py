@@ -260,6 +260,61 @@ def oxonfair(task: Task) -> Iterator[Found]:
         yield Found(bound, np.asarray(model.predict(test)) == 1, score, True)
 
 
+def error_parity(task: Task) -> Iterator[Found]:
+    from error_parity import RelaxedThresholdOptimizer
+
+    name = {"equal_opportunity": "true_positive_rate_parity"}.get(task.notion, task.notion)
+    for bound in task.settings:
+        inner = plain().fit(task.X, task.y)
+        model = RelaxedThresholdOptimizer(
+            predictor=lambda X, inner=inner: inner.predict_proba(X)[:, 1],
+            constraint=name,
+            tolerance=bound,
+        )
+        model.fit(X=task.X, y=task.y, group=task.groups)
+        chance = np.zeros(len(task.X_test))
+        for group, one in model._realized_classifier.group_to_clf.items():
+            rows = task.groups_test == group
+            chance[rows] = _expected(one, task.X_test[rows])
+        yield Found(bound, chance, chance, False)
+
+
+def _expected(one: Any, X: np.ndarray) -> np.ndarray:
+    """Return the probability that error-parity's random classifier selects each row."""
+    if hasattr(one, "classifiers"):
+        parts = [_expected(inner, X) for inner in one.classifiers]
+        return np.asarray(one.probabilities, float) @ np.array(parts)
+    if hasattr(one, "target_fpr"):  # a share of the rows, whatever they are
+        return np.full(len(X), float(one.target_fpr))
+    return np.asarray(one(X), dtype=float)
+
+
+def fairgbm(task: Task) -> Iterator[Found]:
+    from fairgbm import FairGBMClassifier
+
+    kind = {"equal_opportunity": "FNR", "equalized_odds": "FNR,FPR"}[task.notion]
+    for bound in task.settings:
+        model = FairGBMClassifier(
+            constraint_type=kind,
+            constraint_fnr_tolerance=bound,
+            constraint_fpr_tolerance=bound,
+            random_state=task.seed,
+            n_jobs=1,
+        )
+        model.fit(task.X, task.y, constraint_group=task.groups)
+        score = model.predict_proba(task.X_test)[:, 1]
+        yield Found(bound, score > 0.5, score, True)
+
+
+def boosted(task: Task) -> Iterator[Found]:
+    from fairconstrained import FairBoostingClassifier
+
+    for kappa in task.settings:
+        model = FairBoostingClassifier(task.notion, kappa, enforce="decision")
+        model.fit(task.X, task.y, sensitive_features=task.groups)
+        yield of_model(kappa, model, task.X_test)
+
+
 def aif360_reweighing(task: Task) -> Iterator[Found]:
     import pandas as pd
     from aif360.sklearn.preprocessing import Reweighing
@@ -286,6 +341,8 @@ class Peer:
         Whether groups are needed to predict.
     random : bool
         Whether predictions are random.
+    trees : bool
+        Whether models are boosted trees; linear models else.
     joint : bool
         Whether one run gives all points: each then has the seconds of all.
     notions : tuple of str
@@ -299,12 +356,20 @@ class Peer:
         *,
         sees_group: bool = False,
         random: bool = False,
+        trees: bool = False,
         joint: bool = False,
         notions: tuple[str, ...] = ALL,
     ):
         self.fits, self.package = fits, package
         self.sees_group, self.random = sees_group, random
-        self.joint, self.notions = joint, notions
+        self.trees, self.joint, self.notions = trees, joint, notions
+
+    @property
+    def kind(self) -> str:
+        """What it is compared with: models of the same class, with the same knowledge."""
+        if self.trees:
+            return "trees"
+        return "linear, sees the group" if self.sees_group else "linear"
 
 
 PEERS: dict[str, Peer] = {
@@ -320,6 +385,9 @@ PEERS: dict[str, Peer] = {
     "humancompatible-train": Peer(humancompatible_train, "humancompatible.train"),
     "OxonFair": Peer(oxonfair, "oxonfair", sees_group=True),
     "AIF360 Reweighing": Peer(aif360_reweighing, "aif360", notions=ALL[:1]),
+    "error-parity": Peer(error_parity, "error_parity", sees_group=True, random=True),
+    "ours boosted, decisions": Peer(boosted, "fairconstrained", trees=True, notions=ALL[1:]),
+    "FairGBM": Peer(fairgbm, "fairgbm", trees=True, notions=ALL[1:]),
 }
 
 
