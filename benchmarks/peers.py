@@ -45,6 +45,7 @@ from fairconstrained.metrics.intervals import largest_gap
 SETTINGS = (0.005, 0.01, 0.02, 0.05, 0.1)
 WORKER = Path(__file__).parent / "harness" / "peer_worker.py"
 OURS = "ours"
+AT_ONCE = 5  # jobs of a process: results are kept when it ends
 
 
 def _compas() -> tuple[pd.DataFrame, Any, Any]:
@@ -156,10 +157,12 @@ def points(data: str, peer: str, jobs: list[Job], options: Namespace, store: Sto
     }
     known = {job: store.get(key, any_version=any_version) for job, key in keys.items()}
     todo = [job for job, one in known.items() if one is None or "missing" in one]
-    if todo and not options.only_known:
-        tasks = [_task(data, *job) for job in todo]
+    todo = [] if options.only_known else todo
+    for first in range(0, len(todo), AT_ONCE):
+        some = todo[first : first + AT_ONCE]
+        tasks = [_task(data, *job) for job in some]
         python = options.pythons.get(peer, sys.executable)
-        for job, found in zip(todo, run_worker(python, peer, tasks), strict=True):
+        for job, found in zip(some, run_worker(python, peer, tasks), strict=True):
             rows = found if "missing" in found else _rows(data, *job, peer, found)
             known[job] = store.put(keys[job], rows)
             shown = rows.get("missing") or f"{len(rows['points'])} points"
