@@ -22,8 +22,12 @@ from fairconstrained.solvers import (
     IPC,
     PLADA,
     AugmentedLagrangian,
+    ConEx,
+    ExactPenalty,
     OnlineStochastic,
+    Regularization,
     Solver,
+    StochasticSwitchingSubgradient,
     SwitchingSubgradient,
     ThreeSEcon,
 )
@@ -104,6 +108,28 @@ def variants() -> dict[str, dict[str, Solver]]:
             "zero-one rates in the dual": LagrangianDescentAscent(
                 dual="zero_one", extrapolation=0.0, polish=False
             ),
+        },
+        "ConEx": {
+            "default, not polished": ConEx(polish=False),
+            "c1 = 20, c2 = 0.01 in place of measured ones": ConEx(20.0, 0.01, polish=False),
+            "paper()": ConEx.paper(),
+        },
+        "ExactPenalty": {
+            "default": ExactPenalty(),
+            "linear model in a ball (no curvature)": ExactPenalty(memory=0),
+            "paper()": ExactPenalty.paper(),
+        },
+        "Regularization": {
+            "default, not polished": Regularization(polish=False, max_iter=300),
+            "strength = 1 in place of a growing one": Regularization(
+                1.0, polish=False, max_iter=300
+            ),
+            "constant steps": Regularization(decay=0.0, polish=False, max_iter=300),
+            "paper()": Regularization.paper(max_iter=300),
+        },
+        "StochasticSwitchingSubgradient": {
+            "default, not polished": StochasticSwitchingSubgradient(polish=False),
+            "polished": StochasticSwitchingSubgradient(),
         },
     }
 

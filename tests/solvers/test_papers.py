@@ -1,4 +1,10 @@
-"""`paper()` of every solver against a transcription of the printed algorithm, over 50 steps."""
+"""`paper()` of every solver against a transcription of the printed algorithm, over 50 steps.
+
+The exact penalty method of Cartis, Gould and Toint is only cited by IPC: its algorithm is printed
+in none of the four papers, and neither are the tuned parameters. Its steps are compared with
+solutions of its trust region subproblem by SciPy. Mini-batch SSG is a baseline without a printed
+algorithm as well, and has no `paper()`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from _support.problems import NON_SMOOTH, PROBLEMS, classification, toy_of_ipc
-from scipy.optimize import minimize
+from scipy.optimize import LinearConstraint, minimize
 
 from fairconstrained import DemographicParity
 from fairconstrained.functions.surrogates import Ramp
@@ -19,6 +25,7 @@ from fairconstrained.solvers import (
     IPC,
     PLADA,
     ConEx,
+    ExactPenalty,
     LagrangianDescentAscent,
     OnlineStochastic,
     Regularization,
@@ -215,6 +222,48 @@ def test_presets_of_plada_are_those_of_table_2() -> None:
     }
     assert settings[PLADA.paper] == (1e-3, 0.1, 10.0, 0.1, 0.1, True, None)
     assert settings[PLADA.network] == (0.1, 0.01, 10.0, 0.5, 0.1, True, None)
+
+
+def by_slsqp(at, rho: float, radius: float) -> np.ndarray:
+    """Return the step of the linear model of f + rho max_j g_j^+ in a ball, from its dual."""
+    g, c = at.gradient(), at.constraints
+    rows = np.array([at.gradient(unit, objective=0.0) for unit in np.eye(len(c))])
+
+    def negative_dual(multipliers):
+        slope = g + multipliers @ rows
+        norm = np.linalg.norm(slope)
+        return radius * norm - multipliers @ c, radius * rows @ slope / norm - c
+
+    found = minimize(
+        negative_dual,
+        np.full(len(c), 0.1 * rho / len(c)),
+        jac=True,
+        bounds=[(0.0, rho)] * len(c),
+        constraints=LinearConstraint(np.ones(len(c)), ub=rho),
+        method="SLSQP",
+        options={"ftol": 1e-16, "maxiter": 500},
+    )
+    slope = g + found.x @ rows
+    return -radius * slope / np.linalg.norm(slope)
+
+
+@pytest.mark.parametrize("name", ["demographic parity", "two constraints"])
+def test_exact_penalty_takes_the_steps_of_its_trust_region_subproblem(name) -> None:
+    problem = PROBLEMS[name]()
+    start = Start(w=problem.start(), random_state=np.random.RandomState(0))
+    at, lengths, binding = problem.at(start.w), [], 0
+    for one in ExactPenalty.paper(max_iter=STEPS).iterate(problem, start):
+        step = one.at.w - at.w
+        length = float(np.linalg.norm(step))
+        if length > 1e-4:
+            expected = by_slsqp(at, one.state.rho, length)
+            assert step == pytest.approx(expected, abs=1e-4 * length)
+            lengths.append(length)
+            binding += one.multipliers.max() > 1e-3
+        at = one.at
+    assert len(lengths) >= 10
+    assert binding >= 5
+    assert len({round(length, 6) for length in lengths}) > 1  # the radius is adapted
 
 
 def algorithm_2_of_idca(problem, v, epsilon, T):
