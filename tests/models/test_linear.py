@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-import fairconstrained.models.linear as models
+from fairconstrained.models import feature_scale as scales
 from fairconstrained.models.base import curvature
 from fairconstrained.models.feature_scale import feature_moments, feature_scale
 from fairconstrained.models.linear import LinearModel
@@ -127,7 +127,7 @@ def test_variables_undo_coefficients(model, rng):
 
 
 def test_float32_rows_are_converted_in_blocks(monkeypatch, rng):
-    monkeypatch.setattr(models, "_BLOCK", 3 * N_FEATURES)  # ten blocks
+    monkeypatch.setattr(scales, "_BLOCK", 3 * N_FEATURES)  # ten blocks
     X = features(rng)
     single, double = LinearModel(X.astype("float32")), LinearModel(X)
     w, v = rng.normal(size=N_FEATURES + 1), rng.normal(size=N_ROWS)
