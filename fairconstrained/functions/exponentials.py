@@ -32,9 +32,11 @@ class Exponentials:
         self._known: dict[float, Array] = {}
 
     def at(self, scale: float) -> Array:
-        """Return the exponentials for a scale."""
+        """Return the exponentials for a scale: the squares of those for twice the scale."""
         if scale not in self._known:
-            self._known[scale] = exponential(self._scores, scale)
+            root = self._known.get(2.0 * scale)
+            known = exponential(self._scores, scale) if root is None else root * root
+            self._known[scale] = known
         return self._known[scale]
 
 

@@ -65,6 +65,23 @@ def test_the_preconditioner_knows_the_weights_of_the_leaves(rng):
     assert model_of(X, weight).preconditioner()[3] < model_of(X, weight).preconditioner()[2]
 
 
+def test_the_preconditioner_is_the_curvature_of_loss_and_penalty(rng):
+    X, alpha, curvature = rng.normal(size=(50, 2)), 0.1, 0.2
+    initial = np.arange(7.0)
+    features = LeafFeatures(leaves_of, SIZES)
+    model = LeafModel.of(features, X, np.ones(50), initial, curvature=curvature, alpha=alpha)
+    indicators = model.X.toarray()
+    second = curvature * np.append((indicators**2).mean(axis=0), 1.0) + np.append(
+        np.full(6, alpha), 0.0
+    )
+    assert_allclose(model.preconditioner(), second**-0.5)
+    assert len(model.preconditioner()) == model.n_parameters
+    free = LeafModel.of(
+        features, X, np.ones(50), np.zeros(7), curvature=curvature, fit_intercept=False
+    )
+    assert len(free.preconditioner()) == free.n_parameters == 6
+
+
 def test_a_base_score_is_the_first_column(rng):
     X, values = rng.normal(size=(50, 2)), rng.normal(size=8)
     features = LeafFeatures(leaves_of, SIZES, lambda X: 2.0 * np.asarray(X)[:, 1])

@@ -18,6 +18,7 @@ from fairconstrained.estimators.binding import bound_parts
 from fairconstrained.estimators.boosting._lagrangian import MultiplierRule, ScoreLagrangian
 from fairconstrained.estimators.boosting._losses import LogLoss, LossOf
 from fairconstrained.estimators.boosting._trees import Trees, as_lightgbm_data, import_lightgbm
+from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -103,6 +104,8 @@ class Grown:
         The multipliers after the last iteration.
     own : ndarray
         The values of the variables of the constraints' terms.
+    curvature : float
+        The mean second derivative of the loss in the scores, before the last iteration.
     scores : ndarray of shape (n_rows,) or None
         The scores of the training rows, if growing ended with the trees that are kept.
     meets : bool
@@ -113,6 +116,7 @@ class Grown:
     trees: Trees
     multipliers: Array
     own: Array
+    curvature: float
     scores: Array | None = None
     meets: bool = False
 
@@ -232,16 +236,22 @@ class _Growth:
     def _gradients(self, scores: Array, _: object) -> tuple[Array, Array]:
         """Return LightGBM's gradient and Hessian, and record the violation."""
         scores = np.array(scores, dtype=float)  # LightGBM writes the next scores into its own array
-        curvature = self.loss.curvatures(scores)
-        hessian = self.weight * np.maximum(curvature, _LEAST_HESSIAN)
-        metric = self.weight / self.loss.total * np.maximum(curvature, 1e-3)
-        gradient, factor = self.lagrangian.step(scores, metric)
-        gradient = self.loss.total * gradient
-        n_rows = len(self.data.y)
-        gradient[:n_rows] += self.weight[:n_rows] * self.loss.slopes(scores[:n_rows])
+        known, total = Exponentials(scores), self.loss.total
+        slopes, curvatures = self.loss.derivatives(scores, known)
+        self.curvatures = curvatures
+
+        def metric() -> Array:
+            return self.weight / total * np.maximum(curvatures, 1e-3)
+
+        gradient, factor = self.lagrangian.step(scores, metric, known)
+        gradient *= total
+        slopes *= self.weight[: len(slopes)]
+        gradient[: len(slopes)] += slopes
+        hessian = np.maximum(curvatures, _LEAST_HESSIAN)
+        hessian *= self.weight if factor == 1.0 else factor * self.weight
         needed = self.how.zero_one or self.held is not None
         self.violations.append(self.lagrangian.violation(scores) if needed else np.nan)
-        return gradient, factor * hessian
+        return gradient, hessian
 
     def run(self) -> Grown:
         """Grow the trees and choose how many are kept."""
@@ -268,7 +278,9 @@ class _Growth:
         n_rows = len(self.data.y)
         whole = self.held is None and kept == len(self.violations) - 1
         scores = self.scores[:n_rows] if whole else None
-        return Grown(trees, self.lagrangian.multipliers, self.lagrangian.own, scores, meets)
+        curvature = float(np.average(self.curvatures, weights=self.weight))
+        multipliers, own = self.lagrangian.multipliers, self.lagrangian.own
+        return Grown(trees, multipliers, own, curvature, scores, meets)
 
     def _measure_held(self, scores: Array, _: object) -> tuple[str, float, bool]:
         assert self.held_loss is not None

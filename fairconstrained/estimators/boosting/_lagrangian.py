@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
 
+from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.problem import CompositeFunction, Problem
+from fairconstrained.terms.base import Pullback, SharesExponentials, Term
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
@@ -35,8 +37,10 @@ class MultiplierRule:
         a, the factor of the penalty parameters :math:`\sigma_j`.
     step : float
         b, the factor of the multipliers' steps.
+    n_exact : int
+        The largest number of constraints whose gradients are computed one by one.
     n_probes : int
-        Random directions that estimate :math:`S_j`.
+        Random directions that estimate :math:`S_j` of more constraints.
     every : int
         Trees between two estimates of :math:`S_j` and :math:`\rho`.
     floor : float
@@ -48,6 +52,7 @@ class MultiplierRule:
 
     penalty: float = 0.7
     step: float = 0.4
+    n_exact: int = 8
     n_probes: int = 4
     every: int = 20
     floor: float = 0.25
@@ -65,18 +70,32 @@ class ConstraintsAt:
         The scores of all rows.
     own : ndarray of shape (n_own,)
         The variables of the terms.
+    known : Exponentials or None, default=None
+        Of the scores, if other functions of them share these.
     """
 
-    def __init__(self, parts: Sequence[CompositeFunction], scores: Array, own: Array):
+    def __init__(
+        self,
+        parts: Sequence[CompositeFunction],
+        scores: Array,
+        own: Array,
+        known: Exponentials | None = None,
+    ):
         self.parts, self.scores, self.own = parts, scores, own
+        self.known = Exponentials(scores) if known is None else known
         self.w = np.append(scores, own) if own.size else scores
         self.passes = [part.model.forward(scores) for part in parts if part.model is not None]
         terms = [part.term for part in parts if part.term is not None]
         self.found = [
-            (term, *term.forward(rows[0], self.w[part.auxiliary]))
+            (term, *self._forward(term, rows[0], self.w[part.auxiliary]))
             for term, rows, part in zip(terms, self.passes, parts, strict=True)
         ]
         self.values = [term.head(statistics) for term, statistics, _ in self.found]
+
+    def _forward(self, term: Term, scores: Array, own: Array) -> tuple[Array, Pullback]:
+        if scores is self.scores and isinstance(term, SharesExponentials):
+            return term.forward_sharing(scores, own, self.known)
+        return term.forward(scores, own)
 
     @cached_property
     def constraints(self) -> Array:
@@ -152,15 +171,20 @@ class ScoreLagrangian:
         self._last: ConstraintsAt | None = None
         self._strict = [part.zero_one() for part in self.problem.constraints]
 
-    def step(self, scores: Array, hessian: Array) -> tuple[Array, float]:
+    def step(
+        self, scores: Array, hessian: Callable[[], Array], known: Exponentials | None = None
+    ) -> tuple[Array, float]:
         """Return the gradient of the constraints' sum, and update the multipliers.
 
         Parameters
         ----------
         scores : ndarray of shape (n_scores,)
-            The scores of the trees so far.
-        hessian : ndarray of shape (n_scores,)
-            The second derivatives of the objective, > 0.
+            The scores of the trees so far; they must not be changed afterwards.
+        hessian : callable
+            Returns the second derivatives of the objective, > 0, of shape (n_scores,); only some of
+            the steps need them.
+        known : Exponentials or None, default=None
+            Of the scores.
 
         Returns
         -------
@@ -174,8 +198,10 @@ class ScoreLagrangian:
         first, k = self.iteration in (0, 1, 2, 5, 10), self.iteration
         self.iteration += 1
         measured = first or k % self.rule.every == 0
-        if measured:
-            self._measure(scores, hessian, first=k == 0)
+        self._last = ConstraintsAt(self.problem.constraints, scores, self.own, known)
+        metric = hessian() if measured else None
+        if metric is not None:
+            self._measure(scores, metric, first=k == 0)
         unit = self.learning_rate * self._squares * self._gram
         sigma = self.rule.penalty / unit
         if self.own.size:
@@ -185,8 +211,8 @@ class ScoreLagrangian:
         if k:
             self.multipliers = np.maximum(self.multipliers + self.rule.step / unit * values, 0.0)
         weights = np.maximum(self.multipliers + sigma * values, 0.0)
-        if measured:
-            self._bend = self._curvature(at, weights if np.any(weights) else sigma, hessian)
+        if metric is not None:
+            self._bend = self._curvature(at, weights if np.any(weights) else sigma, metric)
         length = self.learning_rate * self._bend * float(weights.sum())
         return at.gradient(weights)[0], max(1.0, length / self.rule.stable)
 
@@ -203,8 +229,10 @@ class ScoreLagrangian:
 
     def _at(self, scores: Array) -> ConstraintsAt:
         last = self._last
-        if last is None or last.own is not self.own or not np.array_equal(last.scores, scores):
-            self._last = last = ConstraintsAt(self.problem.constraints, scores, self.own)
+        if last is None or last.own is not self.own or last.scores is not scores:
+            same = last is not None and last.scores is scores
+            known = last.known if last is not None and same else None
+            self._last = last = ConstraintsAt(self.problem.constraints, scores, self.own, known)
         return last
 
     def _zero_one(self, at: ConstraintsAt) -> Array:
@@ -214,44 +242,58 @@ class ScoreLagrangian:
         added to the latter, less their own largest value.
         """
         found = []
-        strict = ConstraintsAt(self._strict, at.scores, at.own).values
+        strict = ConstraintsAt(self._strict, at.scores, at.own, at.known).values
         for values, exact in zip(at.values, strict, strict=True):
             shifted = values + (exact.max(initial=-np.inf) - values.max(initial=-np.inf))
             found.append(exact if exact.shape == values.shape else shifted)
         return np.concatenate(found)
 
     def _measure(self, scores: Array, hessian: Array, *, first: bool = True) -> None:
-        """Estimate the constraints' squared gradients and the eigenvalue of their Gram matrix."""
+        """Measure the constraints' squared gradients and the eigenvalue of their Gram matrix."""
         at = self._at(scores)
-        base, squares = at.constraints, np.zeros(len(self.multipliers))
-        for _ in range(self.rule.n_probes):
-            signs = self.random_state.choice([-1.0, 1.0], self.n_scores)
-            squares += self._change(scores, base, signs / np.sqrt(hessian)) ** 2
-        squares /= self.rule.n_probes
+        few = len(self.multipliers) <= self.rule.n_exact
+        gram = self._gram_matrix(at, hessian) if few else None
+        squares = self._probed(at, hessian) if gram is None else gram.diagonal()
         least = 0.05 * squares.max() if first else 0.0
         self._largest = np.maximum(self._largest, np.maximum(squares, least))
         self._squares = np.maximum(squares, self.rule.floor * self._largest)
         self._squares[self._squares <= 0.0] = 1.0
-        self._gram = self._largest_eigenvalue(at, base, hessian)
+        self._gram = self._largest_eigenvalue(at, hessian, gram)
 
-    def _change(self, scores: Array, base: Array, direction: Array) -> Array:
+    def _gram_matrix(self, at: ConstraintsAt, hessian: Array) -> Array:
+        """Return the products of the constraints' gradients in the metric of the Hessian."""
+        rows = np.array([at.gradient(unit)[0] for unit in np.eye(len(self.multipliers))])
+        return np.asarray((rows / hessian) @ rows.T)
+
+    def _probed(self, at: ConstraintsAt, hessian: Array) -> Array:
+        """Return estimates of the constraints' squared gradients from random directions."""
+        squares = np.zeros(len(self.multipliers))
+        for _ in range(self.rule.n_probes):
+            signs = self.random_state.choice([-1.0, 1.0], self.n_scores)
+            squares += self._change(at, signs / np.sqrt(hessian)) ** 2
+        return squares / self.rule.n_probes
+
+    def _change(self, at: ConstraintsAt, direction: Array) -> Array:
         """Return the derivative of the constraints along a direction, by a difference."""
         distance = 1e-4 / max(float(np.abs(direction).max()), 1e-300)
-        parts, beside = self.problem.constraints, scores + distance * direction
-        return (ConstraintsAt(parts, beside, self.own).constraints - base) / distance
+        beside = ConstraintsAt(at.parts, at.scores + distance * direction, at.own)
+        return (beside.constraints - at.constraints) / distance
 
-    def _largest_eigenvalue(self, at: ConstraintsAt, base: Array, hessian: Array) -> float:
+    def _largest_eigenvalue(self, at: ConstraintsAt, hessian: Array, gram: Array | None) -> float:
         """Return the largest eigenvalue of the active constraints' Gram matrix, at least 1."""
-        active = (self.multipliers > 0.0) | (base > 0.0)
+        active = (self.multipliers > 0.0) | (at.constraints > 0.0)
         if active.sum() < 2:
             return 1.0
         root = np.sqrt(self._squares[active])
+        if gram is not None:
+            scaled = gram[np.ix_(active, active)] / np.outer(root, root)
+            return max(1.0, float(np.linalg.eigvalsh(scaled)[-1]))
         vector, length = np.full(active.sum(), active.sum() ** -0.5), 1.0
         for _ in range(4):
-            weights = np.zeros(len(base))
+            weights = np.zeros(len(active))
             weights[active] = vector / root
             slope = at.gradient(weights)[0]
-            image = self._change(at.scores, base, slope / hessian)[active] / root
+            image = self._change(at, slope / hessian)[active] / root
             length = float(np.linalg.norm(image))
             if not length > 0.0:
                 return 1.0
@@ -281,9 +323,10 @@ class ScoreLagrangian:
 
     def _minimize_own(self, scores: Array, sigma: Array) -> None:
         """Move the terms' own variables, within 0.1 of where they are, to lower penalties."""
+        known = self._at(scores).known
 
         def penalty(own: Array) -> tuple[float, Array]:
-            at = ConstraintsAt(self.problem.constraints, scores, own)
+            at = ConstraintsAt(self.problem.constraints, scores, own, known)
             weights = np.maximum(self.multipliers + sigma * at.constraints, 0.0)
             return float((weights**2 / (2.0 * sigma)).sum()), at.gradient(weights)[1]
 

@@ -6,14 +6,18 @@ from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from fairconstrained.data.validation import TrainingData
+from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.functions.losses import Logistic
+from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.objectives import MeanLoss, Objective
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.query_pairs import QueryPairs
 from fairconstrained.utils.typing import Array
+
+_LOGISTIC = Sigmoid()
 
 LossOf = Callable[[TrainingData], "BoostedLoss"]
 
@@ -45,23 +49,22 @@ class BoostedLoss(Protocol):
     def term(self) -> Term:
         """The mean loss as a function of the scores."""
 
-    def slopes(self, scores: Array) -> Array:
-        """Return the gradient of the mean loss times `total`, per unit of the rows' weights.
-
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,)
-            The scores of the training rows.
-        """
-
-    def curvatures(self, scores: Array) -> Array:
-        """Return the second derivatives of it, per unit of the rows' weights.
+    def derivatives(self, scores: Array, known: Exponentials) -> tuple[Array, Array]:
+        """Return the derivatives of the mean loss times `total`, per unit of the rows' weights.
 
         Parameters
         ----------
         scores : ndarray of shape (n_scores,)
-            The scores of the training rows, and of rows that constraints bring with them, whose
-            curvatures are those that training rows would have.
+            The scores of the training rows, and of rows that constraints bring with them.
+        known : Exponentials
+            Of these scores.
+
+        Returns
+        -------
+        slopes : ndarray of shape (n_rows,)
+            The gradient in the scores of the training rows.
+        curvatures : ndarray of shape (n_scores,)
+            The second derivatives. Those of other rows are what training rows would have.
         """
 
     def on(self, data: TrainingData) -> Callable[[Array], float]:
@@ -87,14 +90,13 @@ class LogLoss:
         share = float(self.weight[data.y > 0].sum()) / self.total
         self.first_score = float(logit(np.clip(share, 1e-6, 1.0 - 1e-6))) - self.threshold
 
-    def slopes(self, scores: Array) -> Array:
-        """Return the probabilities less the targets."""
-        return np.asarray(expit(scores + self.threshold) - self.targets)
-
-    def curvatures(self, scores: Array) -> Array:
-        """Return p (1 - p)."""
-        p = expit(scores + self.threshold)
-        return np.asarray(p * (1.0 - p))
+    def derivatives(self, scores: Array, known: Exponentials) -> tuple[Array, Array]:
+        """Return the probabilities less the targets, and p (1 - p)."""
+        if self.threshold:
+            scores = scores + self.threshold
+            known = Exponentials(scores)
+        p = _LOGISTIC.value_from(scores, known.at(1.0))
+        return p[: len(self.targets)] - self.targets, p * (1.0 - p)
 
     def on(self, data: TrainingData) -> Callable[[Array], float]:
         """Return the mean logistic loss on other rows."""
@@ -143,16 +145,16 @@ class PairLoss:
         self.term, self.objective = term, objective
         self.weight, self.total = np.ones(len(data.y)), float(len(data.y))
 
-    def slopes(self, scores: Array) -> Array:
-        """Return the gradient of the mean over pairs, times the number of rows."""
-        statistics, pullback = self.term.forward(scores)
-        return self.total * pullback(self.term.head_vjp(statistics, np.ones(1)))[0]
+    def derivatives(self, scores: Array, known: Exponentials) -> tuple[Array, Array]:
+        """Return gradient and second derivatives, times the number of rows.
 
-    def curvatures(self, scores: Array) -> Array:
-        """Return the second derivatives, times the number of rows; other rows have their mean."""
-        own = self.total * self.term.curvature_by_row(scores[: len(self.weight)])
-        others = np.full(len(scores) - len(own), own.mean())
-        return np.append(own, others)
+        The curvature of other rows is the mean of the training rows'.
+        """
+        mine = scores[: len(self.weight)]
+        statistics, pullback = self.term.forward(mine)
+        slopes = self.total * pullback(self.term.head_vjp(statistics, np.ones(1)))[0]
+        own = self.total * self.term.curvature_by_row(mine)
+        return slopes, np.append(own, np.full(len(scores) - len(own), own.mean()))
 
     def on(self, data: TrainingData) -> Callable[[Array], float]:
         """Return the mean over the pairs of other rows."""

@@ -148,6 +148,8 @@ class LeafParametrization(LinearParametrization):
             data.sample_weight,
             values,
             grown.scores,
+            curvature=grown.curvature,
+            alpha=float(options.alpha),
             fit_intercept=cls.fit_intercept,
         )
         n = model.n_coefficients

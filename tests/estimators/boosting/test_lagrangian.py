@@ -1,12 +1,14 @@
 """The multiplier rule: gradients, scales and curvature, against formulas."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from _support.boosting import rows, small
 from numpy.testing import assert_allclose
 from scipy.special import expit
 
-from fairconstrained import DemographicParity, make_biased_classification
+from fairconstrained import DemographicParity, EqualizedOdds, make_biased_classification
 from fairconstrained.constraints import GroupAUCParity, PartialDemographicParity
 from fairconstrained.estimators.boosting._lagrangian import (
     ConstraintsAt,
@@ -40,7 +42,7 @@ def test_the_gradient_is_that_of_the_augmented_lagrangian(rng):
     problem, groups = problem_of(DemographicParity(0.0))
     scores, rate = rng.normal(size=N) + 0.5 * groups, 0.1
     lagrangian = ScoreLagrangian(problem, rate)
-    gradient, factor = lagrangian.step(scores, hessian_of(scores))
+    gradient, factor = lagrangian.step(scores, lambda: hessian_of(scores))
     sigma = lagrangian.rule.penalty / (rate * lagrangian._squares * lagrangian._gram)
     values = problem.at(scores).constraints
     slope = expit(scores) * expit(-scores)
@@ -50,15 +52,37 @@ def test_the_gradient_is_that_of_the_augmented_lagrangian(rng):
     assert factor == 1.0
 
 
-def test_scales_are_squared_lengths_in_the_metric_of_the_hessian(rng):
+@pytest.mark.parametrize(("n_exact", "rtol"), [(8, 1e-10), (0, 0.1)])
+def test_scales_are_squared_lengths_in_the_metric_of_the_hessian(rng, n_exact, rtol):
     problem, groups = problem_of(DemographicParity(0.0))
     scores = rng.normal(size=N)
     hessian = hessian_of(scores)
-    lagrangian = ScoreLagrangian(problem, 0.1, rule=MultiplierRule(n_probes=4000))
+    rule = MultiplierRule(n_exact=n_exact, n_probes=4000)
+    lagrangian = ScoreLagrangian(problem, 0.1, rule=rule)
     lagrangian._measure(scores, hessian)
     slope = expit(scores) * expit(-scores) / np.bincount(groups)[groups]
-    assert_allclose(lagrangian._squares, np.sum(slope**2 / hessian), rtol=0.1)
+    assert_allclose(lagrangian._squares, np.sum(slope**2 / hessian), rtol=rtol)
     assert lagrangian._gram == pytest.approx(1.0, abs=0.01)  # one constraint is active
+
+
+def test_the_eigenvalue_is_that_of_the_active_constraints(rng):
+    problem, groups = problem_of(EqualizedOdds(0.0))
+    scores = rng.normal(size=N) + groups
+    found = []
+    for n_exact in (8, 0):  # from the Gram matrix, and by power iterations with differences
+        lagrangian = ScoreLagrangian(problem, 0.1, rule=MultiplierRule(n_exact=n_exact))
+        lagrangian._measure(scores, hessian_of(scores))
+        lagrangian._squares = np.ones(problem.n_constraints)
+        at = lagrangian._at(scores)
+        gram = lagrangian._gram_matrix(at, hessian_of(scores)) if n_exact else None
+        found.append(lagrangian._largest_eigenvalue(at, hessian_of(scores), gram))
+    gradients = problem.at(scores).constraint_gradients(np.arange(problem.n_constraints))
+    active = problem.at(scores).constraints > 0.0
+    root = gradients[active] / np.sqrt(hessian_of(scores))
+    assert active.sum() >= 2
+    expected = np.linalg.norm(root, 2) ** 2
+    assert_allclose(found[0], expected, rtol=1e-8)
+    assert 0.9 * expected <= found[1] <= 1.001 * expected
 
 
 def test_multipliers_rise_while_a_constraint_is_violated_and_fall_after(rng):
@@ -67,7 +91,7 @@ def test_multipliers_rise_while_a_constraint_is_violated_and_fall_after(rng):
     unfair, fair = 2.0 * groups - 1.0, np.zeros(N)
     seen = []
     for scores in (unfair, unfair, unfair, fair, fair):
-        lagrangian.step(scores, hessian_of(scores))
+        lagrangian.step(scores, partial(hessian_of, scores))
         seen.append(lagrangian.multipliers.max())
     assert seen[0] == 0.0 < seen[1] < seen[2]
     assert seen[4] < seen[3] < seen[2]
@@ -100,7 +124,7 @@ def test_curvature_of_pairs_multiplies_the_hessian(rng):
     assert 0.3 * most <= found <= 1.01 * most
     lagrangian._bend, lagrangian.iteration = found / 3.0, 3  # between two measurements
     lagrangian._squares *= 1e-3
-    assert lagrangian.step(scores, hessian)[1] > 1.0
+    assert lagrangian.step(scores, lambda: hessian)[1] > 1.0
 
 
 def test_variables_of_terms_are_moved(rng):
@@ -109,7 +133,7 @@ def test_variables_of_terms_are_moved(rng):
     start = lagrangian.own.copy()
     assert_allclose(start, problem.start()[N:] - 1.0)
     scores = rng.normal(size=N) + groups
-    lagrangian.step(scores, hessian_of(scores))
+    lagrangian.step(scores, lambda: hessian_of(scores))
     assert np.any(lagrangian.own != start)
     assert np.abs(lagrangian.own - start).max() <= 0.1 + 1e-12
 
