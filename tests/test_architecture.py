@@ -1,7 +1,8 @@
-"""Imports between packages follow one order, and no package is part of a cycle."""
+"""Imports between packages follow one order, and no module is part of a cycle."""
 
 import ast
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,44 @@ def imported(module):
             continue
         found |= {package_of(name) for name in names if name.split(".")[0] == "fairconstrained"}
     return found
+
+
+def statements(node):
+    """Yield all nodes of a tree, also in functions, but not what only type checkers read."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from statements(child)
+
+
+def dotted(module):
+    """Return the name of a module for its path."""
+    parts = ["fairconstrained", *module.removesuffix(".py").split("/")]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_modules(module, known):
+    """Return the modules of the library that a module imports."""
+    found = set()
+    for node in statements(ast.parse((PACKAGE / module).read_text())):
+        if isinstance(node, ast.ImportFrom):
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (inner & known) or {node.module}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found & known
+
+
+def test_no_module_is_part_of_a_cycle():
+    """Imports in functions count; those for type checkers alone do not."""
+    known = {dotted(module) for module in MODULES}
+    graph = {dotted(module): imported_modules(module, known) for module in MODULES}
+    assert "fairconstrained.solvers.base" in graph["fairconstrained.solvers.ipc"]
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"modules import each other: {' <- '.join(error.args[1])}")
 
 
 def test_every_package_has_its_place():

@@ -25,6 +25,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import (
     IPC,
     PLADA,
+    SOLVERS,
     ConEx,
     ExactPenalty,
     OnlineStochastic,
@@ -32,8 +33,8 @@ from fairconstrained.solvers import (
     Solver,
     SwitchingSubgradient,
     ThreeSEcon,
+    default_solver,
 )
-from fairconstrained.solvers.registry import SOLVERS, default_solver
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import StepRule
 from fairconstrained.utils.typing import Array

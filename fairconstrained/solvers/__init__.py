@@ -14,7 +14,7 @@ from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
 from fairconstrained.solvers.level_search import LevelSearch
 from fairconstrained.solvers.online_stochastic import OnlineStochastic
 from fairconstrained.solvers.plada import PLADA
-from fairconstrained.solvers.registry import SOLVERS, available_solvers, default_solver
+from fairconstrained.solvers.registry import SOLVERS
 from fairconstrained.solvers.regularization import Regularization
 from fairconstrained.solvers.result import Result, Status, Trace
 from fairconstrained.solvers.smoothing import Smoothing
@@ -28,6 +28,7 @@ from fairconstrained.solvers.switching_subgradient import (
     StronglyConvexSteps,
     SwitchingSubgradient,
 )
+from fairconstrained.solvers.table import available_solvers, default_solver
 from fairconstrained.solvers.three_s_econ import ThreeSEcon
 
 __all__ = [

@@ -17,10 +17,10 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT, certify, violation_stationarity
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.parameters import check_parameters
-from fairconstrained.solvers._tools.polish import last_pass_before_polish, polished
 from fairconstrained.solvers.result import Result, Status, Trace, describe
 from fairconstrained.solvers.start import Start as Start
 from fairconstrained.solvers.state import SolverState
+from fairconstrained.solvers.table import available_solvers
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array, RandomState
 
@@ -126,14 +126,9 @@ class Solver(Parametrized, ABC):
     ----------
     requires : tuple of str
         The properties a problem must have ("smooth", "weakly_convex", ...).
-    polish : bool
-        Whether a run that ends short of its tolerance is finished by sequential quadratic
-        programming steps from its best point, see :func:`~fairconstrained.solvers._tools.polish`.
-        A parameter of the methods whose theory does not promise accurate solutions.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
-    polish: bool = False
     tol: float
     max_iter: int
     check_every: int
@@ -162,10 +157,6 @@ class Solver(Parametrized, ABC):
                 )
         missing = self.missing(problem)
         if missing:
-            from fairconstrained.solvers import (
-                available_solvers,  # the registry is above this module
-            )
-
             needs = " and ".join(name.replace("_", " ") for name in missing)
             others = ", ".join(available_solvers(problem))
             raise IncompatibleSolverError(
@@ -194,12 +185,12 @@ class Solver(Parametrized, ABC):
 
     @property
     def polishes(self) -> bool:
-        """Whether runs are polished with the parameters as they are."""
-        return self.polish
+        """Whether runs are polished, see :mod:`fairconstrained.solvers.polished`."""
+        return False
 
     def unpolished(self) -> Self:
         """Return the solver without polishing: for subproblems, and for runs that are limited."""
-        return self.with_options(polish=False) if self.polishes else self
+        return self
 
     @abstractmethod
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
@@ -299,11 +290,13 @@ class Solver(Parametrized, ABC):
             last_pass=problem.passes + (np.inf if max_data_passes is None else max_data_passes),
         )
         with np.errstate(over="ignore", invalid="ignore"):  # the status reports a run that diverges
-            if not self.polishes:
-                return self._run(problem, start, callback)
-            before_polish = replace(start, last_pass=last_pass_before_polish(problem, start))
-            result, at = self._run(problem, before_polish, callback)
-            return polished(self, problem, start, callback, result, at)
+            return self._solve(problem, start, callback)
+
+    def _solve(
+        self, problem: Problem, start: Start, callback: Callback | None
+    ) -> tuple[Result, Evaluation]:
+        """Return the result of a run and the evaluation at it."""
+        return self._run(problem, start, callback)
 
     def _run(
         self, problem: Problem, start: Start, callback: Callback | None

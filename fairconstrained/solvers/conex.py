@@ -11,12 +11,13 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.descent import Descent, SuffixAverage, first_multipliers
 from fairconstrained.solvers._tools.scales import Scales
-from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.base import Iterate, Start
+from fairconstrained.solvers.polished import PolishedSolver
 
 _SLACK = 0.01  # of the tolerance: what a step may err by
 
 
-class ConEx(Solver):
+class ConEx(PolishedSolver):
     r"""Constraint extrapolation method, for any problem with subgradients.
 
     With :math:`k = t + t_0`, :math:`\theta_t = (k - 1) / k`, :math:`\eta_t = c_1 k` and
@@ -55,7 +56,7 @@ class ConEx(Solver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point, see :attr:`Solver.polish`.
+        steps from its best point, see :attr:`PolishedSolver.polish`.
 
     Notes
     -----

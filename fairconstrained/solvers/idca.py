@@ -15,6 +15,7 @@ from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.conex import ConEx
 from fairconstrained.solvers.interior_point import InteriorPoint
+from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.state import RoundingState, SolverState
@@ -31,7 +32,7 @@ _ORACLES = (  # in order of preference; majorants may lack an interior, and mult
 )
 
 
-class IDCA(Solver):
+class IDCA(PolishedSolver):
     r"""Inexact difference-of-convex algorithm.
 
     All functions are differences of convex ones, :math:`f = f^+ - f^-` and :math:`g_j = g_j^+ -
@@ -69,7 +70,7 @@ class IDCA(Solver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point, see :attr:`Solver.polish`.
+        steps from its best point, see :attr:`PolishedSolver.polish`.
 
     Notes
     -----

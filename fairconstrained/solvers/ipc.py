@@ -11,6 +11,7 @@ from fairconstrained.solvers._tools.phase_one import acceptable, phase_one
 from fairconstrained.solvers._tools.subproblems import every_answer
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.solvers.switching_subgradient import StronglyConvexSteps, SwitchingSubgradient
@@ -27,7 +28,7 @@ _PAPER_EPSILON = 1e-2
 PAPER_RHO = 10**-2.5  # rho^ as tuned in appendix A.5; it is 2 rho there, rho the modulus
 
 
-class IPC(Solver):
+class IPC(PolishedSolver):
     r"""Inexact proximally constrained method.
 
     .. math::
@@ -57,7 +58,7 @@ class IPC(Solver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point, see :attr:`Solver.polish`.
+        steps from its best point, see :attr:`PolishedSolver.polish`.
 
     Notes
     -----

@@ -17,11 +17,12 @@ from fairconstrained.solvers._tools.multiplier_models import (
     constraint_features,
 )
 from fairconstrained.solvers._tools.rows import Drawn, Rows, rows_of
-from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.base import Iterate, Start
+from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.utils.typing import Array, Matrix
 
 
-class LagrangianDescentAscent(Solver):
+class LagrangianDescentAscent(PolishedSolver):
     r"""Gradient descent in the weights and ascent in the multipliers of the Lagrangian.
 
     .. math::
@@ -72,7 +73,7 @@ class LagrangianDescentAscent(Solver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point, see :attr:`Solver.polish`.
+        steps from its best point, see :attr:`PolishedSolver.polish`.
 
     Notes
     -----

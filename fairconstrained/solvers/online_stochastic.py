@@ -14,13 +14,14 @@ from fairconstrained.solvers._tools.descent import Descent, SuffixAverage, first
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.scales import Scales
-from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.base import Iterate, Start
+from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.utils.typing import Array
 
 _SLACK = 0.01  # of the tolerance: what a step may err by
 
 
-class OnlineStochastic(Solver):
+class OnlineStochastic(PolishedSolver):
     r"""Online stochastic subgradient method, on batches or on all rows.
 
     Every constraint has a queue :math:`Q_j`, and a step at a batch :math:`\xi` is
@@ -66,7 +67,7 @@ class OnlineStochastic(Solver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point, see :attr:`Solver.polish`.
+        steps from its best point, see :attr:`PolishedSolver.polish`.
 
     Notes
     -----

@@ -11,13 +11,14 @@ import numpy as np
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.proximal_step import proximal_step
 from fairconstrained.solvers._tools.rows import Drawn, Rows, rows_of
-from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.base import Iterate, Start
+from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.utils.typing import Array
 
 _LARGEST_RHO = 1e6
 
 
-class PLADA(Solver):
+class PLADA(PolishedSolver):
     r"""Alternating directions on the proximal-perturbed Lagrangian.
 
     With :math:`\rho = \alpha / (1 + \alpha \beta)`, slack variables u and auxiliary multipliers mu,
@@ -88,7 +89,7 @@ class PLADA(Solver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point, see :attr:`Solver.polish`.
+        steps from its best point, see :attr:`PolishedSolver.polish`.
 
     Notes
     -----

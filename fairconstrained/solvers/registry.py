@@ -1,8 +1,8 @@
-"""The table of solvers: names, in the order of preference, and how each is made."""
+"""The names of solvers, in order of preference, and how each solver is made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
@@ -19,6 +19,7 @@ from fairconstrained.solvers.regularization import Regularization
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+from fairconstrained.solvers.table import SOLVERS
 from fairconstrained.solvers.three_s_econ import ThreeSEcon
 
 if TYPE_CHECKING:
@@ -41,8 +42,7 @@ def idca_stochastic(**options: Any) -> IDCA:
     return IDCA(oracle, **{"max_iter": 5, **options})
 
 
-# In order of preference: `default_solver` takes the first that the problem allows.
-SOLVERS: dict[str, Callable[..., Solver]] = {
+_NAMED: dict[str, Callable[..., Solver]] = {
     "level-search": LevelSearch,
     "ipc": IPC,
     "augmented-lagrangian": AugmentedLagrangian,
@@ -64,6 +64,7 @@ SOLVERS: dict[str, Callable[..., Solver]] = {
     "multiplier-model": LagrangianDescentAscent.multiplier_model,
     "regularization": Regularization,
 }
+SOLVERS.update(_NAMED)
 
 
 def without_kinks(problem: Problem, solver: Solver) -> Solver:
@@ -97,40 +98,3 @@ def without_kinks(problem: Problem, solver: Solver) -> Solver:
     if rounded.missing(problem) or solver.missing(problem.smoothed(rounded.width)):
         return solver
     return rounded
-
-
-def _available(problem: Problem) -> Iterator[str]:
-    """Yield the names of the solvers that can solve the problem, the preferred one first."""
-    return (name for name, make in SOLVERS.items() if not make().missing(problem))
-
-
-def available_solvers(problem: Problem) -> list[str]:
-    """Return the names of the solvers whose requirements the problem meets.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-
-    Returns
-    -------
-    names : list of str
-        In order of preference.
-    """
-    return list(_available(problem))
-
-
-def default_solver(problem: Problem) -> Solver:
-    """Return the solver that ``solver="auto"`` stands for: the first of the available ones.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-
-    Returns
-    -------
-    solver : Solver
-        With its default parameters.
-    """
-    return SOLVERS[next(_available(problem))]()

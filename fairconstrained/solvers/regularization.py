@@ -10,11 +10,12 @@ import numpy as np
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.smoothness import Lipschitz
-from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.base import Iterate, Start
+from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.utils.typing import Array
 
 
-class Regularization(Solver):
+class Regularization(PolishedSolver):
     r"""Subgradient descent on the objective plus the violation, times a strength.
 
     .. math::
@@ -45,7 +46,7 @@ class Regularization(Solver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point, see :attr:`Solver.polish`.
+        steps from its best point, see :attr:`PolishedSolver.polish`.
 
     Notes
     -----

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import ClassVar
-
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
-from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.ipc import IPC
-from fairconstrained.solvers.result import Result, Status
-from fairconstrained.solvers.state import RoundingState, SolverState
-
-_SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
-_LAST_INEXACT = 0.01  # of the first width: the narrowest where the solver does not converge
+from fairconstrained.solvers.rounded_kinks import RoundedKinks
 
 
-class Smoothing(Solver):
+class Smoothing(RoundedKinks):
     r"""Smoothing method: solves problems with rounded kinks, over decreasing widths.
 
     Every kink of a function (hinge, ramp, L1 and SCAD penalties) is replaced by an arc of a given
@@ -62,8 +53,6 @@ class Smoothing(Solver):
     'converged'
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("smoothable",)
-
     def __init__(
         self,
         solver: Solver | None = None,
@@ -84,64 +73,3 @@ class Smoothing(Solver):
         if self.solver is not None:
             return self.solver
         return IPC() if smooth.weakly_convex else AugmentedLagrangian()
-
-    def missing(self, problem: Problem) -> list[str]:
-        """Return what the problem lacks for this method, or the smooth problems for the solver."""
-        lacking = super().missing(problem)
-        if lacking:
-            return lacking
-        smooth = problem.smoothed(self.width)
-        return self._solver_for(smooth).missing(smooth)
-
-    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the answers to the smooth problems, as points of the problem itself."""
-        solver, like = self._solver_for(problem.smoothed(self.width)), start.like
-        last = SmoothingState.of(start.state)
-        warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
-        width = self.width if last is None or last.width is None else last.width
-        for k in range(1, self.max_iter + 1):
-            smooth = problem.smoothed(width)
-            answer, end = solver.solve(
-                smooth,
-                like=like,
-                warm=warm,
-                tol=_SHARE * start.tol,
-                random_state=start.random_state,
-                max_data_passes=start.passes_left(problem),
-            )
-            at = problem.at(answer.w, like=end)
-            state = SmoothingState(width, answer.state)
-            if answer.converged:
-                yield Iterate(at, answer.multipliers, k, state, rounded=end)
-            else:
-                at = restore(at, start.feasible)
-                yield Iterate(at, None, k, state, self._verdict(answer, width))
-            warm = answer
-            if answer.status is Status.INFEASIBLE:  # its multipliers cannot be used
-                warm = replace(start, w=answer.w, multipliers=None, state=None, like=None)
-            like, width = end, self.shrink * width
-
-    def _verdict(self, answer: Result, width: float) -> Status | None:
-        """Return why to end after a smooth problem that was not solved, None to go on.
-
-        Narrower arcs are harder, and change the answer by less than it is in error. Wide ones raise
-        convex functions, so that a problem with little room has none when it is rounded.
-        """
-        if width > _LAST_INEXACT * self.width:
-            return None
-        return Status.INFEASIBLE if answer.status is Status.INFEASIBLE else Status.STALLED
-
-
-@dataclass(frozen=True, eq=False)
-class SmoothingState(RoundingState):
-    """What :class:`Smoothing` leaves for a warm start.
-
-    Attributes
-    ----------
-    width : float or None
-        The width of the last smooth problem.
-    subproblem : SolverState or None
-        The state that the solver of the smooth problems left.
-    """
-
-    subproblem: SolverState | None = None

@@ -12,14 +12,15 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.subgradient_steps import Bend, squared_norm, worst_constraint
-from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.base import Iterate, Start
+from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.solvers.switching_subgradient import PolyakSteps, StepRule, metric_of
 from fairconstrained.utils.typing import Array
 
 _STEPS = 20, 200  # per epoch, at least and at most: where batches are few, and where rows are many
 
 
-class StochasticSwitchingSubgradient(Solver):
+class StochasticSwitchingSubgradient(PolishedSolver):
     r"""Switching subgradient method on mini-batches (SSG-S).
 
     Subgradients come from stratified batches. Whether a step decreases the objective or a
@@ -48,7 +49,7 @@ class StochasticSwitchingSubgradient(Solver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point, see :attr:`Solver.polish`.
+        steps from its best point, see :attr:`PolishedSolver.polish`.
 
     Notes
     -----

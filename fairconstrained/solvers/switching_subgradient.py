@@ -17,7 +17,8 @@ from fairconstrained.solvers._tools.subgradient_steps import (
     squared_norm,
     worst_constraint,
 )
-from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.base import Iterate, Start
+from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.utils.typing import Array
 
 
@@ -215,7 +216,7 @@ class StronglyConvexSteps(StepRule):
         return 2.0 / (self.modulus * (k + 2))
 
 
-class SwitchingSubgradient(Solver):
+class SwitchingSubgradient(PolishedSolver):
     r"""Switching subgradient method (SSG), for any problem with subgradients.
 
     A step follows the subgradient of the objective if :math:`G = \max_j g_j` is at most the
@@ -235,7 +236,7 @@ class SwitchingSubgradient(Solver):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether to polish a run that does not reach `tol`, see :attr:`Solver.polish`.
+        Whether to polish a run that does not reach `tol`, see :attr:`PolishedSolver.polish`.
 
     Notes
     -----

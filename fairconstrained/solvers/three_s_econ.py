@@ -22,7 +22,8 @@ from fairconstrained.solvers._tools.step_sizes import (
     Run,
     Steps,
 )
-from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.base import Iterate, Start
+from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
 
@@ -32,7 +33,7 @@ _PROBE = 4096  # rows on which scales are measured when steps take all rows
 _DRAWS = 10  # small batches: with heavy tails the typical one underestimates the curvature
 
 
-class ThreeSEcon(Solver):
+class ThreeSEcon(PolishedSolver):
     r"""3S-Econ: the SPIDER-type stochastic subgradient method for expectation constraints.
 
     A single loop of subgradient steps on the exact penalty function, smoothed over a width nu,
@@ -96,7 +97,7 @@ class ThreeSEcon(Solver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point, see :attr:`Solver.polish`.
+        steps from its best point, see :attr:`PolishedSolver.polish`.
 
     Notes
     -----

@@ -35,8 +35,8 @@ from fairconstrained.solvers import (
     Smoothing,
     Solver,
     Status,
+    polished,
 )
-from fairconstrained.solvers._tools import polish
 from fairconstrained.solvers.base import Iterate, is_stuck
 from fairconstrained.solvers.registry import without_kinks
 
@@ -84,7 +84,7 @@ def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
 
 
 def test_the_pass_limit_of_polishing_is_not_that_of_the_run(monkeypatch) -> None:
-    monkeypatch.setattr(polish, "_MAX_PASSES", 3)
+    monkeypatch.setattr(polished, "_MAX_PASSES", 3)
     problem = classification(EqualizedOdds(0.02, surrogate=Ramp()), n_groups=3)
     result = PLADA(max_iter=20).minimize(problem, max_data_passes=1000)
     assert result.data_passes < 100

@@ -1,23 +1,55 @@
-"""Polishing: how a run that ends short of its tolerance is finished."""
+"""Solvers whose runs are finished by steps of another method if they end short of the tolerance."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Self
 
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers.base import Callback, Solver, Start
+from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.result import Result, Status, describe
+from fairconstrained.solvers.rounded_kinks import RoundedKinks
 from fairconstrained.solvers.state import RoundingState
-
-if TYPE_CHECKING:
-    from fairconstrained.solvers.base import Callback, Solver, Start
 
 _SHARE = 0.25  # of the data passes of a run, kept for polishing
 _MAX_PASSES = 500
 _FEW, _MANY = 10, 50  # constraints: up to the first a step costs little; no more are linearised
+
+
+class PolishedSolver(Solver):
+    """Base of the methods whose theory does not promise accurate solutions.
+
+    Attributes
+    ----------
+    polish : bool
+        A parameter: whether a run that ends short of its tolerance is finished by sequential
+        quadratic programming steps from its best point, see :func:`polished`.
+    """
+
+    polish: bool
+
+    @property
+    def polishes(self) -> bool:
+        """Whether runs are polished with the parameters as they are."""
+        return self.polish
+
+    def unpolished(self) -> Self:
+        """Return the solver without polishing: for subproblems, and for runs that are limited."""
+        return self.with_options(polish=False) if self.polishes else self
+
+    def _solve(
+        self, problem: Problem, start: Start, callback: Callback | None
+    ) -> tuple[Result, Evaluation]:
+        """Return the polished result of a run and the evaluation at it."""
+        if not self.polishes:
+            return self._run(problem, start, callback)
+        before_polish = replace(start, last_pass=last_pass_before_polish(problem, start))
+        result, at = self._run(problem, before_polish, callback)
+        return polished(self, problem, start, callback, result, at)
 
 
 def last_pass_before_polish(problem: Problem, start: Start) -> float:
@@ -62,10 +94,9 @@ def polished(
         The result of the run and the problem there. They are returned if the run converged, if a
         callback stopped it, if no steps are possible, or if these find nothing better.
     """
-    from fairconstrained.solvers.exact_penalty import ExactPenalty  # solvers import this module
-    from fairconstrained.solvers.registry import without_kinks
-
-    steps = without_kinks(problem, ExactPenalty())
+    steps: Solver = ExactPenalty()
+    if steps.missing(problem):
+        steps = RoundedKinks(steps, tol=steps.tol)
     done = result.status in (Status.CONVERGED, Status.STOPPED) or start.passes_used_up(problem)
     if done or steps.missing(problem):
         return result, at

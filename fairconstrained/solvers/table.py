@@ -1,0 +1,50 @@
+"""The table of solvers by name, and the choice from it; `registry` fills the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fairconstrained.problem.problem import Problem
+    from fairconstrained.solvers.base import Solver
+
+# In order of preference: `default_solver` takes the first whose requirements the problem meets.
+SOLVERS: dict[str, Callable[..., Solver]] = {}
+
+
+def _available(problem: Problem) -> Iterator[str]:
+    """Yield the names of the solvers that can solve the problem, the preferred one first."""
+    return (name for name, make in SOLVERS.items() if not make().missing(problem))
+
+
+def available_solvers(problem: Problem) -> list[str]:
+    """Return the names of the solvers whose requirements the problem meets.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    names : list of str
+        In order of preference.
+    """
+    return list(_available(problem))
+
+
+def default_solver(problem: Problem) -> Solver:
+    """Return the solver that ``solver="auto"`` stands for: the first of the available ones.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    solver : Solver
+        With its default parameters.
+    """
+    return SOLVERS[next(_available(problem))]()
