@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from numbers import Integral, Number, Real
 from typing import Any
 
@@ -126,6 +127,12 @@ def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> 
             )
 
 
+@cache
+def _default_kappa(kind: type) -> object:
+    """Return the default of kappa: reading a signature takes a good part of a millisecond."""
+    return inspect.signature(kind).parameters["kappa"].default
+
+
 def warn_of_unused_kappa(estimator: Any) -> None:
     """Warn if another kappa than the default is given and no constraint uses it.
 
@@ -134,10 +141,12 @@ def warn_of_unused_kappa(estimator: Any) -> None:
     InputWarning
         The message names the parameters that are the tolerances.
     """
-    constraints = resolve_constraints(estimator.constraint)
-    default = inspect.signature(type(estimator)).parameters["kappa"].default
     kappa = estimator.kappa
-    if not constraints or kappa is None or kappa == default:
+    kind: Any = type(estimator)
+    if kappa is None or kappa == _default_kappa(kind):
+        return
+    constraints = resolve_constraints(estimator.constraint)
+    if not constraints:
         return
     if estimator.goal != "accuracy":
         reason = f"goal={estimator.goal!r} does not use it"

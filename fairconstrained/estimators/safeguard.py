@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -176,13 +177,25 @@ def least_constant_loss(term: Term, model: Model) -> float:
     if n_outputs > 1:
         return float(term.value(np.zeros((term.n_rows, n_outputs)))[0])
 
-    def loss(level: float) -> float:
-        return float(term.value_at_constant(level)[0])
-
     if model.offset() is None:
-        return loss(0.0)
-    found = minimize_scalar(loss, bounds=(-8.0, 8.0), method="bounded", options={"xatol": 0.1})
-    return float(found.fun)
+        return float(term.value_at_constant(0.0)[0])
+    return _least_at_constants(term)
+
+
+_KNOWN: WeakKeyDictionary[Term, float] = WeakKeyDictionary()  # the problems of a path share a loss
+
+
+def _least_at_constants(term: Term) -> float:
+    """Return the least loss of all constant scores."""
+    if term not in _KNOWN:
+        found = minimize_scalar(
+            lambda level: float(term.value_at_constant(level)[0]),
+            bounds=(-8.0, 8.0),
+            method="bounded",
+            options={"xatol": 0.1},
+        )
+        _KNOWN[term] = float(found.fun)
+    return _KNOWN[term]
 
 
 def _below_constants(problem: Problem, result: Result, at: Evaluation) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -284,14 +285,14 @@ def _points(
     fit = problems.fit
     start = fit.start()
     solved: deque[tuple[float, Result]] = deque(maxlen=_ORDER + 1)
-    at = free
+    at, training = free, _training_rows(fit)
     for kappa in kappas:
         problem = problems.at(float(kappa))
         warm = _fitting(_predicted(solved, kappa) or start, problem, fit.model)
         held_back = problems.validation_at(float(kappa))
         result, at = fit.solve_at(problem, warm=warm, like=at, validation=held_back)
         solved.append((kappa, result))
-        yield _point(fit, kappa, problem, (result, at), validation)
+        yield _point(fit, kappa, problem, (result, at), validation, training)
 
 
 def _points_at_share(
@@ -311,7 +312,13 @@ def _points_at_share(
         result = replace(result, data_passes=result.data_passes + passes)
         warm, here = Start(result.w), fit.problem.uncounted().at(result.w)
         validation = validation_rows(fit, *held_out)
-        yield _point(fit, kappa, fit.problem, (result, here), validation)
+        training = _training_rows(fit)
+        yield _point(fit, kappa, fit.problem, (result, here), validation, training)
+
+
+def _training_rows(fit: Fit) -> Rows:
+    """Return the rows on which all points of a fit are measured."""
+    return Rows(fit.problem.uncounted(), fit.data, fit.estimator.quality)
 
 
 def _point(
@@ -320,13 +327,13 @@ def _point(
     problem: Problem,
     solution: tuple[Result, Evaluation],
     validation: Rows | None,
+    training: Rows,
 ) -> _Point:
     """Return the fitted estimator, the result, and what they are worth."""
     result, at = solution
     fitted = cast(FairEstimator, copy(fit.estimator))
     fitted.kappa = float(kappa)
     fit.store(fitted, Solution(result), problem, like=at)
-    training = Rows(problem.uncounted(), fit.data, fitted.quality)
     measures = {} if validation is None else validation.measured(result.w)
     return fitted, result, training.worth(result.w, like=at), measures
 
@@ -342,6 +349,7 @@ def _improve(
     fit = problems.fit
     if fit.validation is not None:
         return
+    training = _training_rows(fit)
     for k in reversed(range(len(points) - 1)):
         here, stricter = points[k][1], points[k + 1][1]
         tol = here.solver.tol
@@ -352,7 +360,7 @@ def _improve(
         again, at = fit.solve_at(problem, warm=warm)
         if again.violation <= tol and again.objective < here.objective:
             again = replace(again, data_passes=here.data_passes + again.data_passes)
-            points[k] = _point(fit, kappas[k], problem, (again, at), validation)
+            points[k] = _point(fit, kappas[k], problem, (again, at), validation, training)
 
 
 def _fitting(warm: Start | Result, problem: Problem, model: Model) -> Start | Result:
@@ -380,11 +388,13 @@ def _predicted(solved: Sequence[tuple[float, Result]], kappa: float) -> Start | 
         known.append((at, result))
     if len(known) < 2:
         return last
-    nodes = np.array([at for at, _ in known])
-    weights = [
-        np.prod((kappa - np.delete(nodes, k)) / (nodes[k] - np.delete(nodes, k)))
-        for k in range(len(nodes))
-    ]
-    w = np.array(weights) @ np.stack([one.w for _, one in known])
-    multipliers = np.array(weights) @ np.stack([one.multipliers for _, one in known])
+    nodes = [float(at) for at, _ in known]
+    weights = np.array(
+        [
+            math.prod((kappa - other) / (node - other) for other in nodes if other != node)
+            for node in nodes
+        ]
+    )
+    w = weights @ np.stack([one.w for _, one in known])
+    multipliers = weights @ np.stack([one.multipliers for _, one in known])
     return Start(w, np.maximum(multipliers, 0.0), last.state)

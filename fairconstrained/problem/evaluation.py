@@ -13,7 +13,7 @@ from fairconstrained.models.base import Model, Scores
 from fairconstrained.penalties.base import Zero
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass
-from fairconstrained.utils.rounding import within_rounding, without_rounding
+from fairconstrained.utils.rounding import same_values, within_rounding, without_rounding
 from fairconstrained.utils.typing import Array
 
 if TYPE_CHECKING:
@@ -53,17 +53,18 @@ class Evaluation:
         shared = like is not None and like._has_parameters_of(self)
         self._models: list[ModelPass] = like._models if like is not None and shared else []
         self._terms: list[TermPass] = [*like._terms] if like is not None and shared else []
+        self._found: dict[tuple[int, int, int], TermPass] = {}  # for models and terms kept in it
         self._gradient: tuple[Array, Array] | None = None
 
     def _has_parameters_of(self, other: Evaluation) -> bool:
         """Return whether the models of another evaluation have the same parameters here."""
         n = max((model.n_parameters for model in other.problem.models), default=0)
-        return self.w.size >= n and np.array_equal(self.w[:n], other.w[:n])
+        return self.w.size >= n and same_values(self.w[:n], other.w[:n])
 
     def without_rows(self) -> Evaluation:
         """Return the evaluation with the values known so far and without its forward passes."""
         light = Evaluation(self.problem, self.w)
-        own = ("_models", "_terms")
+        own = ("_models", "_terms", "_found")
         vars(light).update((key, value) for key, value in vars(self).items() if key not in own)
         return light
 
@@ -94,9 +95,14 @@ class Evaluation:
 
     def _forward(self, part: CompositeFunction) -> TermPass:
         """Return the pass of a part's term, which is made when first needed."""
-        known = self._known(part)
-        if known is not None:
-            return known
+        key = id(part.model), id(part.term), part.auxiliary.start
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._known(part) or self._made(part)
+        return found
+
+    def _made(self, part: CompositeFunction) -> TermPass:
+        """Return a new pass of a part's term."""
         assert part.term is not None and part.model is not None
         model_pass, needed = self._model_pass(part.model), [part]
         if model_pass.at_once:
@@ -125,8 +131,10 @@ class Evaluation:
     @cached_property
     def constraints(self) -> Array:
         """g(w), shape (n_constraints,)."""
-        parts = self.problem.constraints
-        return np.concatenate([self._outputs(part) for part in parts]) if parts else np.zeros(0)
+        found = [self._outputs(part) for part in self.problem.constraints]
+        if len(found) == 1:
+            return found[0]
+        return np.concatenate(found) if found else np.zeros(0)
 
     @property
     def violation(self) -> float:
@@ -208,7 +216,7 @@ class Evaluation:
         """
         weights = np.zeros(1 if multipliers is None else 1 + len(multipliers))
         weights[0], weights[1:] = objective, 0.0 if multipliers is None else multipliers
-        if self._gradient is None or not np.array_equal(self._gradient[0], weights):
+        if self._gradient is None or not same_values(self._gradient[0], weights):
             self._gradient = weights, self._backward(weights)
         return self._gradient[1].copy()
 
@@ -271,10 +279,10 @@ class Evaluation:
         owners: list[list[slice]] = [[] for _ in self.problem.models]
         for part, index, outputs in self.problem.places:
             weight = weights[outputs]
-            if not weight.any():
+            if not np.count_nonzero(weight):  # takes a fraction of the time of any()
                 continue
             if type(part.penalty) is not Zero:
-                total += weight.sum() * part.penalty.gradient(self.w)
+                total += np.add.reduce(weight) * part.penalty.gradient(self.w)
             if part.term is not None:
                 known = self._forward(part)
                 weighted[index].append((known, part.term.head_vjp(known.statistics, weight)))

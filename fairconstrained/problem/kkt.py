@@ -103,7 +103,8 @@ def objective_scale(at: Evaluation) -> float:
     """
     if at.problem.objective.term is None:
         return 1.0
-    return float(np.clip(_SMALL_LOSS * abs(at.objective), _LEAST_SCALE, 1.0))
+    size = _SMALL_LOSS * abs(at.objective)
+    return size if np.isnan(size) else min(max(size, _LEAST_SCALE), 1.0)
 
 
 def certify(

@@ -14,12 +14,13 @@ from fairconstrained.models.base import Model, Pullback, Scores
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.terms.base import Pullback as TermPullback
 from fairconstrained.terms.base import SharesExponentials, Term, subgradient_error
+from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 
 TermAt = tuple[Term, Array]  # a term, and the values of its own variables
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # not frozen: that would double the time of making one
 class TermPass:
     """A term's statistics in a pass over the rows of a model, and what its gradient needs."""
 
@@ -33,7 +34,7 @@ class TermPass:
     def is_of(self, model_pass: ModelPass, term: Term, auxiliary: Array) -> bool:
         """Return whether it is this term's, with the same variables."""
         same = self.model_pass is model_pass and self.term is term
-        return same and (not auxiliary.size or np.array_equal(self.auxiliary, auxiliary))
+        return same and (not auxiliary.size or same_values(self.auxiliary, auxiliary))
 
 
 class ModelPass(ABC):

@@ -116,12 +116,12 @@ class Problem:
                 return index
         raise ValueError("model_index: the part's model is not one of this problem's models.")
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
         """The rows that one pass over all the data reads."""
         return self.full_rows or sum(model.n_rows for model in self.models)
 
-    @property
+    @cached_property
     def n_constraints(self) -> int:
         """The number m of constraints."""
         return sum(part.n_outputs for part in self.constraints)
@@ -140,7 +140,7 @@ class Problem:
         """The data passes made so far: one means that every row was read once."""
         return self.counter.rows / max(self.n_rows, 1)
 
-    @property
+    @cached_property
     def smooth(self) -> bool:
         """Whether all functions have continuous gradients."""
         return all(part.smooth for part in self.parts)
@@ -183,7 +183,7 @@ class Problem:
             sizes[: model.n_parameters] = model.preconditioner()
         return sizes
 
-    @property
+    @cached_property
     def weakly_convex(self) -> bool:
         """Whether a quadratic can make all functions convex."""
         return all(part.weakly_convex for part in self.parts)

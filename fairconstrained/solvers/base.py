@@ -261,6 +261,7 @@ class Solver(Parametrized, ABC):
         callback: Callback | None = None,
         random_state: RandomState = None,
         max_data_passes: float | None = None,
+        measures_decisions: bool = True,
     ) -> tuple[Result, Evaluation]:
         """Minimise the problem, and return the evaluation at the result as well.
 
@@ -272,6 +273,8 @@ class Solver(Parametrized, ABC):
         ----------
         like : Evaluation or None, default=None
             An evaluation whose forward passes are used again if the first point is the same.
+        measures_decisions : bool, default=True
+            Whether the result has a zero-one violation; else it is nan, for subproblems.
         """
         self.check(problem)
         if max_data_passes is not None and not max_data_passes >= 0.0:
@@ -288,6 +291,7 @@ class Solver(Parametrized, ABC):
             random_state=source,
             like=like,
             last_pass=problem.passes + (np.inf if max_data_passes is None else max_data_passes),
+            measures_decisions=measures_decisions,
         )
         with np.errstate(over="ignore", invalid="ignore"):  # the status reports a run that diverges
             return self._solve(problem, start, callback)
@@ -333,7 +337,8 @@ class Solver(Parametrized, ABC):
             status = Status.INFEASIBLE
         if status is Status.INFEASIBLE and kept.violation <= start.tol:
             status = Status.STALLED  # of a later point than the one that is returned
-        return self._result(kept, last, status, trace), kept.iterate.at
+        zero_one = start.measures_decisions
+        return self._result(kept, last, status, trace, zero_one), kept.iterate.at
 
     @staticmethod
     def _status(last: Measured, tol: float, callback: Callback | None) -> Status | None:
@@ -344,7 +349,9 @@ class Solver(Parametrized, ABC):
             return Status.CONVERGED
         return Status.STOPPED if stop else last.iterate.status
 
-    def _result(self, kept: Measured, last: Measured, status: Status, trace: Trace) -> Result:
+    def _result(
+        self, kept: Measured, last: Measured, status: Status, trace: Trace, zero_one: bool
+    ) -> Result:
         at, n_iter = kept.iterate.at, last.iterate.iteration
         message = describe(status, kept.objective, kept.violation, kept.kkt_residual, n_iter)
         note = last.iterate.note
@@ -353,7 +360,9 @@ class Solver(Parametrized, ABC):
             multipliers=kept.multipliers,
             objective=kept.objective,
             violation=kept.violation,
-            zero_one_violation=at.problem.uncounted().at(at.w, like=at).zero_one_violation,
+            zero_one_violation=(
+                at.problem.uncounted().at(at.w, like=at).zero_one_violation if zero_one else np.nan
+            ),
             kkt_residual=kept.kkt_residual,
             status=status,
             message=f"{message} {note}" if note else message,

@@ -175,6 +175,7 @@ class IPC(PolishedSolver):
                 tol=tol,
                 random_state=start.random_state,
                 max_data_passes=start.passes_left(problem),
+                measures_decisions=False,
             )
             found = problem.at(answer.w, like=end)
             if acceptable(answer, at, found, start.tol):

@@ -32,6 +32,8 @@ class Start:
         An evaluation whose forward passes are used again if it is at `w`.
     last_pass : float
         The value of :attr:`Problem.passes` at which the run ends.
+    measures_decisions : bool
+        Whether the result has a zero-one violation; those of subproblems need none.
     """
 
     w: Array
@@ -41,6 +43,7 @@ class Start:
     random_state: np.random.RandomState = field(default_factory=np.random.RandomState)
     like: Evaluation | None = None
     last_pass: float = np.inf
+    measures_decisions: bool = True
 
     def first_multipliers(self, n_constraints: int) -> Array:
         """Return the first multipliers, zeros where there are none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import replace
 from functools import cached_property
@@ -54,7 +55,7 @@ class AffineHead(Shiftable):
     def _small(self) -> Matrix:
         """R, dense if it is small: products with sparse arrays cost microseconds each."""
         combination = self.combination
-        if isinstance(combination, np.ndarray) or np.prod(combination.shape) > _DENSE:
+        if isinstance(combination, np.ndarray) or math.prod(combination.shape) > _DENSE:
             return combination
         return as_csr(combination).toarray()
 

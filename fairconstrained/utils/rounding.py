@@ -48,3 +48,23 @@ def without_rounding(violation: float) -> float:
 def within_rounding(values: Array, bounds: Array) -> Array:
     """Return numbers, with the bound in place of those that exceed it by rounding errors only."""
     return np.where(at_most(values, bounds), np.minimum(values, bounds), values)
+
+
+def same_values(first: Array, second: Array) -> bool:
+    """Return whether two arrays have the same bits: faster than ``np.array_equal`` if short.
+
+    A negative zero is not a zero here, and nan equals itself.
+
+    Parameters
+    ----------
+    first, second : ndarray of float of one dimension
+        The arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.utils.rounding import same_values
+    >>> same_values(np.array([0.5, 1.0]), np.array([0.5, 1.0]))
+    True
+    """
+    return first is second or first.tobytes() == second.tobytes()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from fairconstrained import (
     ConvergenceWarning,
@@ -13,7 +14,11 @@ from fairconstrained.constraints import BoundedGroupLoss, PartialDemographicPari
 from fairconstrained.domains import L1Ball
 from fairconstrained.estimators import safeguard
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.safeguard import least_constant_loss
+from fairconstrained.functions.losses import Logistic
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.solvers import SOLVERS, SwitchingSubgradient
+from fairconstrained.terms.cell_means import average
 
 X, Y, GROUPS = make_biased_classification(400, gap=0.4, random_state=0)
 RARE = (np.arange(400) % 20 == 0).astype(int)
@@ -131,3 +136,14 @@ def test_the_limit_grows_with_constraints_and_accuracy():
 
 def _problem():
     return Fit.of(FairLogisticClassifier(), X, Y, None, GROUPS).problem
+
+
+def test_the_least_constant_loss_of_a_term_is_the_same_every_time():
+    y, weight = np.array([1.0, 1.0, -1.0]), np.array([1.0, 2.0, 1.0])
+    term, model = average(Logistic(), y, weight), LinearModel(np.zeros((3, 1)))
+    expected = -0.75 * np.log(0.75) - 0.25 * np.log(0.25)
+    first = least_constant_loss(term, model)
+    assert_allclose(first, expected, atol=1e-3)
+    assert least_constant_loss(term, model) == first
+    other = average(Logistic(), y, np.ones(3))
+    assert least_constant_loss(other, model) != first

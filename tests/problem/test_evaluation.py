@@ -6,9 +6,13 @@ import gc
 import weakref
 
 import numpy as np
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained import DemographicParity
+from fairconstrained import (
+    DemographicParity,
+    FairLogisticClassifier,
+    make_biased_classification,
+)
 from fairconstrained.functions import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
@@ -118,3 +122,27 @@ def test_many_constraints_of_few_statistics_cost_a_backward_pass_per_statistic()
     assert len(calls) == 6 < term.n_outputs == 30
     for row, unit in zip(found, np.eye(30), strict=True):
         np.testing.assert_allclose(row, at.gradient(unit, objective=0.0), atol=1e-14)
+
+
+def test_parts_made_for_one_question_do_not_take_the_passes_of_others():
+    """Zero-one parts are made anew for every question; their identities may be used again."""
+    X, y, groups = make_biased_classification(300, gap=0.3, random_state=0)
+    problem = FairLogisticClassifier("equalized_odds", 0.02).bind(X, y, None, groups).problem
+    at = problem.at(np.linspace(-1.0, 1.0, problem.n_variables))
+    first = at.gap, at.decision_gap, at.zero_one_violation, at.violation
+    for part in problem.constraints:
+        assert_allclose(at.statistics_of(part), problem.at(at.w).statistics_of(part))
+    again = problem.at(at.w)
+    assert (again.gap, again.decision_gap, again.zero_one_violation, again.violation) == first
+    assert first[0] != first[1]
+
+
+def test_the_constraints_of_an_evaluation_are_those_of_its_point():
+    X, y, groups = make_biased_classification(300, gap=0.3, random_state=0)
+    fit = FairLogisticClassifier(["demographic_parity", "equal_opportunity"], 0.02)
+    problem = fit.bind(X, y, None, groups).problem
+    w = np.zeros(problem.n_variables)
+    before = problem.at(w)
+    moved = problem.at(w + 1.0, like=before).constraints
+    assert not np.array_equal(moved, before.constraints)
+    assert_array_equal(moved, problem.at(w + 1.0).constraints)

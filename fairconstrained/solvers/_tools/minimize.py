@@ -15,6 +15,7 @@ from fairconstrained.solvers._tools.lbfgs import (
     never,
 )
 from fairconstrained.solvers._tools.projected import ProjectedSteps
+from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 
 
@@ -80,7 +81,7 @@ class LatestEvaluation:
 
     def at(self, w: Array) -> Evaluation:
         """Return the evaluation at `w`."""
-        if not np.array_equal(self._latest.w, w):
+        if not same_values(self._latest.w, w):
             self._latest = self._latest.problem.at(w.copy())
         return self._latest
 
