@@ -2,7 +2,6 @@
 
 from functools import partial
 from inspect import signature
-from typing import ClassVar
 
 import fairlearn.metrics
 import numpy as np
@@ -19,20 +18,18 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from fairconstrained import (
     FairLogisticClassifier,
-    FairRanker,
     best_score_within,
     make_biased_classification,
-    make_biased_ranking,
     make_fairness_scorer,
     metrics,
 )
-from fairconstrained.metrics import group_auc_difference, mean_ndcg, query_parity_difference
+from fairconstrained.metrics import group_auc_difference
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
 
@@ -301,44 +298,6 @@ class TestScorers:
         assert repr(make_gap_scorer(rate_gap)) == "make_fairness_scorer(rate_gap)"
 
 
-class TestBestScoreWithin:
-    results: ClassVar = {
-        "mean_test_accuracy": np.array([0.9, 0.8, 0.8, np.nan]),
-        "mean_test_gap": np.array([-0.3, -0.04, -0.02, -0.01]),
-    }
-
-    def test_the_best_within_the_limit(self):
-        assert best_score_within("gap", 0.5)(self.results) == 0
-        assert best_score_within("gap", 0.05)(self.results) == 2, "of equals the fairer one"
-
-    def test_the_sign_does_not_matter(self):
-        plain = {**self.results, "mean_test_gap": -self.results["mean_test_gap"]}
-        assert best_score_within("gap", 0.05)(plain) == 2
-
-    def test_ratios_are_to_be_at_least_the_limit(self):
-        ratios = {**self.results, "mean_test_gap": np.array([0.3, 0.81, 0.9, 0.99])}
-        assert best_score_within("gap", 0.8, at_least=True)(ratios) == 2
-        assert best_score_within("gap", 0.2, at_least=True)(ratios) == 0
-        with pytest.warns(UserWarning, match="no candidate has a mean gap of at least 0.999"):
-            assert best_score_within("gap", 0.999, at_least=True)(ratios) == 3
-
-    def test_no_candidate_within_the_limit(self):
-        with pytest.warns(UserWarning, match="no candidate has a mean gap of at most 0.001"):
-            assert best_score_within("gap", 0.001)(self.results) == 3
-
-    def test_messages(self):
-        with pytest.raises(ValueError, match=r"no score 'dp'; it has \['accuracy', 'gap'\]"):
-            best_score_within("dp", 0.1)(self.results)
-        with pytest.raises(ValueError, match="limit must be a number >= 0"):
-            best_score_within("gap", -0.1)
-        nothing = {**self.results, "mean_test_gap": np.full(4, np.nan)}
-        with pytest.raises(ValueError, match="nan for all candidates"):
-            best_score_within("gap", 0.1)(nothing)
-        assert repr(best_score_within("gap", 0.1)) == (
-            "best_score_within('gap', 0.1, score='accuracy')"
-        )
-
-
 class TestRoutedWeights:
     """Weights reach every step of a pipeline, its score and its scorers, in one line."""
 
@@ -396,47 +355,3 @@ class TestRoutedWeights:
     def test_a_metric_without_weights_cannot_ask_for_them(self):
         with pytest.raises(ValueError, match="rate_gap takes no sample_weight"):
             make_gap_scorer(rate_gap).set_score_request(sample_weight=True)
-
-
-class TestRankers:
-    X, Y, QUERY, GROUPS = make_biased_ranking(15, 3, n_documents=30, random_state=0)
-
-    @pytest.fixture
-    def ranker(self):
-        return FairRanker(kappa=0.1).fit(
-            self.X, self.Y, query=self.QUERY, sensitive_features=self.GROUPS
-        )
-
-    def test_scores_are_those_of_the_metrics(self, ranker):
-        rows = {"query": self.QUERY, "sensitive_features": self.GROUPS}
-        scores = ranker.predict(self.X)
-        gap = make_fairness_scorer(query_parity_difference)(ranker, self.X, self.Y, **rows)
-        assert gap == -query_parity_difference(self.Y, scores, **rows)
-        ndcg = make_fairness_scorer(mean_ndcg, k=5)(ranker, self.X, self.Y, query=self.QUERY)
-        assert ndcg == mean_ndcg(self.Y, scores, query=self.QUERY, k=5)
-
-    def test_a_search_takes_the_best_ndcg_among_fair_models(self, routing):
-        ranker = FairRanker().set_fit_request(query=True, sensitive_features=True)
-        scoring = {
-            "ndcg": make_fairness_scorer(mean_ndcg),
-            "gap": make_fairness_scorer(query_parity_difference, quantile=0.5),
-        }
-        options = {"cv": GroupKFold(3), "scoring": scoring}
-        rows = {"query": self.QUERY, "sensitive_features": self.GROUPS, "groups": self.QUERY}
-        kappas = {"kappa": [0.02, 0.2, 1.0]}
-        refit = best_score_within("gap", 0.25, score="ndcg")
-        search = GridSearchCV(ranker, kappas, refit=refit, **options).fit(self.X, self.Y, **rows)
-        gaps = -search.cv_results_["mean_test_gap"]
-        ndcg = search.cv_results_["mean_test_ndcg"]
-        assert 0 < (gaps <= 0.25).sum() < 3
-        assert search.best_index_ == np.flatnonzero(gaps <= 0.25)[np.argmax(ndcg[gaps <= 0.25])]
-
-    def test_queries_are_needed(self, ranker):
-        for metric in (mean_ndcg, query_parity_difference):
-            with pytest.raises(ValueError, match="has no queries"):
-                make_fairness_scorer(metric)(ranker, self.X, self.Y, sensitive_features=self.GROUPS)
-
-    def test_metrics_of_labels_are_refused(self, ranker):
-        scorer = make_fairness_scorer(demographic_parity_difference)
-        with pytest.raises(ValueError, match="FairRanker predicts scores"):
-            scorer(ranker, self.X, self.Y, sensitive_features=self.GROUPS)

@@ -1,0 +1,126 @@
+"""The rate of a minority among the selected rows."""
+
+import numpy as np
+import pytest
+from _support.labelled_rows import SEEDS, data
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from fairconstrained import FairLogisticClassifier
+from fairconstrained.constraints import (
+    MinorityRate,
+)
+from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.functions.surrogates import Ramp, Sigmoid
+
+
+class TestMinorityRate:
+    @given(seed=SEEDS, c=st.floats(0.0, 1.0), surrogate=st.sampled_from([Sigmoid(), Ramp(2)]))
+    def test_value_is_the_papers(self, seed, c, surrogate):
+        _, groups, weight, scores = data(seed)
+        term = MinorityRate(c, minority="d", surrogate=surrogate).bind(None, groups, weight)
+        phi, rows = weight * surrogate.value(scores), groups == "d"
+        assert_allclose(
+            term.value(scores), (c * phi.sum() - phi[rows].sum()) / weight.sum(), atol=1e-12
+        )
+        assert_allclose(term.gap(scores), 1.0 - phi[rows].sum() / phi.sum(), atol=1e-12)
+
+    def test_decisions_show_who_the_positive_ones_are_about(self):
+        _, groups, weight, scores = data(0)
+        decided = MinorityRate(0.3, minority="d").bind(None, groups, weight).zero_one()
+        positive = weight * (scores > 0)
+        others = positive[groups != "d"].sum() / positive.sum()
+        assert_allclose(decided.gap(scores), others)
+        assert (decided.value(scores)[0] <= 0) == (others <= 0.7)
+
+    def test_by_default_the_smallest_group_gets_its_share(self):
+        groups = np.array(list("aabbbbcccc"))
+        term = MinorityRate().bind(None, groups, np.ones(10))
+        assert term.names == ("0.2 * rate(all) - 0.2 * rate(a) <= 0",)
+        assert_allclose(term.value(np.zeros(10)), 0.0, atol=1e-15)
+
+    @pytest.mark.parametrize("c", [-0.1, 1.1, np.nan, "0.2"])
+    def test_c_is_a_share(self, c):
+        with pytest.raises(ValueError, match="c must be a number between 0 and 1"):
+            MinorityRate(c).bind(None, ["a", "b", "b"], np.ones(3))
+
+    def test_an_unknown_minority_is_answered_with_the_groups(self):
+        with pytest.raises(ValueError, match=r"minority='z' is not one of the groups \['a', 'b'\]"):
+            MinorityRate(minority="z").bind(None, ["a", "b", "b"], np.ones(3))
+
+    def test_a_minority_of_all_rows_asks_nothing(self):
+        with pytest.warns(VacuousConstraintWarning, match="'groups other than a' has no rows"):
+            term = MinorityRate(0.5).bind(None, ["a", "a"], np.ones(2))
+        assert term.value(np.zeros(2)).shape == (0,)
+
+
+class TestSmallMinority:
+    """A minority of 99 among 21,791 rows, of whom 89 per cent are positive."""
+
+    @staticmethod
+    def _rows(gap):
+        random, n = np.random.default_rng(0), 21_791
+        few = np.arange(n) < 99
+        X = random.standard_normal((n, 4))
+        X[:, :2] -= gap * few[:, None]
+        latent = X @ [0.9, 0.5, 0.0, 0.0] - gap * few + random.logistic(size=n)
+        return X, latent > np.quantile(latent, 0.11), np.where(few, "few", "most")
+
+    @staticmethod
+    def _reference(X, y, groups):
+        """Return the least objective that SLSQP finds from three starts."""
+        Z, signs, few = (
+            (X - X.mean(axis=0)) / X.std(axis=0),
+            np.where(y, 1.0, -1.0),
+            groups == "few",
+        )
+        share = few.mean()
+
+        def objective(w):
+            scores = Z @ w[:-1] + w[-1]
+            slopes = -signs * expit(-signs * scores) / len(y)
+            value = np.logaddexp(0.0, -signs * scores).mean() + 0.5e-4 * w[:-1] @ w[:-1]
+            return value, np.append(Z.T @ slopes + 1e-4 * w[:-1], slopes.sum())
+
+        def room(w):
+            rates = expit(Z @ w[:-1] + w[-1])
+            return 1e4 * (few @ rates - share * rates.sum()) / len(y)
+
+        def slope(w):
+            rates = expit(Z @ w[:-1] + w[-1])
+            slopes = 1e4 * rates * (1.0 - rates) * (few - share) / len(y)
+            return np.append(Z.T @ slopes, slopes.sum())
+
+        found = [
+            minimize(
+                objective,
+                np.append(np.random.default_rng(k).normal(scale=0.3, size=4), 2.0),
+                jac=True,
+                method="SLSQP",
+                constraints={"type": "ineq", "fun": room, "jac": slope},
+                options={"maxiter": 300, "ftol": 1e-12},
+            )
+            for k in range(3)
+        ]
+        return min(one.fun for one in found if room(one.x) >= -1e-2)
+
+    @pytest.mark.parametrize("gap", [0.5, 1.0, 3.0])
+    def test_not_worse_than_the_best_constant_or_slsqp(self, gap):
+        X, y, groups = self._rows(gap)
+        clf = FairLogisticClassifier("minority_rate").fit(X, y, sensitive_features=groups)
+        share = y.mean()
+        constant = -share * np.log(share) - (1.0 - share) * np.log(1.0 - share)
+        assert clf.result_.converged and clf.violation_ <= 1e-4
+        assert clf.objective_ < constant == pytest.approx(0.3465, abs=1e-4)
+        assert clf.objective_ <= 1.001 * self._reference(X, y, groups)
+
+    @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+    @pytest.mark.parametrize("solver", ["ssg", "plada", "lagrangian", "conex", "regularization"])
+    def test_named_solvers_are_not_worse_than_the_best_constant(self, solver):
+        X, y, groups = self._rows(1.0)
+        clf = FairLogisticClassifier("minority_rate", solver=solver, max_iter=20, random_state=0)
+        clf.fit(X, y, sensitive_features=groups)
+        assert clf.violation_ <= 1e-4 and clf.objective_ <= 0.3466

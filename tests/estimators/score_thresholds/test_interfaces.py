@@ -1,0 +1,180 @@
+"""FairThresholds: columns, arguments, and scikit-learn's interfaces."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from _support.gaps import (
+    demographic_parity_difference,
+)
+from _support.sklearn_checks import failed_checks
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairThresholds,
+    make_fairness_scorer,
+)
+from fairconstrained.utils.meta_estimators import prediction_groups
+
+
+def frame(data):
+    X, y, groups = data
+    table = pd.DataFrame(X, columns=list("pqrs"))
+    return table.assign(sex=groups, area=np.where(X[:, 0] > 0, "north", "south")), y
+
+
+@pytest.mark.parametrize("use_sensitive", [False, True])
+def test_groups_in_columns(use_sensitive, data):
+    X, y = frame(data)
+    X["sex"] = (X["sex"] == "a").astype(int)
+    options = {"sensitive_columns": "sex", "use_sensitive": use_sensitive, "per_group": True}
+    X = X.drop(columns="area")
+    clf = FairThresholds(LogisticRegression(), kappa=0.05, **options).fit(X, y)
+    assert clf.estimator_.n_features_in_ == 4 + use_sensitive
+    assert not clf.groups_at_prediction and prediction_groups(clf, X["sex"]) == {}
+    gap = demographic_parity_difference(y, clf.predict(X), sensitive_features=X["sex"])
+    assert gap < 0.1
+
+
+def test_marginal_groups_have_thresholds_for_intersections(data):
+    X, y = frame(data)
+    columns = ["sex", "area"]
+    clf = FairThresholds(
+        LogisticRegression(),
+        kappa=0.03,
+        per_group=True,
+        sensitive_columns=columns,
+        combine="marginal",
+        cv=0.5,
+        random_state=0,
+    ).fit(X, y)
+    assert clf.groups_.tolist() == ["sex=a", "sex=b", "area=north", "area=south"]
+    assert len(clf.thresholds_) == 4
+    assert clf.decision_search_.met and clf.decision_gap_ <= 0.03 + 1e-9
+    assert len(clf.predict(X)) == len(y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cv": 1}, "cv must be"),
+        ({"cv": 1.5}, "cv must be"),
+        ({"cv": "fitted"}, "cv must be"),
+        ({"kappa": 2.0}, "kappa"),
+        ({"per_group": "yes"}, "per_group must be True or False"),
+        ({"constraint": "parity"}, "is unknown"),
+        ({"response_method": "predict"}, "response_method"),
+        ({"confidence": 2}, "confidence"),
+        ({"pos_label": 7}, "pos_label=7 is not among"),
+        ({"groups_missing": "drop"}, "groups_missing"),
+        ({"sensitive_columns": [0]}, "given twice"),
+        ({"estimator": StandardScaler()}, "StandardScaler"),
+        ({"confidence": 0.9, "constraint": "group_auc"}, "confidence"),
+    ],
+)
+def test_arguments_that_are_not_valid(options, message, data):
+    X, y, groups = data
+    clf = FairThresholds(**{"estimator": LogisticRegression(), **options})
+    with pytest.raises((ValueError, TypeError), match=message):
+        clf.fit(X, y, sensitive_features=groups)
+
+
+def test_missing_arguments(data):
+    X, y, groups = data
+    with pytest.raises(ValueError, match="needs groups: pass sensitive_features"):
+        FairThresholds(LogisticRegression()).fit(X, y)
+    with pytest.raises(ValueError, match="needs groups: pass sensitive_features"):
+        FairThresholds(LogisticRegression(), None, per_group=True).fit(X, y)
+    with pytest.raises(NotFittedError, match="estimator is not fitted"):
+        FairThresholds(LogisticRegression(), cv="prefit").fit(X, y, sensitive_features=groups)
+    with pytest.raises(NotFittedError):
+        FairThresholds(LogisticRegression()).predict(X)
+    with pytest.raises(ValueError, match="some are in several"):
+        twice = [(np.arange(600), np.arange(600, 1200))] * 2
+        FairThresholds(LogisticRegression(), cv=twice).fit(X, y, sensitive_features=groups)
+
+
+def test_copies(data, fitted):
+    X, y, groups = data
+    clf = FairThresholds(fitted, "equalized_odds", kappa=0.1, per_group=True, cv="prefit")
+    assert clone(clf).get_params()["constraint__against"] == "pairs"
+    clf.fit(X, y, sensitive_features=groups)
+    again = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(
+        again.predict(X, sensitive_features=groups), clf.predict(X, sensitive_features=groups)
+    )
+
+
+def test_in_a_pipeline_and_a_search(data):
+    X, y = frame(data)
+    X["sex"] = (X["sex"] == "a").astype(int)
+    X = X.drop(columns="area")
+    clf = FairThresholds(
+        RandomForestClassifier(n_estimators=5, random_state=0),
+        per_group=True,
+        sensitive_columns=["sex"],
+        cv=0.5,
+        random_state=0,
+    )
+    scoring = {
+        "accuracy": "accuracy",
+        "gap": make_fairness_scorer(
+            demographic_parity_difference, sensitive_columns=["sex"], greater_is_better=False
+        ),
+    }
+    grid = {"kappa": [0.02, 0.3], "estimator__max_depth": [2, 4]}
+    search = GridSearchCV(clf, grid, cv=2, scoring=scoring, refit="accuracy").fit(X, y)
+    gaps = -search.cv_results_["mean_test_gap"].reshape(2, 2)
+    assert gaps[1].min() < gaps.max()
+    assert search.best_estimator_.thresholds_.index.tolist() == [0, 1]
+
+
+def test_metadata_routing(data):
+    X, y, groups = data
+    weight = np.where(y == 1, 3.0, 1.0)
+    with config_context(enable_metadata_routing=True):
+        inner = FairLogisticClassifier(kappa=0.2).set_fit_request(
+            sensitive_features=True, sample_weight=True
+        )
+        clf = FairThresholds(inner, kappa=0.05, per_group=True, cv=2)
+        clf.set_fit_request(sensitive_features=True, sample_weight=True)
+        clf.set_predict_request(sensitive_features=True)
+        piped = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), clf)
+        piped.fit(X, y, sensitive_features=groups, sample_weight=weight)
+        decisions = piped.predict(X, sensitive_features=groups)
+    own = FairLogisticClassifier(kappa=0.2).fit(
+        StandardScaler().fit_transform(X), y, weight, sensitive_features=groups
+    )
+    np.testing.assert_allclose(piped[-1].estimator_.coef_, own.coef_, atol=1e-6)
+    gap = demographic_parity_difference(y, decisions, sensitive_features=groups)
+    assert gap < 0.12
+
+
+def test_a_fair_classifier_inside_gets_the_groups_without_routing(data):
+    X, y, groups = data
+    clf = FairThresholds(FairLogisticClassifier(kappa=0.1), kappa=0.05, cv=2)
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.estimator_.groups_.tolist() == ["a", "b"]
+    assert clf.decision_search_.met and not clf.decision_search_.constant
+
+
+@pytest.mark.slow  # half a minute
+def test_check_estimator():
+    reason = "thresholds other than 1/2: decisions are not those of the larger probability"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few rows of a class in a fold, in some checks
+        clf = FairThresholds(LogisticRegression(), None)
+        failed = failed_checks(clf, {"check_classifiers_train": reason})
+    assert set(failed) <= {"check_array_api_input"}  # skipped without SCIPY_ARRAY_API

@@ -1,0 +1,141 @@
+"""FairThresholds: scores, margins and predictions."""
+
+import numpy as np
+import pytest
+from _support.gaps import (
+    equal_opportunity_difference,
+)
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    FixedThresholdClassifier,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import LinearSVC
+
+from fairconstrained import (
+    FairThresholds,
+    fairness_report,
+)
+from fairconstrained.inspection.scores import GroupScores
+from fairconstrained.utils.meta_estimators import prediction_groups
+
+
+def test_scores_without_probabilities(data):
+    X, y, groups = data
+    clf = FairThresholds(LinearSVC(random_state=0), kappa=0.1, per_group=True)
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.response_method_ == "decision_function"
+    assert not hasattr(clf, "predict_proba")
+    margin = clf.decision_margin(X, sensitive_features=groups)
+    own = clf.thresholds_.loc[groups].to_numpy()
+    np.testing.assert_allclose(margin, clf.estimator_.decision_function(X) - own)
+    np.testing.assert_array_equal(clf.predict(X, sensitive_features=groups), (margin > 0) * 1)
+
+
+@pytest.mark.parametrize("per_group", [False, True])
+@pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
+def test_scores_and_probabilities_are_those_of_the_classifier(method, per_group, data, fitted):
+    """As those of scikit-learn's FixedThresholdClassifier; thresholds act in `predict` only."""
+    X, y, groups = data
+    clf = FairThresholds(fitted, cv="prefit", per_group=per_group, response_method=method)
+    clf.fit(X, y, sensitive_features=groups)
+    np.testing.assert_array_equal(clf.predict_proba(X), fitted.predict_proba(X))
+    np.testing.assert_array_equal(clf.decision_function(X), fitted.decision_function(X))
+    fixed = FixedThresholdClassifier(FrozenEstimator(fitted), threshold=0.9).fit(X, y)
+    np.testing.assert_array_equal(clf.decision_function(X), fixed.decision_function(X))
+
+
+def test_the_threshold_is_on_the_scores_that_decide(data, fitted):
+    X, y, groups = data
+    clf = FairThresholds(fitted, cv="prefit", response_method="decision_function")
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.score_threshold_ == clf.threshold_
+    above = clf.decision_function(X) > clf.score_threshold_
+    np.testing.assert_array_equal(clf.predict(X), above * 1)
+    clf = FairThresholds(fitted, cv="prefit").fit(X, y, sensitive_features=groups)
+    np.testing.assert_array_equal(clf.predict(X), (clf.predict_proba(X)[:, 1] > clf.threshold_) * 1)
+    with pytest.raises(AttributeError, match="predicts by predict_proba"):
+        clf.score_threshold_  # noqa: B018
+    with pytest.raises(ValueError, match="threshold on these scores is not known"):
+        GroupScores.from_estimator(clf, X, y, groups, response_method="decision_function")
+
+
+def test_a_classifier_with_probabilities_only(data):
+    X, y, groups = data
+    forest = RandomForestClassifier(n_estimators=3, random_state=0)
+    clf = FairThresholds(forest, None, cv=2).fit(X, y, sensitive_features=groups)
+    assert not hasattr(clf, "decision_function")
+    np.testing.assert_array_equal(clf.predict(X), (clf.decision_margin(X) > 0) * 1)
+
+
+@pytest.mark.parametrize("per_group", [False, True])
+def test_the_favourable_class(per_group, data, fitted):
+    """The first class as the favourable one mirrors labels, scores and decisions."""
+    X, y, groups = data
+    options = {"constraint": "equal_opportunity", "kappa": 0.02, "per_group": per_group}
+    first = FairThresholds(fitted, pos_label=0, cv="prefit", **options)
+    first.fit(X, y, sensitive_features=groups)
+    mirrored = LogisticRegression().fit(X[:600], 1 - y[:600])
+    mirrored.coef_, mirrored.intercept_ = -fitted.coef_, -fitted.intercept_
+    second = FairThresholds(mirrored, cv="prefit", **options)
+    second.fit(X, 1 - y, sensitive_features=groups)
+    decisions = first.predict(X, sensitive_features=groups)
+    np.testing.assert_array_equal(decisions, 1 - second.predict(X, sensitive_features=groups))
+    gap = equal_opportunity_difference(y, decisions, sensitive_features=groups, label=0)
+    assert gap <= 0.02 + 1e-9
+    np.testing.assert_array_equal(
+        decisions, (first.decision_margin(X, sensitive_features=groups) > 0) * 1
+    )
+
+
+def test_labels_of_any_kind(data):
+    X, y, groups = data
+    named = np.array(["refused", "accepted"], dtype=object)[y]
+    clf = FairThresholds(LogisticRegression(), kappa=0.1, pos_label="accepted", per_group=True)
+    clf.fit(X, named, sensitive_features=groups)
+    assert clf.pos_label_ == "accepted" and clf.classes_.tolist() == ["accepted", "refused"]
+    chosen = clf.predict(X, sensitive_features=groups)
+    assert set(chosen) == {"accepted", "refused"}
+    assert np.mean(chosen == named) > 0.7
+
+
+def test_groups_are_needed_to_predict(data, fitted):
+    X, y, groups = data
+    clf = FairThresholds(fitted, kappa=0.1, per_group=True, cv="prefit")
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.groups_at_prediction
+    assert prediction_groups(make_pipeline(clf), groups)["sensitive_features"] is groups
+    with pytest.raises(ValueError, match="needed to predict"):
+        clf.predict(X)
+    with pytest.raises(ValueError, match="group 'c', which has no threshold"):
+        clf.predict(X[:2], sensitive_features=["a", "c"])
+    with pytest.raises(ValueError, match="one group per row"):
+        clf.predict(X, sensitive_features=groups[:5])
+
+
+@pytest.mark.parametrize("per_group", [False, True])
+@pytest.mark.parametrize("response", ["predict_proba", "decision_function"])
+def test_reports_and_displays_show_the_decisions(per_group, response, data, fitted):
+    X, y, groups = data
+    clf = FairThresholds(
+        fitted, kappa=0.1, per_group=per_group, response_method=response, cv="prefit"
+    ).fit(X, y, sensitive_features=groups)
+    decisions = clf.predict(X, sensitive_features=groups)
+    scores = GroupScores.from_estimator(clf, X, y, groups)
+    np.testing.assert_array_equal(scores.scores > scores.threshold, decisions == 1)
+    table = fairness_report(clf, X, y, groups).to_frame("constraints")
+    assert table.loc["demographic_parity", "decisions"] == pytest.approx(clf.decision_gap_)
+    both = fairness_report({"before": fitted, "after": clf}, X, y, groups)
+    assert both.to_frame("summary").loc["accuracy", "after"] == pytest.approx(
+        np.mean(decisions == y)
+    )
+    rates = both.to_frame("groups")
+    assert len(rates) and "after" in both.to_html()
+    piped = make_pipeline(FunctionTransformer(), clf).fit(
+        X, y, fairthresholds__sensitive_features=groups
+    )
+    scores = GroupScores.from_estimator(piped, X, y, groups)
+    np.testing.assert_array_equal(scores.scores > scores.threshold, decisions == 1)
