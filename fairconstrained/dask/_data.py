@@ -25,9 +25,10 @@ from fairconstrained.estimators.options import domain_of, penalty_of
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.shards.model import AtomRows, ShardedLinearModel
+from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.moments import Moments
 from fairconstrained.shards.places import Shards
+from fairconstrained.shards.rows import AtomRows
 from fairconstrained.utils.typing import Array
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
@@ -12,12 +11,13 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
+from fairconstrained.dask._messages import unpacked
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import group_columns
 from fairconstrained.data.inputs import check_labels, check_squares, check_weight
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.shards.moments import Moments
-from fairconstrained.shards.sums import Shard
+from fairconstrained.shards.rows import Shard, ordered_shard
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -221,21 +221,22 @@ def make_shard(prepared: Prepared, atoms: Array, folder: str | None) -> Shard:
     folder : str or None
         Where to write dense features to a file that is read in blocks; None keeps them in memory.
     """
-    weight = prepared.sample_weight
-    X = prepared.X
+    weight, X = prepared.sample_weight, prepared.X
+    out = None
     if folder is not None and isinstance(X, np.ndarray):
-        X = _on_disk(X, folder)
-    return Shard(X, atoms[prepared.atoms], None if np.all(weight == 1.0) else weight)
+        out = _on_disk(X.shape, X.dtype, folder)
+    made = ordered_shard(X, atoms[prepared.atoms], None if np.all(weight == 1.0) else weight, out)
+    if isinstance(out, np.memmap):
+        out.flush()
+    return made
 
 
-def _on_disk(X: Array, folder: str) -> Array:
-    """Return a copy of an array in a file that is removed when the array is."""
+def _on_disk(shape: tuple[int, ...], dtype: Any, folder: str) -> Array:
+    """Return an array in a file that is removed when the array is."""
     place = worker_folder() if folder == "worker" else folder
     handle, path = tempfile.mkstemp(suffix=".rows", dir=place)
     os.close(handle)
-    stored = np.memmap(path, dtype=X.dtype, mode="w+", shape=X.shape)
-    stored[:] = X
-    stored.flush()
+    stored = np.memmap(path, dtype=dtype, mode="w+", shape=shape)
     with suppress(
         OSError
     ):  # the map keeps the file open; otherwise it is removed with the worker's folder
@@ -245,13 +246,37 @@ def _on_disk(X: Array, folder: str) -> Array:
 
 def worker_folder() -> str | None:
     """Return the folder of the worker that runs this, None outside of a worker."""
+    worker = _worker()
+    return None if worker is None else str(worker.local_directory)
+
+
+def _worker() -> Any:
+    """Return the worker that runs this, None outside of a worker."""
     distributed = import_extra("distributed", "dask", "fairconstrained.dask")
     try:
-        return str(distributed.get_worker().local_directory)
+        return distributed.get_worker()
     except ValueError:
         return None
 
 
-def on_shards(function: Any, arguments: Sequence[Any], *shards: Shard) -> list[Any]:
-    """Return ``function(shard, *arguments)`` for shards of one worker: one task of a round."""
-    return [function(shard, *arguments) for shard in shards]
+def on_shards(request: bytes, *shards: Shard) -> tuple[str, list[Any]]:
+    """Return ``function(shard, *arguments)`` for shards of one worker: one task of a round.
+
+    Parameters
+    ----------
+    request : bytes
+        The function and its arguments, see :func:`~fairconstrained.dask._messages.packed`.
+    *shards : Shard
+        The rows.
+
+    Returns
+    -------
+    worker : str
+        The address of the worker that ran it.
+    results : list
+        One for each shard.
+    """
+    worker = _worker()
+    function, arguments = unpacked(request)
+    address = "" if worker is None else str(worker.address)
+    return address, [function(shard, *arguments) for shard in shards]

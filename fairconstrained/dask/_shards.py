@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any, Protocol
 from uuid import uuid4
 
+from fairconstrained.dask._messages import packed
 from fairconstrained.dask._partitions import Partitions
 from fairconstrained.dask._rows import (
     Prepared,
@@ -26,6 +27,8 @@ from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array
 
 _NAME = "fairconstrained"
+_KEPT_BYTES = 1 << 20  # of results of past rounds
+_KEPT_ROUNDS = 8  # dask computes them again as well if their worker ends
 
 
 Part = tuple[list[Any], list[Totals]]  # prepared partitions, or references, and their totals
@@ -210,36 +213,62 @@ class RemoteShards:
     client: Any
     futures: list[Any]
     n_rows: int
+    _places: dict[str, list[int]] = field(default_factory=dict, init=False, repr=False)
+    _done: list[Any] = field(default_factory=list, init=False, repr=False)
 
     def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
         """Return ``function(shard, *arguments)`` of every shard: one task per worker.
 
-        Where the shards are is asked in every round. A worker that ends takes its shards and tasks
-        with it; dask computes both again elsewhere.
+        A worker that ends takes its shards and tasks with it; dask computes both again elsewhere.
+        A task reports where it ran. Where the shards are is asked again when that is not where they
+        were.
         """
-        owners = self.client.who_has(self.futures)
-        on_worker: dict[str, list[int]] = defaultdict(list)
-        for k, future in enumerate(self.futures):
-            workers = sorted(owners.get(future.key, ()))
-            on_worker[workers[0] if workers else f"unknown {k}"].append(k)
-        name = task_name(function)
+        places, name = self._placed(), task_name(function)
+        request = packed((function, arguments))
         tasks = [
             self.client.submit(
                 on_shards,
-                function,
-                arguments,
-                *(self.futures[k] for k in places),
+                request,
+                *(self.futures[k] for k in own),
                 pure=False,
                 key=f"{name}-{uuid4().hex}",
-                workers=None if worker.startswith("unknown") else [worker],
-                allow_other_workers=not worker.startswith("unknown"),
+                workers=[worker] if worker in self._places else None,
+                allow_other_workers=worker in self._places,
             )
-            for worker, places in on_worker.items()
+            for worker, own in places.items()
         ]
         found: dict[int, Sums] = {}
-        for places, sums in zip(on_worker.values(), self.client.gather(tasks), strict=True):
-            found.update(zip(places, sums, strict=True))
+        results = self.client.gather(tasks)
+        for own, (_, sums) in zip(places.values(), results, strict=True):
+            found.update(zip(own, sums, strict=True))
+        if [ran for ran, _ in results] != list(places):
+            self._places.clear()
+        self._release_later(tasks, [sums for _, sums in results])
         return [found[k] for k in range(len(self.futures))]
+
+    def _placed(self) -> dict[str, list[int]]:
+        """Return the shards of every worker; a shard that is nowhere is on its own."""
+        if self._places:
+            return self._places
+        owners, places = self.client.who_has(self.futures), defaultdict[str, list[int]](list)
+        for k, future in enumerate(self.futures):
+            workers = sorted(owners.get(future.key, ()))
+            places[workers[0] if workers else f"unknown {k}"].append(k)
+        if all(owners.get(future.key) for future in self.futures):
+            self._places.update(places)
+        return places
+
+    def _release_later(self, tasks: Sequence[Any], results: Sequence[list[Sums]]) -> None:
+        """Release the results of some rounds together.
+
+        The client of dask sends at most one message in 10 ms. One that releases a result would make
+        the task of the next round wait.
+        """
+        size = sum(array.nbytes for sums in results for one in sums for array in one)
+        self._done.extend(tasks)
+        n_rounds = len(self._done) // len(tasks)
+        if n_rounds * size > _KEPT_BYTES or n_rounds >= _KEPT_ROUNDS:
+            self._done.clear()
 
 
 def workers_of(client: Any, disk: str | bool) -> Workers:

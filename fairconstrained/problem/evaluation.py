@@ -31,6 +31,16 @@ class EvaluationCounter:
         self.rows += n_rows
 
 
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of the Jacobian that come from one part."""
+
+    part: CompositeFunction
+    places: Array
+    table: Array
+    spread: Array | None
+
+
 class Evaluation:
     """A problem at a point: one forward pass per model, made when first needed and kept.
 
@@ -223,7 +233,8 @@ class Evaluation:
     def constraint_gradients(self, which: Array) -> Array:
         """Return the gradients of some constraints, shape (len(which), n_variables).
 
-        Each costs a backward pass, or each statistic that they depend on if these are fewer.
+        Each costs a backward pass, or each statistic that they depend on if these are fewer. Of
+        rows in shards, all of them are one round.
 
         Parameters
         ----------
@@ -231,31 +242,42 @@ class Evaluation:
             Positions of constraints.
         """
         found = np.zeros((len(which), self.problem.n_variables))
-        start = 0
-        for part in self.problem.constraints:
-            places = np.flatnonzero((which >= start) & (which < start + part.n_outputs))
-            outputs = which[places] - start
-            start += part.n_outputs
+        asked: list[list[_Rows]] = [[] for _ in self.problem.models]
+        for part, index, outputs in self.problem.places[1:]:
+            own = slice(outputs.start - 1, outputs.stop - 1)
+            places = np.flatnonzero((which >= own.start) & (which < own.stop))
             if not len(places):
                 continue
             found[places] = part.penalty.gradient(self.w)
             if part.term is not None:
-                found[places] += self._output_gradients(part, outputs)
+                table, spread = self._weights_of_outputs(part, which[places] - own.start)
+                asked[index].append(_Rows(part, places, table, spread))
+        for model, requests in zip(self.problem.models, asked, strict=True):
+            if not requests:
+                continue
+            weighted = [(self._forward(one.part), one.table) for one in requests]
+            rows = self._model_pass(model).jacobian_rows(weighted)
+            for one, (gradients, own_variables) in zip(requests, rows, strict=True):
+                whole = np.zeros((len(one.table), self.problem.n_variables))
+                whole[:, : gradients.shape[1]] = gradients
+                whole[:, one.part.auxiliary] += own_variables
+                found[one.places] += whole if one.spread is None else one.spread @ whole
         return found
 
-    def _output_gradients(self, part: CompositeFunction, outputs: Array) -> Array:
-        """Return the gradients of some outputs of a part's term, (n_outputs, n_variables)."""
-        assert part.term is not None and part.model is not None
-        known, model = self._forward(part), self._model_pass(part.model)
+    def _weights_of_outputs(
+        self, part: CompositeFunction, outputs: Array
+    ) -> tuple[Array, Array | None]:
+        """Return the weights of the statistics of a part's term that some outputs need.
 
-        def pulled(weights: Array) -> Array:
-            row = np.zeros(self.problem.n_variables)
-            gradient, (own,) = model.gradient([(known, weights)])
-            row[: len(gradient)] = gradient
-            row[part.auxiliary] += own
-            return row
-
-        unit, weights = np.zeros(part.n_outputs), []
+        Returns
+        -------
+        table : ndarray of shape (m, n_statistics)
+            Of each output; or of each statistic that outputs depend on, if these are fewer.
+        spread : ndarray of shape (n_outputs, m) or None
+            The gradients of the outputs in these of statistics; None if they are the same.
+        """
+        assert part.term is not None
+        known, unit, weights = self._forward(part), np.zeros(part.n_outputs), []
         for output in outputs:
             unit[output] = 1.0
             weights.append(part.term.head_vjp(known.statistics, unit))
@@ -263,14 +285,8 @@ class Evaluation:
         table = np.array(weights)
         used = np.flatnonzero(table.any(axis=0))
         if len(used) >= len(outputs):
-            return np.array([pulled(row) for row in table])
-        unit = np.zeros(table.shape[1])
-        of_statistics = np.zeros((len(used), self.problem.n_variables))
-        for row, statistic in zip(of_statistics, used, strict=True):
-            unit[statistic] = 1.0
-            row[:] = pulled(unit)
-            unit[statistic] = 0.0
-        return np.asarray(table[:, used] @ of_statistics)
+            return table, None
+        return np.eye(table.shape[1])[used], table[:, used]
 
     def _backward(self, weights: Array) -> Array:
         """Return the gradient of the functions' weighted sum; the last ones may be left out."""

@@ -18,6 +18,7 @@ from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 
 TermAt = tuple[Term, Array]  # a term, and the values of its own variables
+Jacobian = tuple[Array, Array]  # rows in the parameters of a model, and in a term's own variables
 
 
 @dataclass(eq=False)  # not frozen: that would double the time of making one
@@ -84,6 +85,28 @@ class ModelPass(ABC):
         own : list of ndarray of shape (n_auxiliary,)
             In the variables of each term.
         """
+
+    def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
+        """Return the gradients of several weighted sums of the statistics of each term.
+
+        Parameters
+        ----------
+        weighted : sequence of (TermPass, ndarray of shape (m, n_statistics))
+            Terms of this pass, with m weights for each of their statistics; m may differ.
+
+        Returns
+        -------
+        rows : list of (ndarray of shape (m, n_parameters), ndarray of shape (m, n_auxiliary))
+            For each term the gradients in the parameters of the model and in its own variables.
+        """
+        found = []
+        for known, table in weighted:
+            own = np.zeros((len(table), known.term.n_auxiliary))
+            rows = np.zeros((len(table), self.model.n_parameters))
+            for k, weights in enumerate(table):
+                rows[k], (own[k],) = self.gradient([(known, weights)])
+            found.append((rows, own))
+        return found
 
     @abstractmethod
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
@@ -191,6 +214,27 @@ class ShardsPass(ModelPass):
             for k, change in zip(later, changes, strict=True):
                 owns[k] = change
         return total, owns
+
+    def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
+        """Return the gradients: from Jacobians that are known, and a round for all other terms."""
+        later = [(known, table) for known, table in weighted if known.jacobian is None]
+        sums = iter(
+            self.model.jacobian_rows(
+                self.w,
+                [(known.term, known.auxiliary) for known, _ in later],
+                [table for _, table in later],
+            )
+            if later
+            else ()
+        )
+        found = []
+        for known, table in weighted:
+            if known.jacobian is None:
+                found.append(next(sums))
+            else:
+                rows = np.array([self.model.gradient(row) for row in table @ known.jacobian])
+                found.append((rows, np.zeros((len(table), known.term.n_auxiliary))))
+        return found
 
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term: one round for rounded terms."""

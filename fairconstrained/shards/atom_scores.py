@@ -10,7 +10,8 @@ import numpy as np
 from fairconstrained.shards.distributions import SCORE_BINS
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.places import total
-from fairconstrained.shards.sums import Shard, Sums, score_range
+from fairconstrained.shards.rows import Shard
+from fairconstrained.shards.sums import Sums, score_range
 from fairconstrained.utils.typing import Array
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from fairconstrained.shards.distributions import SCORE_BINS, from_distribution, of_distribution
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.places import total
-from fairconstrained.shards.sums import Shard, ShardedTerm, Sums
+from fairconstrained.shards.rows import Shard
+from fairconstrained.shards.sums import ShardedTerm, Sums
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.decision_rates import (

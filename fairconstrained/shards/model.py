@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,9 +17,11 @@ from fairconstrained.shards.distributions import (
     of_distribution,
 )
 from fairconstrained.shards.places import Shards, total
+from fairconstrained.shards.rows import AtomRows
 from fairconstrained.shards.sums import (
     Request,
     ShardedTerm,
+    jacobian_rows,
     mean_square,
     score_histogram,
     score_range,
@@ -32,27 +34,7 @@ from fairconstrained.shards.sums import (
 from fairconstrained.terms.base import Shardable, Smoothable, Term
 from fairconstrained.utils.typing import Array
 
-
-@dataclass(frozen=True, eq=False)
-class AtomRows:
-    """Stands for the features of atoms: which atoms a constraint's rows are.
-
-    Parameters
-    ----------
-    atoms : ndarray of int of shape (n,)
-        The atoms.
-    """
-
-    atoms: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The number of atoms, and no features."""
-        return len(self.atoms), 0
-
-    def __getitem__(self, rows: Array) -> AtomRows:
-        """Return some of the atoms."""
-        return AtomRows(self.atoms[rows])
+_KEPT_TERMS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +75,7 @@ class ShardedLinearModel:
     shards: Shards
     totals: Array
     positions: Array | None = None
+    _sharded: dict[Term, ShardedTerm] = field(default_factory=dict, init=False, repr=False)
 
     linear: ClassVar[bool] = True
 
@@ -171,7 +154,11 @@ class ShardedLinearModel:
                 f"{type(term).__name__} is not a sum over rows, so that it cannot be computed "
                 "shard by shard. Fit it with the estimator for rows in memory."
             )
-        return ShardedTerm(term, self.totals, self.positions)
+        if term not in self._sharded:
+            if len(self._sharded) >= _KEPT_TERMS:
+                self._sharded.clear()
+            self._sharded[term] = ShardedTerm(term, self.totals, self.positions)
+        return self._sharded[term]
 
     def place(self, w: Array) -> tuple[Array, float]:
         """Return the coefficients of X itself, (n_features,), and the intercept; linear in w."""
@@ -294,6 +281,31 @@ class ShardedLinearModel:
         asked: list[Request] = [(self.sharded(term), own) for term, own in requests]
         sums, *own = total(self.shards, weighted_gradient, *self.place(w), asked, list(weights))
         return self.gradient(sums), own
+
+    def jacobian_rows(
+        self, w: Array, requests: Sequence[tuple[Term, Array]], tables: Sequence[Array]
+    ) -> list[tuple[Array, Array]]:
+        """Return the gradients of several <weights, statistics> of each term: one round.
+
+        Parameters
+        ----------
+        w, requests
+            See `weighted_gradient`.
+        tables : sequence of ndarray of shape (m, n_statistics)
+            The weights; m may differ between the terms.
+
+        Returns
+        -------
+        rows : list of (ndarray of shape (m, n_parameters), ndarray of shape (m, n_auxiliary))
+            For each term the gradients in the parameters and in its own variables.
+        """
+        asked: list[Request] = [(self.sharded(term), own) for term, own in requests]
+        sums = total(self.shards, jacobian_rows, *self.place(w), asked, list(tables))
+        n = len(asked)
+        return [
+            (np.array([self.gradient(row) for row in one]), own)
+            for one, own in zip(sums[:n], sums[n:], strict=True)
+        ]
 
     def subgradient_error(self, w: Array, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term, shape (n_outputs,); zeros without a round."""

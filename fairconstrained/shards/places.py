@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fairconstrained.shards.sums import Shard, Sums
+from fairconstrained.shards.rows import Shard
+from fairconstrained.shards.sums import Sums
 
 
 class Shards(Protocol):

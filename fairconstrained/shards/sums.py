@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import cast
@@ -10,97 +10,14 @@ from typing import cast
 import numpy as np
 
 from fairconstrained.functions.exponentials import Exponentials, value_and_derivative
+from fairconstrained.shards.rows import Block, Shard
 from fairconstrained.terms.base import Shardable, Term, subgradient_error
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.typing import Array
 
 Sums = tuple[Array, ...]
 
-_BLOCK_ROWS = 4096  # rows of a block, whose scores and derivatives fit into the cache
 _MANY_STATISTICS = 32  # with more, their Jacobian costs more than a second read of the rows
-
-
-@dataclass(frozen=True, eq=False)
-class Shard:
-    """Some of the rows.
-
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n_rows, n_features)
-        The features, float64 or float32; blocks of dense rows are converted to float64.
-    atoms : ndarray of int of shape (n_rows,)
-        The atom of each row: rows of one atom have the same label and the same groups.
-    sample_weight : ndarray of shape (n_rows,) or None
-        The weights of the rows; None stands for ones.
-    """
-
-    X: Matrix
-    atoms: Array
-    sample_weight: Array | None = None
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return int(self.X.shape[0])
-
-    def __sizeof__(self) -> int:
-        """Return the bytes of the arrays, which schedulers ask for."""
-        if isinstance(self.X, np.ndarray):
-            own = self.X.nbytes
-        else:
-            sparse = cast("SparseMatrix", self.X)
-            own = 2 * (sparse.data.nbytes + sparse.indices.nbytes)  # with the transpose
-        rows = self.atoms.nbytes
-        return int(own + rows + (0 if self.sample_weight is None else self.sample_weight.nbytes))
-
-    @cached_property
-    def _transpose(self) -> SparseMatrix:
-        """The transpose of sparse rows, as CSR: products with it cost what those with X do."""
-        return cast("SparseMatrix", self.X).T.tocsr()
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield blocks of rows: dense rows a few thousand at a time, sparse rows at once."""
-        if not isinstance(self.X, np.ndarray):
-            weight = self._weight(slice(None))
-            yield Block(self.X, self._transpose, self.atoms, weight)
-            return
-        for start in range(0, self.n_rows, _BLOCK_ROWS):
-            rows = slice(start, start + _BLOCK_ROWS)
-            features = np.asarray(self.X[rows], dtype=float)
-            yield Block(features, features.T, self.atoms[rows], self._weight(rows))
-
-    def _weight(self, rows: slice) -> Array:
-        weight = self.sample_weight
-        if weight is None:
-            return np.ones(len(self.atoms[rows]))
-        return np.asarray(weight[rows], dtype=float)
-
-
-@dataclass(frozen=True, eq=False)
-class Block:
-    """Consecutive rows of a shard, in double precision."""
-
-    X: Matrix
-    transpose: Matrix
-    atoms: Array
-    weight: Array
-
-    def scores(self, coefficients: Array, intercept: float) -> Array:
-        """Return the scores, shape (n_rows,)."""
-        out = np.asarray(self.X @ coefficients)
-        out += intercept
-        return out
-
-    def gradient(self, weights: Array) -> Array:
-        """Return the derivative of <weights, scores>, shape (..., n_features + 1).
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_rows,) or (m, n_rows)
-            The weights of the scores.
-        """
-        slopes = np.asarray((self.transpose @ weights.T).T)
-        return np.concatenate([slopes, weights.sum(axis=-1, keepdims=True)], axis=-1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +55,10 @@ class ShardedTerm:
         """The share of a row of unit weight in every cell, (n_cells, n_atoms)."""
         return np.asarray(cast("CellMeans", self.term).cells.toarray() / self.totals)
 
-    def sums(self, block: Block, scores: Array, known: Exponentials) -> tuple[Array, Array]:
-        """Return the block's part of the statistics, and weights on its scores: their derivatives.
+    def add(
+        self, block: Block, scores: Array, known: Exponentials, statistics: Array, jacobian: Array
+    ) -> None:
+        """Add the block's part of the statistics and of their Jacobian.
 
         Parameters
         ----------
@@ -149,12 +68,26 @@ class ShardedTerm:
             Their scores.
         known : Exponentials
             Of the scores.
-
-        Returns
-        -------
         statistics : ndarray of shape (n_statistics,)
-        slopes : ndarray of shape (n_statistics, n_rows)
+            Added to.
+        jacobian : ndarray of shape (n_statistics, n_features + 1)
+            Added to.
         """
+        value, slope = self._weighted(block, scores, known)
+        if block.runs is None:
+            shares = np.take(self._shares, block.atoms, axis=1)
+            statistics += shares @ value
+            shares *= slope
+            jacobian += block.gradient(shares)
+            return
+        for atom, rows in block.runs:
+            share = self._shares[:, atom]
+            if share.any():
+                statistics += share * value[rows].sum()
+                jacobian += share[:, None] * block.gradient(slope[rows], rows)
+
+    def _weighted(self, block: Block, scores: Array, known: Exponentials) -> tuple[Array, Array]:
+        """Return the function of the scores and its derivative, times the weights of the rows."""
         term = cast("CellMeans", self.term)
         signs = None if term.signs is None else term.signs[block.atoms]
         moved = scores + term.shift if term.shift else scores
@@ -162,9 +95,9 @@ class ShardedTerm:
         value, slope = value_and_derivative(term.function, margins, None if term.shift else known)
         if signs is not None:
             slope = slope * signs
-        shares = np.take(self._shares, block.atoms, axis=1)
-        shares *= block.weight
-        return shares @ value, np.multiply(shares, slope, out=shares)
+        if block.sample_weight is not None:
+            value, slope = value * block.weight, slope * block.weight
+        return value, slope
 
     def on(self, block: Block) -> tuple[Term, Array | slice]:
         """Return the term on the rows of a block that it has, and which ones these are."""
@@ -192,14 +125,14 @@ def statistics_with_jacobian(
     jacobian : ndarray of shape (n_statistics, n_features + 1)
         The derivatives with respect to coefficients and intercept.
     """
-    n = sum(one.term.n_statistics for one in terms)
-    statistics, jacobian = np.zeros(n), np.zeros((n, len(coefficients) + 1))
+    ends = np.cumsum([one.term.n_statistics for one in terms])
+    statistics, jacobian = np.zeros(ends[-1]), np.zeros((ends[-1], len(coefficients) + 1))
+    places = [slice(end - one.term.n_statistics, end) for one, end in zip(terms, ends, strict=True)]
     for block in shard.blocks():
         scores = block.scores(coefficients, intercept)
         known = Exponentials(scores)
-        values, slopes = zip(*(one.sums(block, scores, known) for one in terms), strict=True)
-        statistics += np.concatenate(values)
-        jacobian += block.gradient(np.concatenate(slopes))
+        for one, own in zip(terms, places, strict=True):
+            one.add(block, scores, known, statistics[own], jacobian[own])
     return statistics, jacobian
 
 
@@ -245,6 +178,52 @@ def weighted_gradient(
             own += change
         gradient += block.gradient(on_scores)
     return gradient, *owns
+
+
+def jacobian_rows(
+    shard: Shard,
+    coefficients: Array,
+    intercept: float,
+    requests: Sequence[Request],
+    tables: Sequence[Array],
+) -> Sums:
+    """Return a shard's part of the gradients of several <weights, statistics> of each term.
+
+    The scores and the first step of each term are computed once for all of them.
+
+    Parameters
+    ----------
+    shard : Shard
+        The rows.
+    coefficients, intercept : ndarray of shape (n_features,), float
+        Where the gradients are taken.
+    requests : sequence of (ShardedTerm, ndarray)
+        The terms, with the values of their own variables.
+    tables : sequence of ndarray of shape (m, n_statistics)
+        The weights; m may differ between the terms.
+
+    Returns
+    -------
+    *gradients : ndarray of shape (m, n_features + 1)
+        Of each term, with respect to coefficients and intercept.
+    *owns : ndarray of shape (m, n_auxiliary)
+        Of each term, with respect to its own variables.
+    """
+    found = [np.zeros((len(table), len(coefficients) + 1)) for table in tables]
+    owns = [
+        np.zeros((len(table), len(auxiliary)))
+        for (_, auxiliary), table in zip(requests, tables, strict=True)
+    ]
+    for block in shard.blocks():
+        scores = block.scores(coefficients, intercept)
+        for (one, auxiliary), table, sums, own in zip(requests, tables, found, owns, strict=True):
+            term, rows = one.on(block)
+            pullback, on_scores = term.forward(scores[rows], auxiliary)[1], np.zeros(len(scores))
+            for gradient, change, weights in zip(sums, own, table, strict=True):
+                on_scores[rows], by_own = pullback(weights)
+                gradient += block.gradient(on_scores)
+                change += by_own
+    return *found, *owns
 
 
 def subgradient_errors(

@@ -8,7 +8,7 @@ from fairconstrained.decisions.near_threshold import rate_slopes
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.shards.atom_scores import AtomScores
 from fairconstrained.shards.lines import LineSums, densities_at, rate_slopes_at
-from fairconstrained.shards.model import AtomRows
+from fairconstrained.shards.rows import AtomRows
 from fairconstrained.terms.decision_rates import densities, rates_on_line, zeros_on_line
 from tests.shards.test_shards import bound, in_shards
 

@@ -16,9 +16,10 @@ from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards.model import AtomRows, ShardedLinearModel
+from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.places import LocalShards
-from fairconstrained.shards.sums import Shard
+from fairconstrained.shards.rows import AtomRows, Shard, ordered_shard
+from fairconstrained.shards.sums import ShardedTerm, statistics_with_jacobian
 from fairconstrained.solvers import SOLVERS
 
 PAIRS = {"group_auc", "inter_group_auc", "intra_group_auc"}
@@ -147,3 +148,60 @@ def test_stochastic_solvers_refuse_rows_in_shards(solver):
     problem = in_shards(bound(DemographicParity(), solver=solver))
     with pytest.raises(IncompatibleSolverError):
         SOLVERS[solver]().check(problem)
+
+
+@pytest.mark.parametrize("name", ["roc_parity", "partial_dp", "equalized_odds", "group_auc"])
+def test_rows_of_the_jacobian_are_those_of_one_table_and_one_round(name):
+    given = {"ranks": (0.1, 0.6), "n_ranks": 7} if name == "partial_dp" else {}
+    fit = bound(CONSTRAINTS[name](**given))
+    problem = in_shards(fit)
+    w = np.random.default_rng(2).normal(scale=0.3, size=problem.n_variables)
+    here, there = fit.problem.at(w), problem.at(w)
+    np.testing.assert_allclose(there.constraints, here.constraints, rtol=1e-9, atol=1e-12)
+    shards, rounds = problem.models[0].shards, []
+    gather = shards.gather
+
+    def counted(function, *arguments):
+        rounds.append(function.__name__)
+        return gather(function, *arguments)
+
+    object.__setattr__(shards, "gather", counted)
+    for which in (np.arange(problem.n_constraints), np.array([problem.n_constraints - 1, 0])):
+        rounds.clear()
+        found = there.constraint_gradients(which)
+        np.testing.assert_allclose(found, here.constraint_gradients(which), rtol=1e-9, atol=1e-12)
+        assert len(rounds) <= 1
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_neither_the_order_of_rows_nor_unit_weights_matter(order, weighted):
+    random = np.random.default_rng(5)
+    X, atoms = random.normal(size=(9000, 3)).astype(np.float32), random.integers(0, 6, 9000)
+    weight = random.uniform(0.5, 2.0, 9000) if weighted else None
+    totals = np.bincount(atoms, weight)
+    groups = Groups(np.repeat([0, 1, 2], 2), np.array(["a", "b", "c"]))
+    y = np.tile([-1.0, 1.0], 3)
+    terms = [
+        resolve_objective("loss", "logistic").bind(y, totals),
+        DemographicParity(0.1).bind(y, groups, totals),
+    ]
+    terms = [ShardedTerm(one, totals) for one in terms]
+    made = ordered_shard if order == "sorted" else Shard
+    shards = [made(part, atoms, weight) for part in (X, np.asfortranarray(X))]
+    coefficients, ones = np.array([0.3, -0.7, 0.2]), np.ones(9000)
+    found = [statistics_with_jacobian(one, coefficients, 0.4, terms) for one in shards]
+    scores = X.astype(float) @ coefficients + 0.4
+    parts = [
+        one.term.take(atoms, (ones if weight is None else weight) / totals[atoms]).forward(scores)
+        for one in terms
+    ]
+    statistics = np.concatenate([one for one, _ in parts])
+    units = [np.eye(len(one)) for one, _ in parts]
+    rows = [
+        pullback(unit)[0] for (_, pullback), own in zip(parts, units, strict=True) for unit in own
+    ]
+    jacobian = np.column_stack([np.array(rows) @ X.astype(float), np.sum(rows, axis=1)])
+    for one in found:
+        np.testing.assert_allclose(one[0], statistics, atol=1e-12)
+        np.testing.assert_allclose(one[1], jacobian, atol=1e-12)

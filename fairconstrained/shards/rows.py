@@ -1,0 +1,184 @@
+"""Shards: some of the rows, read in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+
+ALL = slice(None)
+
+_BLOCK_ROWS = 4096  # the most rows of a block
+_BLOCK_ENTRIES = 1 << 18  # of its features: they fit into the cache
+_MANY_RUNS = 16  # with more runs of equal atoms in a block its rows have weights one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """Some of the rows.
+
+    Statistics with derivatives cost least where the rows of an atom follow each other, see
+    :func:`ordered_shard`.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+        The features, float64 or float32; blocks of dense rows are converted to float64.
+    atoms : ndarray of int of shape (n_rows,)
+        The atom of each row: rows of one atom have the same label and the same groups.
+    sample_weight : ndarray of shape (n_rows,) or None
+        The weights of the rows; None stands for ones.
+    """
+
+    X: Matrix
+    atoms: Array
+    sample_weight: Array | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return int(self.X.shape[0])
+
+    def __sizeof__(self) -> int:
+        """Return the bytes of the arrays, which schedulers ask for."""
+        if isinstance(self.X, np.ndarray):
+            own = self.X.nbytes
+        else:
+            sparse = cast("SparseMatrix", self.X)
+            own = 2 * (sparse.data.nbytes + sparse.indices.nbytes)  # with the transpose
+        rows = self.atoms.nbytes
+        return int(own + rows + (0 if self.sample_weight is None else self.sample_weight.nbytes))
+
+    @cached_property
+    def _transpose(self) -> SparseMatrix:
+        """The transpose of sparse rows, as CSR: products with it cost what those with X do."""
+        return cast("SparseMatrix", self.X).T.tocsr()
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield blocks of rows: dense rows a few thousand at a time, sparse rows at once.
+
+        The features of a block are valid until the next one: blocks are converted in one buffer.
+        An array of its own for each block would cost more than all that is computed with it where
+        the allocator returns memory at once, as in the worker processes of dask.
+        """
+        X = self.X
+        if not isinstance(X, np.ndarray):
+            yield Block(X, self._transpose, self.atoms, self.sample_weight)
+            return
+        size, columns_first = _block_rows(X), X.flags.f_contiguous and not X.flags.c_contiguous
+        buffer = np.empty((X.shape[1], size) if columns_first else (size, X.shape[1]))
+        buffer = buffer.T if columns_first else buffer
+        for start in range(0, self.n_rows, size):
+            rows = slice(start, start + size)
+            features = X[rows]
+            if X.dtype != buffer.dtype:
+                features = buffer[: len(features)]
+                np.copyto(features, X[rows])
+            yield Block(features, features.T, self.atoms[rows], self._weight(rows))
+
+    def _weight(self, rows: slice) -> Array | None:
+        return None if self.sample_weight is None else self.sample_weight[rows]
+
+
+def _block_rows(X: Array) -> int:
+    """Return the number of rows of a block, whose features and scores fit into the cache."""
+    return int(np.clip(_BLOCK_ENTRIES // max(X.shape[1], 1), 256, _BLOCK_ROWS))
+
+
+def ordered_shard(
+    X: Matrix, atoms: Array, sample_weight: Array | None, out: Array | None = None
+) -> Shard:
+    """Return a shard in which the rows of an atom follow each other.
+
+    Parameters
+    ----------
+    X, atoms, sample_weight
+        See :class:`Shard`.
+    out : ndarray of shape (n_rows, n_features) or None, default=None
+        Where dense features are stored; None allocates an array.
+    """
+    order = np.argsort(atoms, kind="stable")
+    weight = None if sample_weight is None else sample_weight[order]
+    if not isinstance(X, np.ndarray):
+        return Shard(X[order], atoms[order], weight)
+    stored = np.empty(X.shape, X.dtype) if out is None else out
+    for start in range(0, len(order), _BLOCK_ROWS):  # advanced indices copy: block by block
+        rows = slice(start, start + _BLOCK_ROWS)
+        stored[rows] = X[order[rows]]
+    return Shard(stored, atoms[order], weight)
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Consecutive rows of a shard, in double precision."""
+
+    X: Matrix
+    transpose: Matrix
+    atoms: Array
+    sample_weight: Array | None
+
+    @cached_property
+    def weight(self) -> Array:
+        """The weights of the rows."""
+        if self.sample_weight is None:
+            return np.ones(len(self.atoms))
+        return np.asarray(self.sample_weight, dtype=float)
+
+    @cached_property
+    def runs(self) -> list[tuple[int, slice]] | None:
+        """The atoms and the rows of runs of equal atoms, None for sparse rows or many runs."""
+        if not isinstance(self.X, np.ndarray):
+            return None
+        ends = np.flatnonzero(self.atoms[1:] != self.atoms[:-1]) + 1
+        if len(ends) >= _MANY_RUNS:
+            return None
+        edges = [0, *ends.tolist(), len(self.atoms)]
+        return [(int(self.atoms[low]), slice(low, high)) for low, high in pairwise(edges)]
+
+    def scores(self, coefficients: Array, intercept: float) -> Array:
+        """Return the scores, shape (n_rows,)."""
+        out = np.asarray(self.X @ coefficients)
+        out += intercept
+        return out
+
+    def gradient(self, weights: Array, rows: slice = ALL) -> Array:
+        """Return the derivative of <weights, scores>, shape (..., n_features + 1).
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_chosen,) or (m, n_chosen)
+            The weights of the scores.
+        rows : slice, default=all
+            The rows that they are for; other rows have weight zero. Dense rows only.
+        """
+        across = self.transpose if rows is ALL else cast("Array", self.transpose)[:, rows]
+        slopes = np.asarray((across @ weights.T).T)
+        return np.concatenate([slopes, weights.sum(axis=-1, keepdims=True)], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class AtomRows:
+    """Stands for the features of atoms: which atoms a constraint's rows are.
+
+    Parameters
+    ----------
+    atoms : ndarray of int of shape (n,)
+        The atoms.
+    """
+
+    atoms: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of atoms, and no features."""
+        return len(self.atoms), 0
+
+    def __getitem__(self, rows: Array) -> AtomRows:
+        """Return some of the atoms."""
+        return AtomRows(self.atoms[rows])
