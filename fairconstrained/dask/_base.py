@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,9 +10,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairconstrained.dask._data import (
     AtomTable,
+    ShardedData,
     ShardedParametrization,
     atom_data,
     sharded_data,
+    with_interactions,
 )
 from fairconstrained.dask._hold_out import held_out_of
 from fairconstrained.dask._lazy import Collection, drawn, example, lazily, weight_right
@@ -73,7 +76,6 @@ class DaskLinearClassifier:
             Whether the tolerances are to vary, see :meth:`Fit.bind`.
         """
         check_options(self)
-        self._check_supported()
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
         partitions = Partitions.of(**given, sample_weight=sample_weight)
         columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
@@ -88,28 +90,16 @@ class DaskLinearClassifier:
         constraints = constraints_of(self, data)
         warn_of_small_groups(constraints, data)
         held_out = held_out_of(self, data, constraints)
+        part = with_interactions(self, data, table, (prepared, totals), workers)
+        del prepared
         if held_out is None:
-            rows = sharded_data(data, table, (prepared, totals), workers)
+            rows = _cut(self, sharded_data(data, table, part, workers), path)
             return _checked(Fit.bind(self, rows, constraints, path=path), self.local)
-        training, others = held_out.divided(workers, prepared, table)
-        rows = sharded_data(data, table, training, workers)
+        training, others = held_out.divided(workers, part[0], table)
+        rows = _cut(self, sharded_data(data, table, training, workers), path)
         fit = _checked(Fit.bind(self, rows, constraints, path=path), self.local)
-        return held_out.tested(fit, rows, sharded_data(data, table, others, workers))
-
-    def _check_supported(self: Any) -> None:
-        """Raise a ValueError for parameters that need the rows in one place."""
-        if isinstance(self.threshold, SelectionRate):
-            raise ValueError(
-                f"threshold={self.threshold!r} is not available for dask collections: it needs the "
-                f"scores of all rows. Give a probability or a score, or use {self.local.__name__} "
-                "of fairconstrained on data in memory."
-            )
-        if self.group_interactions:
-            raise ValueError(
-                "group_interactions=True is not available for dask collections: features are not "
-                "crossed with groups of collections. Use group_interactions=False, or "
-                f"{self.local.__name__} of fairconstrained on data in memory."
-            )
+        tested = replace(data, convention=rows.convention)
+        return held_out.tested(fit, rows, sharded_data(tested, table, others, workers))
 
     def _titles(self: Any, X: Collection, sensitive_features: Collection | None) -> list[Any]:
         """Return the names of the sensitive attributes, positions where they have none."""
@@ -221,6 +211,14 @@ class DaskLinearClassifier:
     def _lazily(self: Any, method: str, X: Collection, dtype: Any, n_columns: int = 0) -> Any:
         """Return a method of the local estimator on every partition."""
         return lazily(self.to_local(), method, X, dtype, n_columns)
+
+
+def _cut(estimator: Any, data: ShardedData, path: bool) -> ShardedData:
+    """Return data with the first threshold where the threshold selects a share of the rows."""
+    if not isinstance(estimator.threshold, SelectionRate):
+        return data
+    step = Fit.first_threshold(estimator, data, None, path=path)
+    return replace(data, convention=data.convention.moved(step))
 
 
 def _checked(fit: Fit, local: type[Any]) -> Fit:

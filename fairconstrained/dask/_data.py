@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from fairconstrained.dask._rows import LABEL, Summary, Totals
+from fairconstrained.dask._rows import LABEL, Summary, Totals, crossed
 from fairconstrained.dask._shards import Part, Workers
 from fairconstrained.data.groups import Groups, missing_values_error
 from fairconstrained.data.inputs import check_labels
@@ -42,10 +42,18 @@ class ShardedData(TrainingData):
         The rows.
     feature_scale : FeatureScale
         Of all rows.
+    largest : float
+        The largest weight of a row.
     """
 
     shards: Shards = field(kw_only=True)
     feature_scale: FeatureScale = field(kw_only=True)
+    largest: float = field(kw_only=True)
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest weight of a row."""
+        return self.largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +223,34 @@ def sharded_data(
         convention=data.convention,
         shards=workers.shards(prepared, positions, totals),
         feature_scale=Moments.merged(moments).scale if scale is None else scale,
+        largest=max(one.largest for one in totals),
     )
+
+
+def with_interactions(
+    estimator: LinearOptions, data: TrainingData, table: AtomTable, part: Part, workers: Workers
+) -> Part:
+    """Return prepared partitions with the features of the model: group interactions if it has them.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its `group_interactions` is read.
+    data : TrainingData
+        With one row per atom, of all partitions.
+    table : AtomTable
+        The atoms.
+    part : tuple of list
+        The rows, and their totals.
+    workers : Workers
+        Where they are.
+    """
+    feature_map = feature_map_of(estimator, data)
+    if not feature_map.n_groups or data.groups is None:
+        return part
+    codes = data.groups.codes
+    given = [(len(atoms), codes[atoms], feature_map) for atoms in table.positions]
+    return workers.changed(crossed, part[0], given)[0]
 
 
 class ShardedParametrization(ClassifierParametrization):
@@ -223,7 +258,7 @@ class ShardedParametrization(ClassifierParametrization):
 
     @classmethod
     def features(cls, estimator: LinearOptions, data: TrainingData) -> TrainingData:
-        """Return the data: there are no group interactions."""
+        """Return the data: shards have group interactions already."""
         return data
 
     @classmethod
@@ -240,10 +275,12 @@ class ShardedParametrization(ClassifierParametrization):
         model, penalty, domain = in_solver_units(
             plain, penalty_of(estimator.alpha), domain_of(estimator.domain)
         )
+        feature_map = feature_map_of(estimator, data)
         return cls(
             ShardedLinearModel(model, data.shards, data.sample_weight),
             penalty,
             domain,
-            feature_map_of(estimator, data),
+            feature_map,
+            data.groups.names if feature_map.n_groups and data.groups is not None else None,
             convention=data.convention,
         )

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.dask._data import AtomTable, ShardedData
+from fairconstrained.dask._rows import divide
 from fairconstrained.dask._shards import Part, Workers
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import HeldOut, claims_on_all, expected_share
@@ -42,8 +43,9 @@ class Draw:
         self, workers: Workers, prepared: Sequence[Any], table: AtomTable
     ) -> tuple[Part, Part]:
         """Return the training rows and the held-out rows of prepared partitions."""
-        sizes = [len(one) for one in table.positions]
-        return workers.divide(prepared, sizes, self.share, self.seed)
+        given = [(len(atoms), self.share, self.seed, k) for k, atoms in enumerate(table.positions)]
+        training, others = workers.changed(divide, prepared, given, n_parts=2)
+        return training, others
 
     def tested(self, fit: Fit, training: ShardedData, held_out: ShardedData) -> Fit:
         """Return a fit that tests its models on the held-out rows.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -13,7 +13,8 @@ import pandas as pd
 
 from fairconstrained.dask._messages import unpacked
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.groups import group_columns
+from fairconstrained.data.group_interactions import FeatureMap
+from fairconstrained.data.groups import Groups, group_columns
 from fairconstrained.data.inputs import check_labels, check_squares, check_weight
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.shards.moments import Moments
@@ -68,6 +69,7 @@ class Prepared:
             np.bincount(self.atoms, weight**2, minlength=n_atoms),
             Moments.of(X, weight) if len(weight) else None,
             X.nbytes if isinstance(X, np.ndarray) else 12 * len(cast("SparseMatrix", X).data),
+            float(weight.max(initial=0.0)),
         )
 
 
@@ -87,6 +89,8 @@ class Totals:
         The moments of the features, None without rows.
     n_bytes : int
         The size of the features.
+    largest : float
+        The largest weight, 0 without rows.
     """
 
     counts: Array
@@ -94,6 +98,7 @@ class Totals:
     squares: Array
     moments: Moments | None
     n_bytes: int
+    largest: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +190,28 @@ def divide(
         held = held[prepared.counted]
     training, others = prepared.take(~held), prepared.take(held)
     return training, training.totals(n_atoms), others, others.totals(n_atoms)
+
+
+def crossed(
+    prepared: Prepared, n_atoms: int, group_of_atom: Array, feature_map: FeatureMap
+) -> tuple[Prepared, Totals]:
+    """Return the rows of a partition with their group interactions, and the totals.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        All rows.
+    n_atoms : int
+        The number of atoms in the partition's own table.
+    group_of_atom : ndarray of int of shape (n_atoms,)
+        The groups of these.
+    feature_map : FeatureMap
+        Makes the features of the model.
+    """
+    codes = group_of_atom[prepared.atoms]
+    features = feature_map.expand(prepared.X, Groups(codes, np.arange(feature_map.n_groups)))
+    found = replace(prepared, X=features)
+    return found, found.totals(n_atoms)
 
 
 def _group_table(values: Any, n_rows: int) -> dict[str, Any]:

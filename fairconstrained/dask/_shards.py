@@ -16,7 +16,6 @@ from fairconstrained.dask._rows import (
     Prepared,
     Summary,
     Totals,
-    divide,
     make_shard,
     on_shards,
     prepare,
@@ -45,21 +44,26 @@ class Workers(Protocol):
     def prepare(self, estimator: Any, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
         """Return the prepared partitions, or references to them, and their summaries."""
 
-    def divide(
-        self, prepared: Sequence[Any], sizes: Sequence[int], share: float, seed: int
-    ) -> tuple[Part, Part]:
-        """Return the training rows and the held-out rows of prepared partitions.
+    def changed(
+        self,
+        function: Callable[..., Any],
+        prepared: Sequence[Any],
+        arguments: Sequence[tuple[Any, ...]],
+        n_parts: int = 1,
+    ) -> list[Part]:
+        """Return parts of prepared partitions, or partitions with other features.
 
         Parameters
         ----------
+        function : callable
+            Called with a prepared partition and its arguments. It returns a prepared partition and
+            its totals for each of the parts, one after the other.
         prepared : sequence
             The partitions, or references to them.
-        sizes : sequence of int
-            The numbers of atoms in their own tables.
-        share : float
-            The share of the rows that is held out.
-        seed : int
-            Chooses them.
+        arguments : sequence of tuple
+            Of every partition.
+        n_parts : int, default=1
+            How many parts the function makes of a partition.
         """
 
     def shards(
@@ -87,14 +91,17 @@ class Threads:
         found = self.map(prepare, partitions, estimator)
         return [one[0] for one in found], [one[1] for one in found]
 
-    def divide(
-        self, prepared: Sequence[Prepared], sizes: Sequence[int], share: float, seed: int
-    ) -> tuple[Part, Part]:
-        """Return the training rows and the held-out rows of prepared partitions."""
-        both = zip(prepared, sizes, strict=True)
-        found = [divide(*one, share, seed, k) for k, one in enumerate(both)]
-        training, totals, others, other_totals = (list(part) for part in zip(*found, strict=True))
-        return (training, totals), (others, other_totals)
+    def changed(
+        self,
+        function: Callable[..., Any],
+        prepared: Sequence[Prepared],
+        arguments: Sequence[tuple[Any, ...]],
+        n_parts: int = 1,
+    ) -> list[Part]:
+        """Return parts of prepared partitions, or partitions with other features."""
+        found = [function(one, *own) for one, own in zip(prepared, arguments, strict=True)]
+        columns = [list(column) for column in zip(*found, strict=True)]
+        return [(columns[2 * k], columns[2 * k + 1]) for k in range(n_parts)]
 
     def shards(
         self, prepared: Sequence[Prepared], atoms: Sequence[Array], totals: Sequence[Totals]
@@ -154,21 +161,21 @@ class Client:
             for one in futures
         ]
 
-    def divide(
-        self, prepared: Sequence[Any], sizes: Sequence[int], share: float, seed: int
-    ) -> tuple[Part, Part]:
-        """Return futures of the training rows and the held-out rows, and their totals."""
-        name = task_name(divide)
-        both = zip(prepared, sizes, strict=True)
+    def changed(
+        self,
+        function: Callable[..., Any],
+        prepared: Sequence[Any],
+        arguments: Sequence[tuple[Any, ...]],
+        n_parts: int = 1,
+    ) -> list[Part]:
+        """Return futures of parts of partitions, or of these with other features, and totals."""
+        name = task_name(function)
         found = [
-            self.client.submit(
-                divide, *one, share, seed, k, pure=False, key=f"{name}-{uuid4().hex}"
-            )
-            for k, one in enumerate(both)
+            self.client.submit(function, one, *own, pure=False, key=f"{name}-{uuid4().hex}")
+            for one, own in zip(prepared, arguments, strict=True)
         ]
-        totals = (list(self.client.gather(self._item(k, found))) for k in (1, 3))
-        training, others = zip((self._item(0, found), self._item(2, found)), totals, strict=True)
-        return training, others
+        totals = [list(self.client.gather(self._item(2 * k + 1, found))) for k in range(n_parts)]
+        return [(self._item(2 * k, found), totals[k]) for k in range(n_parts)]
 
     def shards(
         self, prepared: Sequence[Any], atoms: Sequence[Array], totals: Sequence[Totals]

@@ -36,10 +36,10 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
     pos_label, class_weight, threshold
         See :class:`fairconstrained.FairLogisticClassifier`.
     group_interactions, enforce, confidence, holdout, warm_start, random_state, verbose
-        See :class:`fairconstrained.FairLogisticClassifier`. group_interactions=True is not
-        available. With enforce="decision" the search has the decisions of all rows, at quantiles of
-        the points of a line where decisions change, not at all of them. With `confidence` every
-        partition draws its own held-out rows, by `random_state` and its number.
+        See :class:`fairconstrained.FairLogisticClassifier`. With enforce="decision" the search has
+        the decisions of all rows, at quantiles of the points of a line where decisions change, not
+        at all of them. With `confidence` every partition draws its own held-out rows, by
+        `random_state` and its number.
 
     Attributes
     ----------

@@ -121,6 +121,11 @@ class TrainingData:
         return len(self.y) if self.counts is None else int(self.counts.sum())
 
     @property
+    def largest_weight(self) -> float:
+        """The largest weight of a row."""
+        return float(self.sample_weight.max())
+
+    @property
     def loss_weight(self) -> Array:
         """The weights of the rows in the loss; averages over groups have `sample_weight`."""
         if self.class_weight is None:

@@ -20,6 +20,7 @@ from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models import Model
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.solvers import Result, default_solver
@@ -55,11 +56,20 @@ class Unconstrained:
         return self.minimize(self.problem)
 
     @cached_property
+    def _at_solution(self) -> Evaluation:
+        """The evaluation at the solution."""
+        return self.problem.at(self.result.w)
+
+    @cached_property
     def _scores(self) -> Array:
         """The scores of the training rows."""
-        scores = self.problem.at(self.result.w).scores_of(self.problem.objective)
+        scores = self._at_solution.scores_of(self.problem.objective)
         assert scores is not None
         return scores
+
+    def score_below_share(self, share: float, weight: Array) -> float:
+        """Return the score above which a share of the weight of the training rows lies."""
+        return self._at_solution.score_below_share(self.problem.objective, share, weight)
 
     @cached_property
     def _histogram(self) -> tuple[Array, Array, Array]:

@@ -141,7 +141,8 @@ class Fit:
         data, constraints = checked_data(estimator, X, y, sample_weight, sensitive_features, query)
         rows = Rows.of(estimator, data, constraints)
         if isinstance(estimator.threshold, SelectionRate):
-            rows = rows.moved(cls._first_threshold(estimator, rows, path=path))
+            own = rows.training, rows.validation
+            rows = rows.moved(cls.first_threshold(estimator, *own, path=path))
         fit = cls.bind(estimator, rows.training, constraints, rows.validation, path=path)
         if rows.held_out is None:
             return fit
@@ -154,12 +155,12 @@ class Fit:
         return replace(fit, held_out=HeldOut.of(constraints, *given))
 
     @classmethod
-    def _first_threshold(cls, estimator: Any, rows: Rows, *, path: bool) -> float:
-        """Return the threshold at which the model without constraints selects the share."""
-        free = cls.bind(estimator, rows.training, (), rows.validation, path=path)
+    def first_threshold(cls, estimator: Any, *rows: Any, path: bool) -> float:
+        """Return where the model without constraints selects the share, for rows as in `bind`."""
+        free = cls.bind(estimator, rows[0], (), *rows[1:], path=path)
         with limited_threads(free.data.X):
-            scores, data = free.unconstrained.weighted_scores(free.data)
-        return float(estimator.threshold.cut(scores, data.sample_weight))
+            share, weight = estimator.threshold.check(), free.data.sample_weight
+            return free.unconstrained.score_below_share(share, weight)
 
     @classmethod
     def bind(

@@ -176,9 +176,7 @@ class _Steps:
 
 def _distance(fit: Fit, rate: SelectionRate, at: Evaluation) -> float:
     """Return the distance of the quantile of the scores from the threshold."""
-    scores = at.scores_of(fit.problem.objective)
-    assert scores is not None
-    return rate.cut(scores, fit.data.sample_weight)
+    return at.score_below_share(fit.problem.objective, rate.check(), fit.data.sample_weight)
 
 
 def cut_exactly(
@@ -225,7 +223,7 @@ def limits_of(fit: Fit) -> list[CompositeFunction]:
     if rate is None:
         return []
     share, weight = rate.check(), fit.data.sample_weight
-    unused = max(_UNUSED * share, 2.0 * float(weight.max() / weight.sum()))
+    unused = max(_UNUSED * share, 2.0 * float(fit.data.largest_weight / weight.sum()))
     least = max(share - unused, 0.0)
     term = CellMeans(
         sp.csc_array((weight / weight.sum())[None, :]),

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.objectives import resolve_objective
+from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
@@ -85,13 +86,7 @@ class SelectionRate(BaseEstimator):
         weight : ndarray of shape (n_rows,)
             The weights of the rows, > 0.
         """
-        values, codes = np.unique(scores, return_inverse=True)
-        if len(values) == 1:
-            return float(values[0])
-        totals = np.bincount(codes, weight)
-        above = np.cumsum(totals[::-1])[::-1][1:] / totals.sum()  # the share above each gap
-        k = int(np.argmin(np.abs(above - self.check())))
-        return float(0.5 * (values[k] + values[k + 1]))
+        return score_below_share(scores, weight, self.check())
 
 
 Threshold = float | SelectionRate | None

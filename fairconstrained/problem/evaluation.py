@@ -90,6 +90,21 @@ class Evaluation:
         """Return the scores of a part's rows, None for a part without a model."""
         return None if part.model is None else self._model_pass(part.model).scores
 
+    def score_below_share(self, part: CompositeFunction, share: float, weight: Array) -> float:
+        """Return the score of a part's rows above which a share of the weight lies.
+
+        Parameters
+        ----------
+        part : CompositeFunction
+            With a model.
+        share : float
+            In (0, 1).
+        weight : ndarray of shape (n_rows,)
+            The weights of the rows; rows in shards have their own.
+        """
+        assert part.model is not None
+        return self._model_pass(part.model).score_below_share(share, weight)
+
     def statistics_of(self, part: CompositeFunction) -> Array:
         """Return the statistics of the term of a part."""
         return self._forward(part).statistics

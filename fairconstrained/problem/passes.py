@@ -11,9 +11,11 @@ import numpy as np
 
 from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.models.base import Model, Pullback, Scores
+from fairconstrained.shards import quantiles
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.terms.base import Pullback as TermPullback
 from fairconstrained.terms.base import SharesExponentials, Term, subgradient_error
+from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 
@@ -109,6 +111,18 @@ class ModelPass(ABC):
         return found
 
     @abstractmethod
+    def score_below_share(self, share: float, weight: Array) -> float:
+        """Return the score above which a share of the weight of the rows lies.
+
+        Parameters
+        ----------
+        share : float
+            In (0, 1).
+        weight : ndarray of shape (n_rows,)
+            The weights of the rows.
+        """
+
+    @abstractmethod
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term, see :class:`Smoothable`."""
 
@@ -162,6 +176,10 @@ class RowsPass(ModelPass):
         if on_scores is None:
             return np.zeros(self.model.n_parameters), owns
         return self.known[1](on_scores), owns
+
+    def score_below_share(self, share: float, weight: Array) -> float:
+        """Return the score above which a share of the weight of the rows lies."""
+        return score_below_share(self.scores, weight, share)
 
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term."""
@@ -235,6 +253,10 @@ class ShardsPass(ModelPass):
                 rows = np.array([self.model.gradient(row) for row in table @ known.jacobian])
                 found.append((rows, np.zeros((len(table), known.term.n_auxiliary))))
         return found
+
+    def score_below_share(self, share: float, weight: Array) -> float:
+        """Return the score above which a share of the rows' own weight lies: a few rounds."""
+        return quantiles.score_below_share(self.model, self.w, share)
 
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term: one round for rounded terms."""

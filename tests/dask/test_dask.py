@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import fairconstrained
-from fairconstrained import SelectionRate, make_biased_classification
+from fairconstrained import make_biased_classification
 from fairconstrained.constraints import CONSTRAINTS
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -227,8 +227,6 @@ def test_bad_collections(rows):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"threshold": SelectionRate(0.2)}, "threshold=SelectionRate"),
-        ({"group_interactions": True, "sensitive_columns": [0]}, "group_interactions=True"),
         ({"constraint": CONSTRAINTS["group_auc"](surrogate="sigmoid")}, "not a sum over rows"),
     ],
 )

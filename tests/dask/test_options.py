@@ -1,0 +1,114 @@
+"""Options that need more than one read of the rows: shares of the rows, group interactions."""
+
+import numpy as np
+import pytest
+
+import fairconstrained
+from fairconstrained import SelectionRate, make_biased_classification
+
+da = pytest.importorskip("dask.array", reason="dask is not installed")
+distributed = pytest.importorskip("distributed", reason="distributed is not installed")
+
+from fairconstrained.dask import FairLogisticClassifier  # noqa: E402
+
+OPTIONS = {
+    "a share": {"threshold": SelectionRate(0.2)},
+    "a share, parity of errors": {"threshold": SelectionRate(0.6), "constraint": "equalized_odds"},
+    "a share, ROC": {"threshold": SelectionRate(0.3), "constraint": "roc_parity"},
+    "a share of predictions": {"threshold": SelectionRate(0.3), "enforce": "decision"},
+    "interactions": {"group_interactions": True, "sensitive_columns": [0]},
+    "interactions and features": {
+        "group_interactions": True,
+        "sensitive_columns": [0],
+        "use_sensitive": True,
+        "constraint": "equalized_odds",
+    },
+    "interactions and a share": {
+        "group_interactions": True,
+        "sensitive_columns": [0],
+        "threshold": SelectionRate(0.4),
+    },
+    "interactions of predictions": {
+        "group_interactions": True,
+        "sensitive_columns": [0],
+        "enforce": "decision",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Features, of which the first one has the groups, labels and weights."""
+    X, y, groups = make_biased_classification(2500, gap=0.3, n_groups=3, random_state=0)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
+    return np.column_stack([groups, X]), np.asarray(y), weight
+
+
+def both(rows, options, **attributes):
+    """Return the fits of the same rows, of collections and in memory."""
+    X, y, weight = rows
+    given = {"constraint": "demographic_parity", "kappa": 0.05, **options}
+    sensitive = {} if "sensitive_columns" in given else {"sensitive_features": X[:, 0]}
+    here = fairconstrained.FairLogisticClassifier(**given).fit(X, y, weight, **sensitive)
+    there = FairLogisticClassifier(**given)
+    vars(there).update(attributes)
+    X, y, weight = (da.from_array(values, chunks=700) for values in (X, y, weight))
+    if sensitive:
+        sensitive = {"sensitive_features": X[:, 0]}
+    return there.fit(X, y, weight, **sensitive), here
+
+
+def assert_same(there, here, X):
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-8)
+    np.testing.assert_allclose(there.coef_, here.coef_, atol=1e-6)
+    np.testing.assert_allclose(there.intercept_, here.intercept_, atol=1e-6)
+    assert there.threshold_ == pytest.approx(here.threshold_, abs=1e-7)
+    dX = da.from_array(X, chunks=900)
+    np.testing.assert_array_equal(there.predict(dX).compute(), here.predict(X))
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS))
+def test_the_solution_is_that_of_the_rows_in_memory(rows, name):
+    there, here = both(rows, OPTIONS[name])
+    if "enforce" in OPTIONS[name]:
+        assert there.decision_search_.met
+        assert there.decision_gap_ <= 0.05 + 1e-9
+        assert there.score(*map(da.from_array, rows)) == pytest.approx(here.score(*rows), abs=0.01)
+    else:
+        assert_same(there, here, rows[0])
+        assert there.result_.data_passes == here.result_.data_passes
+    rate = OPTIONS[name].get("threshold")
+    if rate is not None:
+        X, _, weight = rows
+        selected = weight @ (there.predict(da.from_array(X)).compute() == there.pos_label_)
+        assert selected / weight.sum() == pytest.approx(rate.rate, abs=0.02 * rate.rate)
+
+
+def test_a_share_of_the_training_rows_with_held_out_rows(rows):
+    options = {"threshold": SelectionRate(0.4), "kappa": 0.9}
+    options |= {"enforce": "decision", "confidence": 0.9, "random_state": 0}
+    there, _ = both(rows, options)
+    X, _, weight = rows
+    dX = da.from_array(X, chunks=700)
+    training = ~there.held_out_rows(dX).compute()
+    selected = there.predict(dX).compute()[training] == there.pos_label_
+    share = weight[training] @ selected / weight[training].sum()
+    assert not there.decision_search_.constant
+    assert share == pytest.approx(0.4, abs=0.01)
+
+
+def test_interactions_with_groups_that_some_partitions_do_not_have(rows):
+    order = np.argsort(rows[0][:, 0], kind="stable")
+    there, here = both([values[order] for values in rows], OPTIONS["interactions"])
+    assert_same(there, here, rows[0])
+
+
+@pytest.mark.filterwarnings("ignore")  # dask's own, of processes that end
+def test_on_a_cluster(rows):
+    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": "1GiB"}
+    with (
+        distributed.LocalCluster(n_workers=2, **options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        there, here = both(rows, OPTIONS["interactions and a share"], client=client)
+        assert_same(there, here, rows[0])
