@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -255,7 +256,15 @@ def make_shard(prepared: Prepared, atoms: Array, folder: str | None) -> Shard:
     made = ordered_shard(X, atoms[prepared.atoms], None if np.all(weight == 1.0) else weight, out)
     if isinstance(out, np.memmap):
         out.flush()
+    _release_unused()
     return made
+
+
+def _release_unused() -> None:
+    """Return the memory that Arrow keeps for tables to come, where it has read the rows."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None:
+        arrow.default_memory_pool().release_unused()
 
 
 def _on_disk(shape: tuple[int, ...], dtype: Any, folder: str) -> Array:

@@ -160,15 +160,6 @@ def test_a_share_needs_an_intercept(rows):
         )
 
 
-def test_a_share_is_not_available_for_dask_collections(rows):
-    X, y, _ = rows
-    da = pytest.importorskip("dask.array", reason="dask is not installed")
-    from fairconstrained.dask import FairLogisticClassifier as DaskClassifier
-
-    with pytest.raises(ValueError, match="not available for dask collections"):
-        DaskClassifier(threshold=SelectionRate(0.2)).fit(da.from_array(X), da.from_array(y))
-
-
 SURE = {"enforce": "decision", "confidence": 0.9, "random_state": 0}
 
 
