@@ -11,14 +11,13 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from fairconstrained.functions.elementary import Indicator
+from fairconstrained.terms._composed import Composed, with_ability
 from fairconstrained.terms.base import (
     NO_AUXILIARY,
     Batchable,
     Pullback,
     Shiftable,
-    Smoothable,
     Term,
-    joint_codes,
     smoothed,
     subgradient_error,
 )
@@ -69,7 +68,7 @@ def predicted(scores: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class ByClass(Shiftable, Batchable, Smoothable):
+class ByClass(Composed, Shiftable):
     r"""Terms of one score, one for every class, applied to the log odds of the classes.
 
     The sigmoid of the log odds of class k is its soft-max probability, so that the average of the
@@ -110,11 +109,6 @@ class ByClass(Shiftable, Batchable, Smoothable):
     sharpness: float = 1.0
 
     @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return self.terms[0].n_rows
-
-    @property
     def n_outputs(self) -> int:
         """The number of outputs of all classes."""
         return sum(term.n_outputs for term in self.terms)
@@ -145,11 +139,6 @@ class ByClass(Shiftable, Batchable, Smoothable):
         """
         each = zip(self.by_class, shares, strict=True)
         return np.vstack([term.outputs_at(one) for term, one in each])
-
-    @property
-    def smooth(self) -> bool:
-        """Whether all terms are smooth."""
-        return all(term.smooth for term in self.terms)
 
     @property
     def n_auxiliary(self) -> int:
@@ -231,33 +220,13 @@ class ByClass(Shiftable, Batchable, Smoothable):
     def shifted(self, shift: Array) -> Self:
         """Return the term plus `shift`."""
         parts = self._split(shift, [term.n_outputs for term in self.terms])
-        moved = [
-            term.shifted(part)
-            for term, part in zip(self.terms, parts, strict=True)
-            if isinstance(term, Shiftable)
-        ]
-        return replace(self, terms=tuple(moved))
-
-    @property
-    def batchable(self) -> bool:
-        """Whether all terms are."""
-        return all(isinstance(term, Batchable) and term.batchable for term in self.terms)
+        each = zip(with_ability(Shiftable, self.terms), parts, strict=True)
+        return replace(self, terms=tuple(term.shifted(part) for term, part in each))
 
     def take(self, rows: Array, weights: Array) -> ByClass:
         """Return the terms on some rows."""
-        taken = [term.take(rows, weights) for term in self.terms if isinstance(term, Batchable)]
+        taken = [term.take(rows, weights) for term in with_ability(Batchable, self.terms)]
         return replace(self, terms=tuple(taken))
-
-    def strata(self) -> Array:
-        """Return codes of the cells of all terms together."""
-        return joint_codes([term.strata() for term in self.terms if isinstance(term, Batchable)])
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether all terms are smooth or can be rounded."""
-        return all(
-            term.smooth or (isinstance(term, Smoothable) and term.smoothable) for term in self.terms
-        )
 
     def smoothed(self, width: float) -> ByClass:
         """Return the terms with their kinks rounded."""

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from typing import Self
 
 import numpy as np
 
+from fairconstrained.terms._composed import Composed, with_ability
 from fairconstrained.terms.base import (
     NO_AUXILIARY,
     Batchable,
     Pullback,
     Shardable,
     Shiftable,
-    Smoothable,
     Term,
     common_blocks,
-    joint_codes,
     smoothed,
     subgradient_error,
 )
 from fairconstrained.utils.typing import Array
-
-Ability = TypeVar("Ability", bound=Term)
 
 
 class DifferenceOfConvex(Term):
@@ -61,7 +58,7 @@ class DifferenceOfConvex(Term):
 
 
 @dataclass(frozen=True, eq=False)
-class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
+class SumTerm(Composed, Shiftable, Shardable, DifferenceOfConvex):
     """The sum of terms on the same rows with the same number of outputs.
 
     It has the abilities that all its summands have.
@@ -73,11 +70,6 @@ class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
     """
 
     terms: tuple[DifferenceOfConvex, ...]
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return self.terms[0].n_rows
 
     @property
     def n_outputs(self) -> int:
@@ -100,11 +92,6 @@ class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
         return self.terms[0].names
 
     @property
-    def smooth(self) -> bool:
-        """Whether every summand is smooth."""
-        return all(term.smooth for term in self.terms)
-
-    @property
     def convex(self) -> bool:
         """Whether every summand is convex (sufficient, not necessary)."""
         return all(term.convex for term in self.terms)
@@ -115,11 +102,6 @@ class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
         return sum(term.n_statistics for term in self.terms)
 
     @property
-    def batchable(self) -> bool:
-        """Whether every summand is batchable."""
-        return all(isinstance(term, Batchable) and term.batchable for term in self.terms)
-
-    @property
     def shardable(self) -> bool:
         """Whether every summand is shardable."""
         return all(isinstance(term, Shardable) and term.shardable for term in self.terms)
@@ -128,13 +110,6 @@ class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
     def difference_of_convex(self) -> bool:
         """Whether every summand is a difference of convex terms."""
         return all(term.difference_of_convex for term in self.terms)
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether every summand is smooth or smoothable."""
-        return all(
-            term.smooth or (isinstance(term, Smoothable) and term.smoothable) for term in self.terms
-        )
 
     def _split(self, statistics: Array) -> list[Array]:
         ends = np.cumsum([term.n_statistics for term in self.terms])[:-1]
@@ -169,7 +144,7 @@ class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
         versions = [term.zero_one() for term in self.terms]
         if not all(isinstance(term, DifferenceOfConvex) for term in versions):
             return self
-        return SumTerm(_checked(DifferenceOfConvex, versions))
+        return SumTerm(with_ability(DifferenceOfConvex, versions))
 
     def gap_of(self, statistics: Array) -> Array:
         """Return the sum of the gaps."""
@@ -178,8 +153,8 @@ class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
 
     def shifted(self, shift: Array) -> Self:
         """Return the sum with the first summand shifted."""
-        (first,) = _checked(Shiftable, self.terms[:1])
-        (moved,) = _checked(DifferenceOfConvex, [first.shifted(shift)])
+        (first,) = with_ability(Shiftable, self.terms[:1])
+        (moved,) = with_ability(DifferenceOfConvex, [first.shifted(shift)])
         return replace(self, terms=(moved, *self.terms[1:]))
 
     def weak_curvature(self) -> Array:
@@ -188,12 +163,8 @@ class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
 
     def take(self, rows: Array, weights: Array) -> SumTerm:
         """Return the sum of the summands on some rows."""
-        taken = [term.take(rows, weights) for term in _checked(Batchable, self.terms)]
-        return SumTerm(_checked(DifferenceOfConvex, taken))
-
-    def strata(self) -> Array:
-        """Return codes of the cells of all summands together."""
-        return joint_codes([term.strata() for term in _checked(Batchable, self.terms)])
+        taken = [term.take(rows, weights) for term in with_ability(Batchable, self.terms)]
+        return SumTerm(with_ability(DifferenceOfConvex, taken))
 
     def blocks(self) -> Array | None:
         """Return the blocks of the summands."""
@@ -215,27 +186,8 @@ class SumTerm(Shiftable, Shardable, DifferenceOfConvex, Smoothable):
     def smoothed(self, width: float) -> SumTerm:
         """Return the sum of the rounded summands."""
         rounded = [smoothed(term, width) for term in self.terms]
-        return SumTerm(_checked(DifferenceOfConvex, rounded))
+        return SumTerm(with_ability(DifferenceOfConvex, rounded))
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the sum of the summands' subgradient errors."""
         return np.sum([subgradient_error(t, scores, auxiliary) for t in self.terms], axis=0)
-
-
-def _checked(ability: type[Ability], terms: Iterable[Term]) -> tuple[Ability, ...]:
-    """Return the terms, all of which must have an ability.
-
-    Raises
-    ------
-    TypeError
-        If one has not; the message names both.
-    """
-    out = []
-    for term in terms:
-        if not isinstance(term, ability):
-            raise TypeError(
-                f"A sum of terms needs summands that are {ability.__name__}; got a "
-                f"{type(term).__name__}."
-            )
-        out.append(term)
-    return tuple(out)

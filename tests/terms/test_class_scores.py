@@ -8,7 +8,7 @@ from scipy.special import expit, softmax
 from sklearn.metrics import log_loss
 
 from fairconstrained import constraints
-from fairconstrained.terms.base import Batchable
+from fairconstrained.terms.base import Batchable, Term
 from fairconstrained.terms.class_scores import ByClass, log_odds, predicted
 from fairconstrained.terms.multinomial import MultinomialLoss
 
@@ -155,3 +155,19 @@ def test_ramps_are_smoothed():
     near = np.abs(rounded.value(SCORES) - term.value(SCORES))
     assert near.max() <= 0.1
     assert rounded.subgradient_error(SCORES).shape == (term.n_outputs,)
+
+
+def test_terms_without_an_ability_are_not_left_out():
+    """A bound on some of the classes only would be a silent error."""
+
+    class Unable(Term):
+        n_rows, n_outputs, names = 4, 1, ("none",)
+        forward = head = head_vjp = zero_one = None
+
+    able = constraints.DemographicParity(0.1).bind(np.ones(4), np.array([0, 0, 1, 1]), np.ones(4))
+    term = ByClass((able, Unable()), ("a", "b"))
+    assert not term.batchable
+    with pytest.raises(TypeError, match="ones that are Shiftable; got a Unable"):
+        term.shifted(np.zeros(3))
+    with pytest.raises(TypeError, match="ones that are Batchable; got a Unable"):
+        term.take(np.arange(2), np.ones(2))

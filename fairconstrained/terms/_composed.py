@@ -1,0 +1,62 @@
+"""What terms that are made of other terms on the same rows have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from fairconstrained.terms.base import Batchable, Smoothable, Term, joint_codes
+from fairconstrained.utils.typing import Array
+
+Ability = TypeVar("Ability", bound=Term)
+
+
+class Composed(Batchable, Smoothable):
+    """A term that has the abilities that all of its `terms` on the same rows have."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return self.terms[0].n_rows
+
+    @property
+    def smooth(self) -> bool:
+        """Whether all terms are smooth."""
+        return all(term.smooth for term in self.terms)
+
+    @property
+    def batchable(self) -> bool:
+        """Whether all terms are batchable."""
+        return all(isinstance(term, Batchable) and term.batchable for term in self.terms)
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether all terms are smooth or can be rounded."""
+        return all(
+            term.smooth or (isinstance(term, Smoothable) and term.smoothable) for term in self.terms
+        )
+
+    def strata(self) -> Array:
+        """Return codes of the cells of all terms together."""
+        return joint_codes([term.strata() for term in with_ability(Batchable, self.terms)])
+
+
+def with_ability(ability: type[Ability], terms: Iterable[Term]) -> tuple[Ability, ...]:
+    """Return the terms, all of which must have an ability.
+
+    Raises
+    ------
+    TypeError
+        If one has not; the message names both.
+    """
+    out = []
+    for term in terms:
+        if not isinstance(term, ability):
+            raise TypeError(
+                f"A term made of several terms needs ones that are {ability.__name__}; got a "
+                f"{type(term).__name__}."
+            )
+        out.append(term)
+    return tuple(out)
