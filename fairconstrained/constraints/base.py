@@ -21,6 +21,7 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_kappa
 
 
 class HasScores(Protocol):
@@ -129,6 +130,16 @@ class Constraint(Parametrized, ABC):
             return 0.0
         return -1.0 if self.subtracts_kappa else None
 
+    def checked_kappa(self) -> float:
+        """Return the largest gap allowed; 0.05 for None, which only estimators fill in.
+
+        Raises
+        ------
+        ValueError
+            If kappa is not a number in [0, 1].
+        """
+        return check_kappa(0.05 if self.kappa is None else self.kappa)
+
     @abstractmethod
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> Term:
         """Return the term whose outputs are <= 0 where the constraint holds.
@@ -155,12 +166,12 @@ class Constraint(Parametrized, ABC):
 
         Parameters
         ----------
-        model : LinearModel
+        model : Model
             Turns weights into scores of the training rows.
         data : TrainingData
             The training rows: `y`, `groups`, `sample_weight`. A constraint on rows of its own
             takes ``model.on(other_rows)`` instead.
-        unconstrained : Unconstrained
+        unconstrained : HasScores
             The model without constraints, solved when first asked for: `weighted_scores` of the
             training rows. For constraints whose thresholds or ranks depend on these scores.
         """

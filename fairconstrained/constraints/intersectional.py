@@ -22,7 +22,7 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
-from fairconstrained.utils.validation import check_between, check_kappa
+from fairconstrained.utils.validation import check_between
 
 NamedGroups = Iterator[tuple[str, Array]]
 
@@ -190,7 +190,7 @@ class IntersectionalLossParity(Constraint):
             See :meth:`Constraint.claims`.
         """
         groups = check_groups(groups, len(y), combine="marginal")
-        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        kappa = self.checked_kappa()
         membership = check_option("membership", self.membership, _MEMBERSHIP)
         weight, flipped = np.asarray(sample_weight, dtype=float), np.asarray(y) > 0
         found = []
@@ -228,7 +228,7 @@ class IntersectionalLossParity(Constraint):
             If a group has no rows, or none has more than `min_share`.
         """
         groups = check_groups(groups, len(y), combine="marginal")
-        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        kappa = self.checked_kappa()
         most = np.nextafter(1.0, 0.0)
         least = check_between("min_share", self.min_share, 0.0, most, "a share of the weight, < 1")
         loss = resolve("loss", self.loss, LOSSES, Loss)

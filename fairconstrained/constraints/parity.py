@@ -27,7 +27,7 @@ from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_between, check_kappa
+from fairconstrained.utils.validation import check_between
 
 
 class RateParity(Constraint):
@@ -143,7 +143,7 @@ class RateParity(Constraint):
     def _requirement(self) -> Requirement:
         """Return the bound on two rates."""
         if self.ratio is None:
-            return difference(check_kappa(0.05 if self.kappa is None else self.kappa))
+            return difference(self.checked_kappa())
         if self.kappa is not None:
             raise ValueError(
                 f"{type(self).__name__}: kappa={self.kappa!r} bounds a difference and "

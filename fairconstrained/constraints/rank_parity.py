@@ -30,7 +30,7 @@ from fairconstrained.terms.clipped_rates import ClippedRates
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_count, check_kappa
+from fairconstrained.utils.validation import check_count
 
 _WIDTH, _STEP = 0.25, 0.05  # of the ranges that ranks="auto" chooses among
 
@@ -50,7 +50,7 @@ class _RankConstraint(Constraint):
     ) -> list[Claim]:
         """Return a claim for every ordered pair of groups, on their clipped rates."""
         groups = check_groups(groups, len(y))
-        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        kappa = self.checked_kappa()
         low, high = self._ranks(y, sample_weight)
         measures = group_rates(groups, np.asarray(sample_weight), type(self).__name__)
         factor = 1.0 / (high - low)
@@ -247,7 +247,7 @@ class PartialDemographicParity(_RankConstraint):
             If a group has no rows, or there are fewer than two groups.
         """
         groups = check_groups(groups, len(y))
-        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        kappa = self.checked_kappa()
         count = check_count("n_ranks", self.n_ranks)
         surrogate = resolve("surrogate", self.surrogate or "sigmoid", SHARP, Surrogate)
         low, high = self._ranks(y, sample_weight)
@@ -350,7 +350,7 @@ class WeakPartialDemographicParity(_RankConstraint):
             If a group has no rows, or there are fewer than two groups.
         """
         groups = check_groups(groups, len(y))
-        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        kappa = self.checked_kappa()
         surrogate = resolve("surrogate", self.surrogate or "sigmoid", SHARP, Surrogate)
         low, high = self._ranks(y, sample_weight)
         measures = group_rates(groups, np.asarray(sample_weight), type(self).__name__)

@@ -22,7 +22,7 @@ from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_between, check_kappa
+from fairconstrained.utils.validation import check_between
 
 
 class ErrorRateParity(RateParity):
@@ -232,6 +232,6 @@ class BalancedRate(RateParity):
         """Return the bound on two rates."""
         beta = check_between("beta", self.beta, np.finfo(float).tiny, 1e6, "what balances rates")
         if self.r is None:
-            return balanced(beta, beta + check_kappa(0.05 if self.kappa is None else self.kappa))
+            return balanced(beta, beta + self.checked_kappa())
         reach = "no model has less, none can have more"
         return balanced(beta, check_between("r", self.r, min(1.0, beta), 1.0 + beta, reach))

@@ -20,7 +20,7 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
-from fairconstrained.utils.validation import check_count, check_kappa, check_numbers
+from fairconstrained.utils.validation import check_count, check_numbers
 
 
 class ROCParity(Constraint):
@@ -115,7 +115,7 @@ class ROCParity(Constraint):
             If a group has no rows, or there are fewer than two groups.
         """
         groups = check_groups(groups, len(y))
-        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        kappa = self.checked_kappa()
         thresholds = _check_thresholds(self.thresholds)
         surrogate = resolve("surrogate", self.surrogate or "sigmoid", SURROGATES, Surrogate)
         compare = check_option("against", self.against, COMPARISONS)
@@ -140,7 +140,7 @@ class ROCParity(Constraint):
             See :meth:`Constraint.claims`.
         """
         groups = check_groups(groups, len(y))
-        kappa = check_kappa(0.05 if self.kappa is None else self.kappa)
+        kappa = self.checked_kappa()
         compare = check_option("against", self.against, COMPARISONS)
         measures = group_rates(groups, np.asarray(sample_weight), type(self).__name__)
         grid = np.zeros(0) if self.thresholds is None else _check_thresholds(self.thresholds)

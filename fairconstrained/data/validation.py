@@ -31,6 +31,73 @@ from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 
 
+def check_passed(
+    estimator: BaseEstimator,
+    columns: SensitiveColumns,
+    X: MatrixLike,
+    y: ArrayLike | None,
+    sensitive_features: MatrixLike | None,
+    sample_weight: ArrayLike | None,
+    query: ArrayLike | None = None,
+) -> None:
+    """Check that labels are given, groups are given at most once, and all lengths are those of X.
+
+    Parameters
+    ----------
+    estimator : estimator
+        For messages.
+    columns : SensitiveColumns
+        The columns of X that hold groups.
+    X, y, sensitive_features, sample_weight, query
+        What `fit` is passed.
+
+    Raises
+    ------
+    ValueError
+        With the argument's name, what was found and what to do.
+    """
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    columns.check_only_source(sensitive_features)
+    check_same_rows(
+        X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight, query=query
+    )
+
+
+def given_groups(
+    sensitive_features: MatrixLike | None,
+    sensitive_columns: Any,
+    n_rows: int,
+    combine: str,
+    missing: str,
+) -> Groups | None:
+    """Return the groups that were passed or, without them, those in columns of X; None for neither.
+
+    Parameters
+    ----------
+    sensitive_features : array-like or DataFrame or None
+        The groups that were passed.
+    sensitive_columns : array-like or DataFrame or None
+        The values of the sensitive columns of X.
+    n_rows : int
+        The number of rows.
+    combine, missing : str
+        See :class:`Reader`.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ or a group is missing; the message names the argument.
+    """
+    given = {"sensitive_features": sensitive_features, "sensitive_columns": sensitive_columns}
+    for name, values in given.items():
+        if values is not None:
+            return check_groups(values, n_rows, name=name, combine=combine, missing=missing)
+    return None
+
+
 @dataclass(frozen=True, eq=False)
 class Reader:
     """How rows other than the training rows are read: as X was in `fit`.
@@ -172,37 +239,23 @@ class TrainingData:
         ValueError
             With the argument's name, what was found and what to do.
         """
-        if y is None:
-            raise ValueError(
-                f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-            )
-        columns.check_only_source(sensitive_features)
-        check_same_rows(
-            X=X,
-            y=y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            query=query,
-        )
+        check_passed(estimator, columns, X, y, sensitive_features, sample_weight, query)
         X = columns.table(estimator, X)
         features = columns.features(estimator, X, reset=True)
         n_rows = features.shape[0]
         labels = check_labels("y", y, n_rows)
-        values, source = sensitive_features, "sensitive_features"
-        if values is None:
-            values, source = columns.groups(estimator, X), "sensitive_columns"
+        values = None
+        if sensitive_features is None:
+            values = columns.groups(estimator, X)
             check_same_rows(X=X, sensitive_columns=values)
-        groups = None
-        if values is not None:
-            groups = check_groups(values, n_rows, name=source, combine=combine, missing=missing)
+        groups = given_groups(sensitive_features, values, n_rows, combine, missing)
         read = class_labels if several_classes else binary_labels
         classes, labels = read(labels, pos_label)
         queries = None if query is None else Queries.encode(query, n_rows)
         weight = check_weight("sample_weight", sample_weight, n_rows)
-        names = getattr(estimator, "feature_names_in_", None)
-        seen = columns.kept(estimator)
         if feature_kind(estimator).squared:
-            check_squares(features, weight.sum(), seen if names is None else names[seen])
+            names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
+            check_squares(features, weight.sum(), names[columns.kept(estimator)])
         counted = np.flatnonzero(weight)
         if len(counted) < len(weight):
             features, labels, weight = features[counted], labels[counted], weight[counted]

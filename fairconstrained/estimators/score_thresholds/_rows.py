@@ -12,12 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, validate_data
 
-from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.groups import check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
-from fairconstrained.data.labels import binary_labels, class_weights
+from fairconstrained.data.labels import binary_labels, check_classes_counted, class_weights
 from fairconstrained.data.sensitive_columns import SensitiveColumns
-from fairconstrained.data.validation import TrainingData
+from fairconstrained.data.validation import TrainingData, check_passed, given_groups
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
@@ -90,24 +89,17 @@ class CheckedRows:
         ValueError
             With the argument's name, what was found and what to do.
         """
-        if y is None:
-            raise ValueError(
-                f"{type(estimator).__name__} requires y to be passed, but the target y is None."
-            )
         columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
-        columns.check_only_source(sensitive_features)
-        check_same_rows(
-            X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
-        )
+        check_passed(estimator, columns, X, y, sensitive_features, sample_weight)
         features, values = read_rows(estimator, columns, X, reset=True)
         n_rows = _num_samples(X)
         labels = check_labels("y", y, n_rows)
-        groups = _groups(estimator, sensitive_features, values, n_rows)
+        options = estimator.combine, estimator.groups_missing
+        groups = given_groups(sensitive_features, values, n_rows, *options)
         weight = check_weight("sample_weight", sample_weight, n_rows)
         classes, signs = binary_labels(labels, estimator.pos_label)
         counted = np.flatnonzero(weight)
-        if len(np.unique(signs[counted])) < 2:
-            raise ValueError("y must have two classes in the rows with positive weight.")
+        check_classes_counted(classes, signs[counted])
         weights = signs[counted], weight[counted]
         by_class = class_weights(estimator.class_weight, classes, *weights)
         if len(counted) < n_rows:
@@ -180,15 +172,3 @@ def row_thresholds(
 
 def _has_rows(value: object, n: int) -> bool:
     return not isinstance(value, str) and hasattr(value, "__len__") and _num_samples(value) >= n
-
-
-def _groups(
-    estimator: Any, sensitive_features: MatrixLike | None, values: Any, n_rows: int
-) -> Groups | None:
-    """Return the groups that were passed, or those of the sensitive columns."""
-    options = {"combine": estimator.combine, "missing": estimator.groups_missing}
-    if sensitive_features is not None:
-        return check_groups(sensitive_features, n_rows, **options)
-    if values is not None:
-        return check_groups(values, n_rows, name="sensitive_columns", **options)
-    return None
