@@ -116,7 +116,7 @@ def test_few_modules_lie_outside_packages():
 
 @pytest.mark.parametrize("module", MODULES)
 def test_third_parties_are_declared(module):
-    """Nothing but the hard dependencies is imported when a module is."""
+    """A module imports only the hard dependencies at its top level."""
     allowed = {"numpy", "pandas", "sklearn", "scipy", "threadpoolctl", "fairconstrained"}
     tree = ast.parse((PACKAGE / module).read_text())
     for node in tree.body:

@@ -22,7 +22,7 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
-from fairconstrained.utils.validation import check_between
+from fairconstrained.utils.validation import check_between, check_switch
 
 NamedGroups = Iterator[tuple[str, Array]]
 
@@ -233,8 +233,7 @@ class IntersectionalLossParity(Constraint):
         least = check_between("min_share", self.min_share, 0.0, most, "a share of the weight, < 1")
         loss = resolve("loss", self.loss, LOSSES, Loss)
         membership = check_option("membership", self.membership, _MEMBERSHIP)
-        if not isinstance(self.average, bool | np.bool_):
-            raise ValueError(f"average must be True or False; got {self.average!r}.")
+        check_switch("average", self.average)
         weight = np.asarray(sample_weight, dtype=float)
         names, members = self._large_groups(membership(groups, self.thresholds), weight, least)
         atoms, rows = _atoms(members, weight)

@@ -234,9 +234,10 @@ def penalty_of(alpha: object) -> Penalty:
     Raises
     ------
     ValueError
-        If it is neither a number >= 0 nor a penalty.
+        If it is neither a number >= 0 nor a penalty with a valid strength.
     """
     if isinstance(alpha, Penalty):
+        alpha.check()
         return alpha
     if not (is_number(alpha, Real) and 0.0 <= alpha < np.inf):
         raise ValueError(

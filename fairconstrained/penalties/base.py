@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import is_number
 
 
 class Penalty(BaseEstimator, ABC):
@@ -19,12 +21,14 @@ class Penalty(BaseEstimator, ABC):
         Whether the gradient is continuous, whether the function is convex.
     modulus : float
         The largest m for which p(w) minus m / 2 times the squared norm is convex: positive for a
-        strongly convex
-        penalty, negative for a weakly convex one.
+        strongly convex penalty, negative for a weakly convex one.
     """
 
     smooth: bool = True
     convex: bool = True
+
+    def check(self) -> None:
+        """Raise a ValueError if a parameter is not valid; estimators call it."""
 
     @property
     def modulus(self) -> float:
@@ -85,6 +89,20 @@ class Zero(Penalty):
         return np.zeros_like(w)
 
 
+def check_strength(penalty: Penalty, alpha: object) -> None:
+    """Check the strength of a penalty.
+
+    Raises
+    ------
+    ValueError
+        If it is not a finite number >= 0; with a negative one problems have no solution.
+    """
+    if not (is_number(alpha, Real) and 0.0 <= alpha < np.inf):
+        raise ValueError(
+            f"alpha: the strength of {type(penalty).__name__} must be a number >= 0; got {alpha!r}."
+        )
+
+
 class L2(Penalty):
     r""":math:`p(w) = \tfrac{\alpha}{2} \|w\|_2^2`.
 
@@ -103,6 +121,10 @@ class L2(Penalty):
 
     def __init__(self, alpha: float = 1e-4):
         self.alpha = alpha
+
+    def check(self) -> None:
+        """Raise a ValueError unless alpha is a number >= 0."""
+        check_strength(self, self.alpha)
 
     @property
     def modulus(self) -> float:
@@ -153,6 +175,11 @@ class Sum(Penalty):
 
     def __init__(self, terms: list[Penalty]):
         self.terms = terms
+
+    def check(self) -> None:
+        """Raise a ValueError if a parameter of a summand is not valid."""
+        for term in self.terms:
+            term.check()
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]

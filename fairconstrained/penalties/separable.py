@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairconstrained.functions.base import corner, corner_slope, corner_subgradient_error
-from fairconstrained.penalties.base import Penalty, Zero
+from fairconstrained.penalties.base import Penalty, Zero, check_strength
 from fairconstrained.utils.typing import Array
 
 
@@ -80,6 +80,10 @@ class SCAD(_KinkAtZero):
     def __init__(self, alpha: float = 0.02):
         self.alpha = alpha
 
+    def check(self) -> None:
+        """Raise a ValueError unless alpha is a number >= 0."""
+        check_strength(self, self.alpha)
+
     @property
     def jump(self) -> float:  # type: ignore[override]
         """From -2 alpha to 2 alpha."""
@@ -143,6 +147,10 @@ class L1(_KinkAtZero):
 
     def __init__(self, alpha: float = 1e-4):
         self.alpha = alpha
+
+    def check(self) -> None:
+        """Raise a ValueError unless alpha is a number >= 0."""
+        check_strength(self, self.alpha)
 
     @property
     def jump(self) -> float:  # type: ignore[override]

@@ -227,9 +227,9 @@ def test_auto_takes_the_most_unfair_range_around_the_unconstrained_rate():
             )
     best = max(gaps, key=lambda r: (round(gaps[r], 9), -abs(0.5 * sum(r) - rate)))
     auto = FairLogisticClassifier("partial_dp", kappa=0.1).fit(X, y, sensitive_features=groups)
-    told = FairLogisticClassifier(PartialDemographicParity(ranks=best), kappa=0.1)
-    told.fit(X, y, sensitive_features=groups)
-    assert auto.objective_ == pytest.approx(told.objective_, rel=1e-6)
+    fixed = FairLogisticClassifier(PartialDemographicParity(ranks=best), kappa=0.1)
+    fixed.fit(X, y, sensitive_features=groups)
+    assert auto.objective_ == pytest.approx(fixed.objective_, rel=1e-6)
     assert auto.result_.converged
 
 

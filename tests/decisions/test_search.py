@@ -207,7 +207,7 @@ class TestWhatItCosts:
 
 class TestMessages:
     def test_constant(self):
-        """Features that say the group and the label alike leave constant decisions."""
+        """Features that determine both group and label leave constant decisions."""
         x, y = GROUPS[:, None].astype(float), GROUPS.copy()
         y[:5] = 1 - y[:5]
         clf = FairLogisticClassifier(kappa=0.05, enforce="decision")

@@ -27,6 +27,7 @@ from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.domains import L1Ball
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.functions.surrogates import Sigmoid
+from fairconstrained.penalties import L1, L2, SCAD
 
 N = 60
 X, Y, GROUPS = make_biased_classification(N, 3, gap=0.4, random_state=0)
@@ -48,7 +49,7 @@ MEMBERS = ["grp", 3, GROUPS[:-1], [None] * N, np.zeros((N, 1, 1)), [{}] * N, np.
 NUMBERS = ["a", [-1.0], [], [NAN], [[0.1]], 3j, THING, ["x"], [2.0]]
 
 SHARED = {
-    "alpha": [*NUMBER, None, -1],
+    "alpha": [*NUMBER, None, -1, L1(-1.0), SCAD(float("nan")), L2("a")],
     "fit_intercept": SWITCH,
     "solver": [*CHOICE, None],
     "max_iter": COUNT,

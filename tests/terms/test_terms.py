@@ -313,8 +313,8 @@ def test_strata_are_the_rows_of_the_same_cells(summands):
     assert_array_equal(np.unique(strata), np.arange(strata.max() + 1))
     member = np.concatenate([one.cells.toarray() != 0 for one in summands])
     for i in range(N_ROWS):
-        alike = np.all(member == member[:, [i]], axis=0)
-        assert_array_equal(strata == strata[i], alike)
+        same = np.all(member == member[:, [i]], axis=0)
+        assert_array_equal(strata == strata[i], same)
 
 
 def test_a_term_may_own_variables(scores, rng):
