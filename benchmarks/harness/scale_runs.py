@@ -1,0 +1,191 @@
+"""What the benchmark of dask collections measures, on generated Parquet files."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fairconstrained import FairLogisticClassifier
+from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.rows import Shard
+from fairconstrained.shards.sums import ShardedTerm, statistics_with_jacobian
+
+Figures = dict[str, Any]
+
+N_FEATURES = 20
+FEATURES = [f"x{k}" for k in range(N_FEATURES)]
+BLOCK = 250_000
+ROW_BYTES = 4 * N_FEATURES + 1  # with the atom
+
+
+def _block(seed: int, n: int) -> pd.DataFrame:
+    """Return rows of features, label and group."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.standard_normal((n, N_FEATURES), dtype=np.float32), columns=FEATURES)
+    group = rng.integers(0, 2, n)
+    table["x0"] += np.float32(0.7) * group.astype(np.float32)
+    score = table[FEATURES[:5]].sum(axis=1) + 0.8 * group + rng.logistic(size=n)
+    return table.assign(label=(score > 0.4).astype(np.int8), group=group.astype(np.int8))
+
+
+def written(folder: Path, n_rows: int) -> list[Path]:
+    """Return Parquet files with so many rows; files that are not there are written."""
+    size = min(BLOCK, max(n_rows // 4, 1))
+    sizes = np.diff(np.append(np.arange(0, n_rows, size), n_rows))
+    paths = []
+    for seed, n in enumerate(sizes):
+        path = folder / f"rows-{n}" / f"part-{seed:04d}.parquet"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_suffix(".tmp")
+            _block(seed, int(n)).to_parquet(temporary, index=False)
+            temporary.replace(path)
+        paths.append(path)
+    return paths
+
+
+def cpu() -> tuple[float, float]:
+    """Return the CPU seconds of this process, and those of its threads that compute tasks."""
+    import psutil
+
+    names = {one.native_id: one.name for one in threading.enumerate()}
+    process = psutil.Process()
+    tasks = sum(
+        one.user_time + one.system_time
+        for one in process.threads()
+        if "Dask-Default-Threads" in names.get(one.id, "")
+    )
+    used = process.cpu_times()
+    return used.user + used.system, tasks
+
+
+def resident() -> int:
+    """Return the resident size of this process in bytes."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _imports() -> int:
+    """Return the resident size of a worker that has imported what it needs."""
+    import dask.dataframe
+    import pyarrow.parquet
+
+    import fairconstrained.dask
+
+    assert dask.dataframe and pyarrow.parquet and fairconstrained.dask
+    return resident()
+
+
+@contextmanager
+def cluster(n_workers: int, *, processes: bool = True) -> Iterator[Any]:
+    """Yield a client of workers with a thread each."""
+    from distributed import Client, LocalCluster
+
+    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    with (
+        LocalCluster(n_workers=n_workers, processes=processes, **options) as made,
+        Client(made) as client,
+    ):
+        yield client
+
+
+def _evaluate(problem: Problem, n: int) -> list[float]:
+    """Return the seconds of evaluations with a gradient, at random points."""
+    random, seconds = np.random.default_rng(0), []
+    for w in random.normal(scale=0.3, size=(n, problem.n_variables)):
+        start = time.perf_counter()
+        at = problem.at(w)
+        assert np.isfinite(at.objective)
+        at.gradient(np.ones(problem.n_constraints))
+        seconds.append(time.perf_counter() - start)
+    return seconds
+
+
+def _n_evaluations(n_rows: int) -> int:
+    return int(np.clip(30_000_000 // n_rows, 8, 40))
+
+
+def on_workers(
+    folder: Path, n_rows: int, n_workers: int, *, disk: bool = False, processes: bool = True
+) -> Figures:
+    """Return the figures of a fit and of rounds on workers."""
+    import dask.dataframe as dd
+    from distributed import wait
+
+    from fairconstrained.dask import FairLogisticClassifier as DaskClassifier
+
+    figures: Figures = {"load": os.getloadavg()[0]}
+    problems = []
+
+    class Watched(DaskClassifier):
+        def _minimize(self, problem: Any, *args: Any, **options: Any) -> Any:
+            problems.append(problem)
+            wait(problem.objective.model.shards.futures)
+            figures["preparation"] = time.perf_counter() - start
+            return super()._minimize(problem, *args, **options)
+
+    paths = written(folder, n_rows)
+    with cluster(n_workers, processes=processes) as client:
+        figures["empty"] = max(client.run(_imports).values())
+        table = dd.read_parquet(paths)
+        start = time.perf_counter()
+        model = Watched("demographic_parity", 0.02)
+        model.client, model.disk = client, disk
+        model.fit(table[FEATURES], table["label"], sensitive_features=table["group"])
+        figures["seconds"] = time.perf_counter() - start
+        n = _n_evaluations(n_rows)
+        before, own = client.run(cpu), cpu()
+        figures["round"] = median(_evaluate(problems[0].uncounted(), n))
+        after = client.run(cpu)
+        spent = np.sum([np.subtract(after[key], before[key]) for key in after], axis=0) / n
+        figures |= {"cpu": spent[0], "computing": spent[1], "client": (cpu()[0] - own[0]) / n}
+        figures["resident"] = max(client.run(resident).values())
+    return {**figures, "passes": model.result_.data_passes}
+
+
+def in_memory(folder: Path, n_rows: int) -> Figures:
+    """Return the figures of the same evaluations in memory."""
+    figures: Figures = {"load": os.getloadavg()[0]}
+    table = pd.concat([pd.read_parquet(path) for path in written(folder, n_rows)])
+    X = np.ascontiguousarray(table[FEATURES].to_numpy())
+    y, groups = table["label"].to_numpy(), table["group"].to_numpy()
+    del table
+    problem = (
+        FairLogisticClassifier("demographic_parity", 0.02)
+        .bind(X, y, sensitive_features=groups)
+        .problem.uncounted()
+    )
+    n = _n_evaluations(n_rows)
+    before = cpu()[0]
+    figures["round"] = median(_evaluate(problem, n))
+    return {**figures, "cpu": (cpu()[0] - before) / n}
+
+
+def of_kernel(n_features: int) -> Figures:
+    """Return the CPU seconds per row of a shard's sums, in this process."""
+    figures: Figures = {"load": os.getloadavg()[0]}
+    n, random = BLOCK, np.random.default_rng(0)
+    X = random.standard_normal((n, n_features), dtype=np.float32)
+    y, groups = random.integers(0, 2, n), random.integers(0, 2, n)
+    atoms = np.sort(2 * groups + y).astype(np.uint8)
+    given = np.arange(4)
+    few = FairLogisticClassifier("demographic_parity", 0.02).bind(
+        np.eye(4), given % 2, np.bincount(atoms), given // 2
+    )
+    totals = np.bincount(atoms).astype(float)
+    terms = [ShardedTerm(part.term, totals) for part in few.problem.parts]  # type: ignore[arg-type]
+    shard, w, spent = Shard(X, atoms), np.full(n_features, 0.1), []
+    for _ in range(7):
+        before = time.thread_time()
+        statistics_with_jacobian(shard, w, 0.0, terms)
+        spent.append(time.thread_time() - before)
+    return {**figures, "cpu": median(spent) / n}
