@@ -180,16 +180,14 @@ class ShardedLinearModel:
         asked = [(self.sharded(term), auxiliary) for term, auxiliary in requests]
         fused = [one for one, _ in asked if one.in_one_round]
         others = [request for request in asked if not request[0].in_one_round]
-        at_once, later = self._fused(w, fused), self._statistics_only(w, others)
+        if not fused:
+            return list(self._statistics_only(w, others))
+        given = *self.place(w), fused, others
+        values, jacobian, *more = total(self.shards, statistics_with_jacobian, *given)
+        ends = np.cumsum([one.term.n_statistics for one in fused])[:-1]
+        parts = zip(np.split(values, ends), np.split(jacobian, ends), strict=True)
+        at_once, later = (Statistics(*part) for part in parts), map(Statistics, more)
         return [next(at_once if one.in_one_round else later) for one, _ in asked]
-
-    def _fused(self, w: Array, terms: Sequence[ShardedTerm]) -> Iterator[Statistics]:
-        """Yield the statistics of terms with their Jacobians, in their order."""
-        if terms:
-            sums = total(self.shards, statistics_with_jacobian, *self.place(w), terms)
-            ends = np.cumsum([one.term.n_statistics for one in terms])[:-1]
-            parts = zip(*(np.split(array, ends) for array in sums), strict=True)
-            yield from (Statistics(*part) for part in parts)
 
     def _statistics_only(self, w: Array, requests: Sequence[Request]) -> Iterator[Statistics]:
         """Yield the statistics of terms without derivatives, in their order."""

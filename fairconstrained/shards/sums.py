@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -114,9 +115,24 @@ Request = tuple[ShardedTerm, Array]  # a term, and the values of its own variabl
 
 
 def statistics_with_jacobian(
-    shard: Shard, coefficients: Array, intercept: float, terms: Sequence[ShardedTerm]
+    shard: Shard,
+    coefficients: Array,
+    intercept: float,
+    terms: Sequence[ShardedTerm],
+    others: Sequence[Request] = (),
 ) -> Sums:
     """Return a shard's part of the statistics of terms, and its Jacobian: one read of the rows.
+
+    Parameters
+    ----------
+    shard : Shard
+        The rows.
+    coefficients, intercept : ndarray of shape (n_features,), float
+        Where they are taken.
+    terms : sequence of ShardedTerm
+        Those whose derivatives are wanted.
+    others : sequence of (ShardedTerm, ndarray), default=()
+        Those of which only the statistics are wanted, with the values of their own variables.
 
     Returns
     -------
@@ -124,16 +140,30 @@ def statistics_with_jacobian(
         Of all terms, one after the other.
     jacobian : ndarray of shape (n_statistics, n_features + 1)
         The derivatives with respect to coefficients and intercept.
+    *more : ndarray
+        The statistics of each of the others.
     """
-    ends = np.cumsum([one.term.n_statistics for one in terms])
+    ends = np.cumsum([0, *(one.term.n_statistics for one in terms)])
     statistics, jacobian = np.zeros(ends[-1]), np.zeros((ends[-1], len(coefficients) + 1))
-    places = [slice(end - one.term.n_statistics, end) for one, end in zip(terms, ends, strict=True)]
+    places = [slice(*pair) for pair in pairwise(ends)]
+    more: list[Array] = []
     for block in shard.blocks():
         scores = block.scores(coefficients, intercept)
         known = Exponentials(scores)
         for one, own in zip(terms, places, strict=True):
             one.add(block, scores, known, statistics[own], jacobian[own])
-    return statistics, jacobian
+        values = _statistics(block, scores, others)
+        more = [a + b for a, b in zip(more, values, strict=True)] if more else values
+    return statistics, jacobian, *more
+
+
+def _statistics(block: Block, scores: Array, requests: Sequence[Request]) -> list[Array]:
+    """Return a block's part of the statistics of each term."""
+    found = []
+    for one, auxiliary in requests:
+        term, rows = one.on(block)
+        found.append(term.forward(scores[rows], auxiliary)[0])
+    return found
 
 
 def statistics_only(
@@ -142,10 +172,7 @@ def statistics_only(
     """Return a shard's part of the statistics of each term."""
     found: list[Array] | None = None
     for block in shard.blocks():
-        scores, values = block.scores(coefficients, intercept), []
-        for one, auxiliary in requests:
-            term, rows = one.on(block)
-            values.append(term.forward(scores[rows], auxiliary)[0])
+        values = _statistics(block, block.scores(coefficients, intercept), requests)
         found = values if found is None else [a + b for a, b in zip(found, values, strict=True)]
     return tuple(found or ())
 
