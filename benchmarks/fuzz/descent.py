@@ -11,9 +11,10 @@ from scipy.optimize import minimize
 
 from benchmarks.fuzz.bounds import all_measured
 from benchmarks.fuzz.checks import Failure
+from benchmarks.fuzz.classes import class_losses
 from benchmarks.fuzz.data import Array
 from benchmarks.fuzz.fitting import Case, Outcome, measure, rows_of
-from benchmarks.fuzz.formulas import is_smooth_loss, mean_loss, penalty
+from benchmarks.fuzz.formulas import feature_scale, is_smooth_loss, mean_loss, penalty
 
 _PAIRWISE = ("GroupAUCParity", "InterGroupAUCParity", "IntraGroupAUCParity")
 _KINKED = ("PartialDemographicParity", "WeakPartialDemographicParity")
@@ -75,11 +76,63 @@ def local(outcome: Outcome) -> Local:
     return Local(scores, objective, excess, answer)
 
 
+def local_of_classes(outcome: Outcome) -> Local:
+    """Return the problem of Neyman-Pearson classification, as :func:`local` does."""
+    estimator, data = outcome.estimator, outcome.data
+    n_classes, n_features = estimator.coef_.shape
+    counted = data.weights > 0
+    scale = feature_scale(data.dense[counted], data.weights[counted])
+    Z = data.dense / scale
+    bounds = np.asarray(estimator.kappa_)
+    first = int(np.argmax(np.isinf(bounds)))
+    split = n_classes * n_features
+
+    def scores(w: Array) -> Array:
+        return Z @ w[:split].reshape(n_classes, -1).T + w[split:] * estimator.fit_intercept
+
+    def objective(w: Array) -> float:
+        loss = class_losses(outcome, scores(w))[first]
+        return float(loss) + penalty(estimator.alpha, w[:split])
+
+    def excess(w: Array) -> Array:
+        return (class_losses(outcome, scores(w)) - bounds)[np.isfinite(bounds)]
+
+    answer = np.append(estimator.coef_ * scale, estimator.intercept_)
+    return Local(scores, objective, excess, answer)
+
+
+def is_local_solution(outcome: Outcome) -> bool:
+    """Return whether SLSQP finds nothing clearly better near a converged answer.
+
+    False where the independent formulas do not cover the fit or give another objective.
+    """
+    problem = _covered(outcome)
+    if problem is None:
+        return False
+    same = np.isclose(problem.objective(problem.answer), outcome.result.objective, rtol=1e-3)
+    return bool(same) and not list(_improvements(problem))
+
+
+def _covered(outcome: Outcome) -> Local | None:
+    """Return the problem of a fit by the independent formulas, None if they do not cover it."""
+    estimator, data = outcome.estimator, outcome.data
+    if type(estimator).__name__ == "NeymanPearsonClassifier":
+        small = estimator.radius is None and len(data.positions) <= 600
+        return local_of_classes(outcome) if small else None
+    plain = data.sensitive_columns is None and getattr(estimator, "domain", None) is None
+    plain = plain and getattr(estimator, "goal", "") == "accuracy" and estimator.enforce == "score"
+    linear = hasattr(estimator, "coef_") and len(estimator.coef_) == 1
+    return local(outcome) if plain and linear and measure(outcome) is not None else None
+
+
 def check_certificate(case: Case, outcome: Outcome) -> Iterator[Failure]:
     """A converged answer cannot be improved clearly by moving a little."""
-    if outcome.status != "converged" or not suits(outcome):
-        return
-    problem = local(outcome)
+    if outcome.status == "converged" and suits(outcome):
+        yield from _improvements(local(outcome))
+
+
+def _improvements(problem: Local) -> Iterator[Failure]:
+    """Yield a failure if SLSQP, started from the answer, finds a clearly better feasible model."""
     at = problem.excess(problem.answer)
     if len(at) > 60:
         return

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.fuzz import checks, classes, descent, further_checks
 from benchmarks.fuzz.checks import Failure
 from benchmarks.fuzz.fitting import Case, Outcome, OverBudget, limited, run
-from benchmarks.fuzz.relations import RELATIONS, check_relation
+from benchmarks.fuzz.relations import RELATIONS, SEVERAL_SOLUTIONS, check_relation
 
 # How many changed fits follow a fit, by the CPU seconds that it took: (seconds, changed fits).
 _REPEATS = ((0.05, 5), (0.3, 3), (1.0, 2), (4.0, 1))
@@ -56,7 +56,8 @@ _ONLY: dict[str, tuple[str, ...]] = {
 class Verdict:
     """What became of a case: how many fits it took, what was checked, and what is wrong.
 
-    `checked` has the name of every check that was made, and whether it failed.
+    `checked` has the name of every check that was made, and whether it failed; `local` the pairs of
+    fits that ended at different local solutions, both of them verified.
     """
 
     seed: int
@@ -70,6 +71,7 @@ class Verdict:
     snippet: str
     refused: bool = False
     checked: tuple[tuple[str, bool], ...] = ()
+    local: tuple[Failure, ...] = ()
 
 
 @dataclass
@@ -80,11 +82,14 @@ class _Examination:
     outcome: Outcome
     fits: int = 1
     found: list[Failure] = field(default_factory=list)
+    local: list[Failure] = field(default_factory=list)
     checked: list[tuple[str, bool]] = field(default_factory=list)
 
     def add(self, name: str, failures: Iterator[Failure]) -> None:
         """Count a check and keep its failures."""
-        found = list(failures)
+        every = list(failures)
+        found = [one for one in every if one.kind != SEVERAL_SOLUTIONS]
+        self.local += [one for one in every if one.kind == SEVERAL_SOLUTIONS]
         self.checked.append((name, bool(found)))
         self.found += found
 
@@ -166,6 +171,7 @@ def examine(case: Case, *, changed: int | None = None) -> Verdict:
         case.snippet(),
         refused,
         tuple(made.checked),
+        tuple(made.local),
     )
 
 

@@ -120,10 +120,12 @@ def _weak_partial(bound: Bound, scores: Array) -> Measured:
 def _partial(bound: Bound, scores: Array) -> Measured:
     low, high = _ranks(bound)
     names = np.unique(bound.groups)
-    if len(names) < 2 or bound.kappa == 1.0:
+    if len(names) < 2:
         return NOTHING
     if bound.decisions:
         return _range_gaps(bound, scores, names, (low, high))
+    if bound.kappa == 1.0:
+        return NOTHING
     count, width = bound.constraint.n_ranks, high - low
     levels = low + (np.arange(count) + 0.5) / count * (1.0 - bound.kappa) * width
     decide, every = bound.decide(sharp=True), np.ones(len(scores), dtype=bool)

@@ -9,10 +9,13 @@ import numpy as np
 
 from benchmarks.fuzz.checks import Failure, rounding
 from benchmarks.fuzz.data import CONTAINERS, Array, Data, dress
+from benchmarks.fuzz.descent import is_local_solution
 from benchmarks.fuzz.fitting import Case, Outcome, run
 
 _STOCHASTIC = ("ssg-stochastic", "3s-econ-stochastic", "plada-stochastic", "idca-stochastic")
 _SEEDED = (*_STOCHASTIC, "yu-neely-wei", "multiplier-model")
+OTHER_SOLVER = "worse than another solver"
+SEVERAL_SOLUTIONS = "several local solutions"
 _OTHERS = ("ipc", "augmented-lagrangian", "smoothing", "exact-penalty")
 Change = Callable[[Case, Data, np.random.Generator], tuple[Case, Data, Array]]
 
@@ -139,9 +142,13 @@ def _searched(case: Case) -> bool:
 
 
 def _unique(case: Case, outcome: Outcome) -> bool:
-    """Return whether the fit ends at a solution, not at one of the models along the trees."""
+    """Return whether the fit ends at a solution that does not depend on a draw of rows.
+
+    Not so for models along the trees, and where rows are held out for early stopping.
+    """
     trees = case.chosen.estimator == "FairBoostingClassifier"
-    return _reproducible(case, outcome) and not (trees and _searched(case))
+    drawn = bool(case.chosen.settings.get("early_stopping"))
+    return _reproducible(case, outcome) and not (trees and (drawn or _searched(case)))
 
 
 def _no_trees(case: Case, outcome: Outcome) -> bool:
@@ -167,7 +174,7 @@ RELATIONS: dict[str, Relation] = {
         "changed by units of weights", _weight_units, False, _both(_unique, _no_trees)
     ),
     "container": Relation("changed by container", _container, False, _both(_dressable, _unique)),
-    "solver": Relation("worse than another solver", _other_solver, False, _comparable),
+    "solver": Relation(OTHER_SOLVER, _other_solver, False, _comparable),
     "local": Relation("changed by partitions", _local, False),
 }  # fmt: skip
 
@@ -185,6 +192,8 @@ def check_relation(
         return
     if relation.exact:
         yield from _same_scores(relation, outcome, other, rows)
+    elif _searched(case):
+        yield from _same_accuracy(relation.kind, outcome, other)
     else:
         yield from same_objective(relation.kind, outcome, other)
 
@@ -201,10 +210,33 @@ def _same_scores(
 
 
 def same_objective(kind: str, outcome: Outcome, other: Outcome) -> Iterator[Failure]:
-    """Two fits that both converged have nearly the same objective."""
+    """Two fits that both converged have nearly the same objective.
+
+    If they do not, but nothing clearly better is found near either of them, the problem has several
+    local solutions. These are counted apart, unless the default solver has the worse one of two
+    solvers.
+    """
     if outcome.status != "converged" or other.status != "converged":
         return
     mine, its = outcome.result.objective, other.result.objective
-    if abs(mine - its) > 0.02 * min(abs(mine), abs(its)) + 2e-4 + rounding(outcome):
-        text = f"objective {mine:.6g} ({outcome.result.solver}), {its:.6g}"
-        yield Failure(kind, f"{text} ({other.result.solver})")
+    if abs(mine - its) <= 0.02 * min(abs(mine), abs(its)) + 2e-4 + rounding(outcome):
+        return
+    worse = outcome if mine > its else other
+    default_is_worse = kind == OTHER_SOLVER and worse.settings.get("solver", "auto") == "auto"
+    local = not default_is_worse and is_local_solution(outcome) and is_local_solution(other)
+    text = f"objective {mine:.6g} ({outcome.result.solver}), {its:.6g} ({other.result.solver})"
+    yield Failure(SEVERAL_SOLUTIONS if local else kind, text)
+
+
+def _same_accuracy(kind: str, outcome: Outcome, other: Outcome) -> Iterator[Failure]:
+    """The accuracies of two searches on decisions differ by at most two standard errors."""
+    mine, its = _accuracy(outcome), _accuracy(other)
+    n = np.square(outcome.data.weights.sum()) / np.square(outcome.data.weights).sum()
+    allowed = 2.0 * np.sqrt(max(mine * (1.0 - mine), 1.0 / n) / n)
+    if abs(mine - its) > allowed:
+        yield Failure(kind, f"accuracies {mine:.4f} and {its:.4f}, allowed are {allowed:.4f}")
+
+
+def _accuracy(outcome: Outcome) -> float:
+    data = outcome.data
+    return float(outcome.estimator.score(data.X, data.y, sample_weight=data.weight))

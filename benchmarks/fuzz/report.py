@@ -40,6 +40,9 @@ class Tally:
             f", {refused} refused by the solver or without its library"
         ]
         lines += [f"  {kind:<32}{count:>6}" for kind, count in self.by_class().most_common()]
+        local = [f"{one.seed}:{one.index}" for one in self.verdicts if one.local]
+        if local:
+            lines += [f"{len(local)} cases with several local solutions: {', '.join(local)}"]
         lines += ["", f"{'check':<32}{'made':>8}{'failed':>8}"]
         checked = Counter(name for one in self.verdicts for name, _ in one.checked)
         failed = Counter(name for one in self.verdicts for name, wrong in one.checked if wrong)

@@ -325,7 +325,7 @@ class Model:
         n = at.problem.n_constraints
         self.at, self.curvature = at, curvature
         self.violation = at.violation
-        self.guess = np.zeros(n) if multipliers is None else multipliers
+        self.guess = np.zeros(n) if multipliers is None else multipliers.copy()
         self.stretch = stretch if curvature.linear else 1.0
         self.near = self._nearly_active(at.constraints, at.violation - width)
         self.values = at.constraints[self.near]
@@ -387,7 +387,9 @@ class Model:
 
         simplex = CappedSimplex(rho)
         first = simplex.project(self.guess[self.near])
-        return spectral_projected_gradient(negative, first, simplex, tol=1e-9, max_iter=200)
+        found = spectral_projected_gradient(negative, first, simplex, tol=1e-6, max_iter=50)
+        self.guess[self.near] = found
+        return found
 
     def _quadratic_dual(self, rho: float, stretch: float) -> Array:
         """Return the multipliers where steps are free: least squares with a slack variable.

@@ -14,6 +14,7 @@ from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.utils.typing import Array
 
 MAX_PAIRS = 1 << 16
+_FEW_PAIRS = 4096  # where forming all pairs took 0.04 to 0.24 ms, sorting 0.1 to 0.6
 Slopes = Callable[[], tuple[Array, Array]]
 Corner = Callable[["Ranked", "Ranked", float], tuple[float, Slopes]]
 _PIECEWISE_LINEAR = (Hinge, Ramp, PositivePart)
@@ -146,6 +147,11 @@ def pair_sum(
     return float(weights @ value), slopes
 
 
+def _few(first: Ranked, second: Ranked) -> bool:
+    """Return whether forming all pairs costs less than sorting."""
+    return len(first.scores) * len(second.scores) <= _FEW_PAIRS
+
+
 def _all_pairs(function: ScalarFunction, first: Ranked, second: Ranked) -> tuple[float, Slopes]:
     """Return the sum over all pairs, which are formed as a matrix."""
     differences = first.scores[:, None] - second.scores
@@ -178,6 +184,8 @@ def _piecewise_linear(
     function: ScalarFunction, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
 ) -> tuple[float, Slopes]:
     """Return the sum of a piecewise linear function."""
+    if _few(first, second):
+        return _all_pairs(function, first, second)
     return _kinked(function, first, second, _linear)
 
 
@@ -186,6 +194,8 @@ def _squared_hinge(
     function: SquaredHinge, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
 ) -> tuple[float, Slopes]:
     """Return the sum of max(0, 1 - (x - y))^2 / 2."""
+    if _few(first, second):
+        return _all_pairs(function, first, second)
     return _squared(first, second, 1.0)
 
 
@@ -194,6 +204,8 @@ def _rounded(
     function: Rounded, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS
 ) -> tuple[float, Slopes]:
     """Return the sum of a rounded piecewise linear function; form pairs for any other."""
+    if _few(first, second):
+        return _all_pairs(function, first, second)
     if not isinstance(function.function, _PIECEWISE_LINEAR):
         return pair_sum.dispatch(ScalarFunction)(function, first, second, max_pairs)
     half, scale = 0.5 * function.width, 1.0 / function.width

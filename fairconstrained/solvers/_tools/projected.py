@@ -19,7 +19,8 @@ from fairconstrained.solvers._tools.lbfgs import (
 from fairconstrained.utils.typing import Array
 
 _REDUCTION = 0.1  # of the residual, in a quadratic subproblem
-_MAX_SUBPROBLEM_STEPS = 100
+_MAX_SUBPROBLEM_STEPS = 50
+_WINDOW = 10  # steps of the projected gradient method, in which the value must decrease
 
 
 class ProjectedSteps(WholeSpaceSteps):
@@ -124,6 +125,9 @@ def spectral_projected_gradient(
 ) -> Array:
     """Minimise over a domain by projected gradient steps of Barzilai and Borwein's length.
 
+    The method also ends if the least value of the last ten steps is that of the ten before, up to
+    rounding.
+
     References
     ----------
     E. Birgin, J. Martinez, M. Raydan, "Nonmonotone spectral projected gradient methods on convex
@@ -132,13 +136,20 @@ def spectral_projected_gradient(
     value, gradient = function(w)
     recent = deque([value], maxlen=10)
     best, best_value = w, value
+    reached = np.inf  # the least value when the present window began
     step = 1.0 / max(float(np.linalg.norm(gradient)), 1e-12)
-    for _ in range(max_iter):
-        if np.linalg.norm(domain.normal_cone_residual(w, gradient)) <= tol:
+    for k in range(max_iter):
+        direction = domain.project(w - step * gradient) - w
+        # The projected step over its length is at most the norm of the residual, and costs less.
+        near = np.linalg.norm(direction) <= tol * step
+        if near and np.linalg.norm(domain.normal_cone_residual(w, gradient)) <= tol:
             return w
+        if k % _WINDOW == 0:
+            if best_value >= reached - 1e-15 * abs(reached):
+                return best
+            reached = best_value
         if stop():
             return best
-        direction = domain.project(w - step * gradient) - w
         slope, fraction = float(gradient @ direction), 1.0
         while True:
             trial = w + fraction * direction
