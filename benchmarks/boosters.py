@@ -8,19 +8,19 @@ figures are averages over them, seconds are CPU time of a fit.
 - ours: bounds on scores, and on predictions (`enforce="decision"`).
 - fairlearn's ExponentiatedGradient and ThresholdOptimizer around LightGBM. Both may randomise, and
   the latter uses groups when predicting; ours does neither.
-- FairGBM 0.9.14, which needs an environment of its own: --fairgbm names its interpreter. It has no
-  demographic parity.
+- FairGBM 0.9.14, which has no demographic parity, and OxonFair 0.3, which uses groups when
+  predicting. They may have environments of their own: --python fairgbm=PATH oxonfair=PATH.
 
 "advantage" is our accuracy minus theirs at their gap: our accuracies, of bounds on predictions and
 without constraints, are interpolated at the mean gap of the other method, in every split with equal
 weights. The interval is 1.96 standard errors over the splits.
+
+Runs are kept; --only-known shows those that there are, with their number of splits. With
+``--docs docs`` the page is written.
 """
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
-import time
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
@@ -35,36 +35,20 @@ from sklearn.preprocessing import OrdinalEncoder
 from threadpoolctl import threadpool_limits
 
 from benchmarks.decisions import Split, accuracy, gap
+from benchmarks.harness.boosted_peers import (
+    CONSTRAINTS,
+    FREE,
+    METHODS,
+    ON_SCORES,
+    Outcome,
+    tree_parameters,
+)
+from benchmarks.harness.boosters_page import draw, write_page
 from benchmarks.harness.data import Data
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, at_least, at_most, write_table
-from fairconstrained import FairBoostingClassifier
 from fairconstrained.datasets import fetch_adult, fetch_bank, fetch_compas, fetch_law_school
-
-CONSTRAINTS = ("demographic_parity", "equalized_odds")
-ON_SCORES, ON_DECISIONS = "ours, scores", "ours, decisions"
-FREE, REDUCTION, THRESHOLDS, FAIRGBM = (
-    "LightGBM",
-    "ExponentiatedGradient",
-    "ThresholdOptimizer",
-    "FairGBM",
-)
-OURS = (ON_SCORES, ON_DECISIONS)
-_FAIRGBM = """
-import sys, time, numpy as np
-from fairgbm import FairGBMClassifier
-data = np.load(sys.argv[1])
-bound, parameters = float(sys.argv[3]), eval(sys.argv[4])
-model = FairGBMClassifier(
-    constraint_type="FPR,FNR", constraint_fpr_threshold=bound, constraint_fnr_threshold=bound,
-    **parameters,
-)
-start = time.process_time()
-model.fit(data["X"], data["y"], constraint_group=data["groups"])
-seconds = time.process_time() - start
-np.savez(sys.argv[2], probability=model.predict_proba(data["X_test"])[:, -1], seconds=seconds)
-"""
 
 
 def _table(bunch: Any, column: str, rows: Any = None) -> Data:
@@ -107,109 +91,6 @@ def split_of(name: str, seed: int) -> Split:
     return X[train], X[test], y[train], y[test], groups[train], groups[test]
 
 
-def tree_parameters() -> dict[str, Any]:
-    """Return our defaults as LightGBM's parameters."""
-    names = (
-        "n_estimators", "learning_rate", "num_leaves", "min_child_samples", "min_child_weight",
-        "reg_lambda",
-    )  # fmt: skip
-    ours = FairBoostingClassifier().get_params()
-    return {**{name: ours[name] for name in names}, "n_jobs": 1, "random_state": 0, "verbose": -1}
-
-
-def lightgbm() -> Any:
-    """Return LightGBM's classifier with these parameters."""
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(**tree_parameters())
-
-
-Outcome = tuple[np.ndarray, np.ndarray | None, float]
-"""The probability of a positive prediction, scores as probabilities, CPU seconds of the fit."""
-
-
-def ours(split: Split, constraint: str, kappa: float, enforce: str) -> Outcome:
-    """Fit our classifier."""
-    X, X_test, y, _, groups, _ = split
-    clf = FairBoostingClassifier(constraint, kappa, enforce=enforce, n_jobs=1, random_state=0)
-    start = time.process_time()
-    clf.fit(X, y, sensitive_features=groups)
-    seconds = time.process_time() - start
-    probability = clf.predict_proba(X_test)[:, 1]
-    return (probability > 0.5).astype(float), probability, seconds
-
-
-def free(split: Split, constraint: str, kappa: float) -> Outcome:
-    """Fit LightGBM."""
-    X, X_test, y, *_ = split
-    model = lightgbm()
-    start = time.process_time()
-    model.fit(X, y)
-    seconds = time.process_time() - start
-    probability = model.predict_proba(X_test)[:, 1]
-    return (probability > 0.5).astype(float), probability, seconds
-
-
-def reduction(split: Split, constraint: str, kappa: float) -> Outcome:
-    """Fit fairlearn's ExponentiatedGradient around LightGBM."""
-    from fairlearn import reductions
-
-    X, X_test, y, _, groups, _ = split
-    moments = {
-        "demographic_parity": reductions.DemographicParity,
-        "equalized_odds": reductions.EqualizedOdds,
-    }
-    moment = moments[constraint](difference_bound=kappa)
-    model = reductions.ExponentiatedGradient(lightgbm(), moment)
-    start = time.process_time()
-    model.fit(X, y, sensitive_features=groups)
-    seconds = time.process_time() - start
-    return model._pmf_predict(X_test)[:, 1], None, seconds
-
-
-def thresholds(split: Split, constraint: str, kappa: float) -> Outcome:
-    """Fit fairlearn's ThresholdOptimizer around LightGBM; it has no tolerance."""
-    from fairlearn.postprocessing import ThresholdOptimizer
-
-    X, X_test, y, _, groups, groups_test = split
-    model = ThresholdOptimizer(
-        estimator=lightgbm(), constraints=constraint, predict_method="predict_proba"
-    )
-    start = time.process_time()
-    model.fit(X, y, sensitive_features=groups)
-    seconds = time.process_time() - start
-    return model._pmf_predict(X_test, sensitive_features=groups_test)[:, 1], None, seconds
-
-
-def fairgbm(split: Split, constraint: str, kappa: float, python: str = "") -> Outcome:
-    """Fit FairGBM in its own environment."""
-    X, X_test, y, _, groups, _ = split
-    codes = np.unique(groups, return_inverse=True)[1]
-    with tempfile.TemporaryDirectory() as folder:
-        given, found = Path(folder) / "in.npz", Path(folder) / "out.npz"
-        np.savez(given, X=X, X_test=X_test, y=y, groups=codes)
-        arguments = [str(given), str(found), str(kappa), repr(tree_parameters())]
-        subprocess.run(
-            [python, "-c", _FAIRGBM, *arguments], check=True, capture_output=True, env={}
-        )
-        outcome = np.load(found)
-        probability = outcome["probability"]
-        return (probability > 0.5).astype(float), probability, float(outcome["seconds"])
-
-
-def runs_of(options: Namespace, constraint: str) -> Iterator[tuple[str, float, Callable[..., Any]]]:
-    """Yield the name, the tolerance and the function of every run on a split."""
-    yield FREE, np.nan, free
-    for kappa in options.kappas:
-        yield ON_SCORES, kappa, lambda *given: ours(*given, "score")
-        yield ON_DECISIONS, kappa, lambda *given: ours(*given, "decision")
-    yield THRESHOLDS, np.nan, thresholds
-    for kappa in options.peer_kappas:
-        yield REDUCTION, kappa, reduction
-        if options.fairgbm and constraint == "equalized_odds":
-            yield FAIRGBM, kappa, lambda *given: fairgbm(*given, options.fairgbm)
-
-
 def measured(split: Split, constraint: str, outcome: Outcome) -> Row:
     """Return the measures on the test rows."""
     positive, probability, seconds = outcome
@@ -224,28 +105,51 @@ def measured(split: Split, constraint: str, outcome: Outcome) -> Row:
     }
 
 
-def results(options: Namespace, store: Store) -> dict[tuple[str, str, str, float], list[Row]]:
-    """Return the measures of all splits by data set, constraint, method and tolerance."""
-    found: dict[tuple[str, str, str, float], list[Row]] = {}
-    for name in options.data:
-        for constraint in options.constraints:
-            for seed in range(options.splits):
-                for method, kappa, fit in runs_of(options, constraint):
-                    shared = method in (FREE,)
-                    about = "" if shared else constraint
-                    key = (name, about, method, str(kappa), str(seed), repr(tree_parameters()))
-                    row = store.get(("boosters", *key), any_version=method not in OURS)
-                    split = split_of(name, seed)
-                    if row is None or (shared and constraint not in row):
-                        outcome = fit(split, constraint, kappa)
-                        rows = {
-                            one: measured(split, one, outcome)
-                            for one in (CONSTRAINTS if shared else [constraint])
-                        }
-                        row = store.put(("boosters", *key), rows)
-                        print(*key[:5], *row[constraint].values(), flush=True)
-                    found.setdefault((name, constraint, method, kappa), []).append(row[constraint])
+Place = tuple[str, str, str, float]  # data set, constraint, method and tolerance; 0 for none
+Found = dict[Place, dict[int, Row]]  # measures by split
+
+
+def tolerances(name: str, options: Namespace) -> list[float]:
+    """Return the tolerances of a method, nan if it has none."""
+    method = METHODS[name]
+    if not method.has_tolerance:
+        return [np.nan]
+    return list(options.kappas if method.ours else options.peer_kappas)
+
+
+def results(options: Namespace, store: Store) -> Found:
+    """Return the measures of all splits; split by split, so that all have about as many."""
+    found: Found = {}
+    for seed in range(options.splits):
+        for name in options.data:
+            for constraint in options.constraints:
+                for method in options.methods:
+                    if constraint not in METHODS[method].constraints:
+                        continue
+                    for kappa in tolerances(method, options):
+                        row = _known_or_run(options, store, (name, constraint, method, kappa), seed)
+                        if row is not None:
+                            place = (name, constraint, method, 0.0 if np.isnan(kappa) else kappa)
+                            found.setdefault(place, {})[seed] = row
     return found
+
+
+def _known_or_run(options: Namespace, store: Store, place: Place, seed: int) -> Row | None:
+    """Return the measures on the test rows, None if they are not known and may not be run."""
+    name, constraint, method, kappa = place
+    shared = method == FREE  # it is the same for all constraints
+    about = "" if shared else constraint
+    key = (name, about, method, str(kappa), str(seed), repr(tree_parameters()))
+    any_version = options.any_version or not METHODS[method].ours
+    kept = store.get(("boosters", *key), any_version=any_version)
+    if kept is None and not options.only_known:
+        split = split_of(name, seed)
+        outcome = METHODS[method].run(split, constraint, kappa, options.pythons)
+        asked = CONSTRAINTS if shared else [constraint]
+        rows = {one: measured(split, one, outcome) for one in asked}
+        kept = store.put(("boosters", *key), rows)
+        print(*key[:5], *kept[constraint].values(), flush=True)
+    return None if kept is None else kept[constraint]
 
 
 def mean(rows: list[Row]) -> Row:
@@ -283,62 +187,61 @@ def advantage(theirs: list[Row], frontier: list[list[Row]]) -> tuple[float, floa
     return float(differences.mean()), error
 
 
-def table(found: dict[tuple[str, str, str, float], list[Row]]) -> Iterator[Row]:
+def table(found: Found) -> Iterator[Row]:
     """Yield a row per data set, constraint, method and tolerance."""
     for (name, constraint, method, kappa), rows in found.items():
         one = {key: value for key, value in found.items() if key[:2] == (name, constraint)}
-        frontier = [value for key, value in one.items() if key[2] in (*OURS, FREE)]
-        plain = mean(next(value for key, value in one.items() if key[2] == FREE))["seconds"]
-        average = mean(rows)
-        row = {"data": name, "constraint": constraint, "method": method, "kappa": kappa, **average}
-        row["x LightGBM"] = average["seconds"] / plain
-        theirs = method not in (*OURS, FREE)
-        lead, error = advantage(rows, frontier) if theirs else (np.nan, np.nan)
+        average = mean([*rows.values()])
+        row = {"data": name, "constraint": constraint, "method": method, "kappa": kappa}
+        row |= {"splits": len(rows), **average, "x LightGBM": np.nan}
+        plain = one.get((name, constraint, FREE, 0.0), {})
+        shared = [seed for seed in rows if seed in plain]
+        if shared:
+            alone = mean([plain[seed] for seed in shared])["seconds"]
+            row["x LightGBM"] = mean([rows[seed] for seed in shared])["seconds"] / alone
+        theirs = not METHODS[method].ours and method != FREE
+        lead, error = _advantage_over(rows, one) if theirs else (np.nan, np.nan)
         row |= {"advantage": lead, "+-": error, "target": ""}
-        if theirs:
+        if theirs and not np.isnan(lead):
             row["target"] = at_least(lead + (0.0 if np.isnan(error) else error), 0.0)
         elif method == ON_SCORES:
             row["target"] = at_most(row["x LightGBM"], 2.0)
         yield row
 
 
-def draw(rows: list[Row], out: Path) -> None:
-    """Write boosters.png: accuracy against the gap on test rows."""
-    import matplotlib
+def _advantage_over(rows: dict[int, Row], one: Found) -> tuple[float, float]:
+    """Return the advantage on the splits that all of our runs and theirs have."""
+    ours = [value for key, value in one.items() if METHODS[key[2]].ours or key[2] == FREE]
+    shared = [seed for seed in rows if all(seed in value for value in ours)]
+    if not shared or not any(METHODS[key[2]].ours for key in one):
+        return np.nan, np.nan
+    frontier = [[value[seed] for seed in shared] for value in ours]
+    return advantage([rows[seed] for seed in shared], frontier)
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
 
-    panels = list(dict.fromkeys((row["data"], row["constraint"]) for row in rows))
-    n_columns = len({constraint for _, constraint in panels})
-    n_rows = -(-len(panels) // n_columns)
-    figure, axes = pyplot.subplots(
-        n_rows, n_columns, figsize=(5.0 * n_columns, 3.2 * n_rows), squeeze=False
-    )
-    markers = dict(zip((FREE, *OURS, REDUCTION, THRESHOLDS, FAIRGBM), "ko^svD", strict=True))
-    for (name, constraint), ax in zip(panels, axes.ravel(), strict=False):
-        for method in markers:
-            points = sorted(
-                (row["test gap"], row["accuracy"])
-                for row in rows
-                if (row["data"], row["constraint"], row["method"]) == (name, constraint, method)
-            )
-            if points:
-                style = {"marker": "*" if method == FREE else markers[method], "ms": 6}
-                ax.plot(*np.transpose(points), lw=1.0, label=method, **style)
-        ax.set(title=f"{name}, {constraint}", xlabel="gap on test rows", ylabel="accuracy")
-    axes[0, 0].legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(out / "boosters.png", dpi=130)
-    pyplot.close(figure)
+def interpreters(pairs: list[str]) -> dict[str, str]:
+    """Return the interpreter of each package that has an environment of its own.
+
+    Raises
+    ------
+    SystemExit
+        If a pair does not name such a package, or has no path.
+    """
+    packages = {method.package for method in METHODS.values()} - {""}
+    split = (pair.partition("=") for pair in pairs)
+    found = {name: path for name, _, path in split}
+    if not (found.keys() <= packages and all(found.values())):
+        raise SystemExit(f"--python: give PACKAGE=PATH, PACKAGE one of {sorted(packages)}")
+    return found
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add data sets, splits, tolerances and FairGBM's interpreter."""
+    """Add data sets, methods, splits, tolerances and the interpreters of other environments."""
     add_choice(parser, "--data", DATA, quick=["compas"], help="data sets")
     add_choice(
         parser, "--constraints", CONSTRAINTS, quick=["demographic_parity"], help="constraints"
     )
+    add_choice(parser, "--methods", METHODS, quick=[*METHODS][:5], help="methods")
     parser.add_argument(
         "--splits", type=int, default=Default(10, 2), help="splits into training and test rows"
     )
@@ -356,13 +259,27 @@ def add_options(parser: ArgumentParser) -> None:
         default=Default([0.05, 0.01], [0.05]),
         help="tolerances of the others",
     )
-    parser.add_argument("--fairgbm", default="", help="interpreter of an environment with FairGBM")
+    parser.add_argument(
+        "--python",
+        nargs="+",
+        default=[],
+        metavar="NAME=PATH",
+        help="the interpreter that has a package, for example oxonfair=/env/bin/python",
+    )
+    parser.add_argument(
+        "--any-version", action="store_true", help="take our results of other versions as well"
+    )
+    parser.add_argument("--only-known", action="store_true", help="run nothing, show what is known")
+    parser.add_argument("--docs", type=Path, help="folder of the page boosters.md and its figure")
 
 
 def run(options: Namespace) -> None:
     """Write boosters.md, boosters.csv and boosters.png; runs are kept in a folder beside them."""
     warnings.simplefilter("ignore")  # fairlearn's, LightGBM's about names, ours have columns
+    options.pythons = interpreters(options.python)
     with threadpool_limits(1):
         rows = list(table(results(options, Store(options.out / "boosters"))))
     write_table(rows, "boosters", "Boosted trees under constraints", options.out)
-    draw(rows, options.out)
+    draw(rows, options.out / "boosters.png")
+    if options.docs is not None:
+        write_page(rows, options.docs)

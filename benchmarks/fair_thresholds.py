@@ -18,22 +18,19 @@ cross-validated scores, a quarter held out, and the training rows themselves.
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from benchmarks.boosters import CONSTRAINTS, DATA, advantage, lightgbm, mean, split_of
+from benchmarks.boosters import DATA, advantage, mean, split_of
 from benchmarks.decisions import Split, accuracy, gap
+from benchmarks.harness.boosted_peers import CONSTRAINTS, lightgbm, oxonfair_on
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, at_least, write_table
@@ -43,25 +40,6 @@ FREE, OWN, COMMON = "LightGBM", "ours, by group", "ours, common"
 RELAXED = ("demographic_parity",)  # what ThresholdOptimizer takes a tolerance for
 PEERS = ("ThresholdOptimizer", "OxonFair")
 ROWS: dict[str, Any] = {"five folds": 5, "a quarter held out": 0.25, "training rows": "prefit"}
-_OXONFAIR = """
-import sys, time, warnings, numpy as np
-warnings.simplefilter("ignore")
-from oxonfair import DeepDataDict, DeepFairPredictor, group_metrics as gm
-data, found = np.load(sys.argv[1]), {}
-metrics = {"demographic_parity": gm.pos_pred_rate.max_diff, "equalized_odds": gm.equalized_odds_max}
-test = DeepDataDict(data["y_test"], data["test"][:, None], data["groups_test"])
-for constraint, metric in metrics.items():
-    for kappa in map(float, sys.argv[3:]):
-        start = time.process_time()
-        model = DeepFairPredictor(
-            data["y"], data["scores"][:, None], data["groups"], use_actual_groups=True
-        )
-        model.fit(gm.accuracy, metric, kappa)
-        seconds = time.process_time() - start
-        found[f"{constraint} {kappa} seconds"] = seconds
-        found[f"{constraint} {kappa}"] = np.asarray(model.predict(test), dtype=float).ravel()
-np.savez(sys.argv[2], **found)
-"""
 Outcome = tuple[np.ndarray, float]
 """The probability of a positive decision on test rows, and CPU seconds."""
 
@@ -107,35 +85,6 @@ def fairlearn(model: Any, rows: Split, constraint: str, kappa: float) -> Outcome
     return optimizer._pmf_predict(X_test, sensitive_features=groups_test)[:, 1], seconds
 
 
-def oxonfair(
-    model: Any, rows: Split, kappas: list[float], python: str
-) -> dict[tuple[str, float], Outcome]:
-    """Return OxonFair's decisions for every constraint and tolerance, in its own environment."""
-    X, X_test, y, y_test, groups, groups_test = rows
-    with tempfile.TemporaryDirectory() as folder:
-        given, found = Path(folder) / "in.npz", Path(folder) / "out.npz"
-        np.savez(
-            given,
-            y=y,
-            y_test=y_test,
-            scores=logit(model.predict_proba(X)[:, 1].clip(1e-12, 1.0 - 1e-12)),
-            test=logit(model.predict_proba(X_test)[:, 1].clip(1e-12, 1.0 - 1e-12)),
-            groups=np.unique(groups, return_inverse=True)[1],
-            groups_test=np.unique(groups_test, return_inverse=True)[1],
-        )
-        arguments = [str(given), str(found), *map(str, kappas)]
-        subprocess.run([python, "-c", _OXONFAIR, *arguments], check=True, capture_output=True)
-        outcome = np.load(found)
-        return {
-            (constraint, kappa): (
-                outcome[f"{constraint} {kappa}"],
-                float(outcome[f"{constraint} {kappa} seconds"]),
-            )
-            for constraint in CONSTRAINTS
-            for kappa in kappas
-        }
-
-
 def outcomes(
     options: Namespace, name: str, seed: int
 ) -> Iterator[tuple[str, str, float, Outcome, Split]]:
@@ -144,7 +93,7 @@ def outcomes(
     free = (model.predict_proba(rows[1])[:, 1] > 0.5).astype(float), 0.0
     others = {}
     if options.oxonfair:
-        others = oxonfair(model, rows, options.peer_kappas, options.oxonfair)
+        others = oxonfair_on(model, rows, options.peer_kappas, options.oxonfair)
     for constraint in CONSTRAINTS:
         yield constraint, FREE, np.nan, free, rows
         for kappa in options.kappas:
