@@ -74,6 +74,13 @@ class FairRanker(FairEstimator):
         "query_pairs" is :class:`~fairconstrained.objectives.QueryPairLoss`, the logistic loss of
         pairs within queries; an object of that class can have another loss, or give all queries the
         same weight.
+    goal : {"accuracy", "fairness"}, default="accuracy"
+        "accuracy" minimises the loss subject to gaps of at most `kappa`; "fairness" minimises the
+        largest gap subject to a loss of at most ``1 + max_loss_increase`` times the least one. With
+        a constraint for every query this is the gap of the worst query;
+        ``QueryParity(average=True)`` has one gap for all queries.
+    max_loss_increase : float, default=0.001
+        For goal="fairness": the relative increase of the loss that is allowed, > 0.
     solver : str or Solver, default="auto"
         As for :class:`FairLogisticClassifier`. With thousands of queries,
         ``PLADA.stochastic(batch_size=...)`` draws whole queries with their constraints.
@@ -163,8 +170,6 @@ class FairRanker(FairEstimator):
     needs_queries: ClassVar[bool] = True
 
     # The options of classifiers that rankers do not have: see FairOptions.
-    goal: ClassVar[str] = "accuracy"
-    max_loss_increase: ClassVar[float] = 0.001
     enforce: ClassVar[str] = "score"
     confidence: ClassVar[float | None] = None
     holdout: ClassVar[float | str] = "auto"
@@ -184,6 +189,8 @@ class FairRanker(FairEstimator):
         hidden_layer_sizes: Sequence[int] = (),
         activation: str = "relu",
         loss: str | Loss | Objective = "query_pairs",
+        goal: str = "accuracy",
+        max_loss_increase: float = 0.001,
         solver: str | Solver = "auto",
         alpha: float | Penalty = 1e-4,
         sensitive_columns: Columns = None,
@@ -203,6 +210,8 @@ class FairRanker(FairEstimator):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.activation = activation
         self.loss = loss
+        self.goal = goal
+        self.max_loss_increase = max_loss_increase
         self.solver = solver
         self.alpha = alpha
         self.sensitive_columns = sensitive_columns

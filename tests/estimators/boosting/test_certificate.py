@@ -7,11 +7,15 @@ returns.
 import numpy as np
 import pytest
 from _support.boosting import rows, small
+from _support.certificates import complementarity, stationarity
 from numpy.testing import assert_allclose
 from scipy.special import expit
+from sklearn.utils.class_weight import compute_sample_weight
 
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
 from fairconstrained.estimators.fit import Fit
 
+OTHERS = {"pos_label": 0, "class_weight": "balanced", "threshold": 0.4}
 lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")
 
 
@@ -88,3 +92,46 @@ def test_leaf_values_are_a_kkt_point_given_the_trees(constraint, weighted, n_fit
 def _constraints(fit, clf):
     """Return the constraints' values in the library's order, only to match the order."""
     return fit.problem.at(clf.result_.w).constraints
+
+
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+@pytest.mark.parametrize("options", [{}, OTHERS], ids=["plain", "label, weights and threshold"])
+def test_certificates_of_all_constraints_follow_from_values_alone(name, options):
+    """Slopes are differences of the Lagrangian's values; leaves are LightGBM's."""
+    X, y, groups = rows()
+    constraint = BoundedGroupLoss(0.5) if name == "bounded_group_loss" else name
+    clf = small(constraint, kappa=0.05, **options)
+    fit = Fit.of(clf, X, y, None, groups)
+    clf.fit(X, y, sensitive_features=groups)
+    matrix, values, _ = indicators(
+        lightgbm.Booster(model_str=fit.parametrization.grown.trees.text), X
+    )
+    w, n = clf.result_.w, len(values)
+    favourable = y == clf.pos_label_
+    signs = np.where(favourable, 1.0, -1.0)
+    weight = compute_sample_weight(options.get("class_weight"), y)
+    shift = fit.parametrization.convention.threshold
+
+    def scores(w):
+        return matrix @ w[:n] + w[n]
+
+    def constraints(w):
+        parts = fit.problem.constraints
+        return np.concatenate([part.term.value(scores(w), w[part.auxiliary]) for part in parts])
+
+    def lagrangian(w):
+        margins = signs * (scores(w) + shift)
+        loss = np.average(np.logaddexp(0.0, -margins), weights=weight)
+        distance = w[:n] - values  # from the boosted ones
+        penalty = 0.5 * clf.alpha * distance @ distance
+        return loss + penalty + clf.multipliers_ @ constraints(w)
+
+    sign = 1.0 if clf.pos_label_ == clf.classes_[1] else -1.0
+    assert_allclose(sign * (scores(w) + shift), clf.decision_function(X), rtol=0, atol=1e-12)
+    at = constraints(w)
+    residual = max(stationarity(lagrangian, w), complementarity(clf.multipliers_, at))
+    assert max(0.0, at.max()) == pytest.approx(clf.violation_, abs=1e-12)
+    assert clf.violation_ <= 1e-4
+    assert np.all(clf.multipliers_ >= 0.0)
+    assert residual <= 1.01e-4
+    assert clf.kkt_residual_ == pytest.approx(residual, rel=1e-2, abs=1e-6)
