@@ -42,7 +42,13 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--data", nargs="+", metavar="NAME", help="run lines of E1 to E6 on these data only"
     )
-    parser.add_argument("--methods", nargs="+", metavar="NAME", help="run only lines of these")
+    parser.add_argument(
+        "--methods",
+        dest="chosen_methods",
+        nargs="+",
+        metavar="NAME",
+        help="run lines of E1 to E6 of these methods only",
+    )
     parser.add_argument(
         "--passes",
         type=float,
@@ -103,7 +109,7 @@ def figures(line: Line, kind: str, options: Namespace, store: Store) -> Row | No
         if known is not None:
             return known
     chosen = options.data is None or line.data.split(",")[0] in options.data
-    chosen &= options.methods is None or line.method in options.methods
+    chosen &= options.chosen_methods is None or line.method in options.chosen_methods
     if options.only_known or not chosen:
         return store.get(keys["quick"], any_version=options.any_version)
     setup = line.setup(options.quick)
