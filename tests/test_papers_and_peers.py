@@ -88,6 +88,16 @@ def test_the_page_of_the_papers_says_what_is_quick_and_what_is_not_run(tmp_path)
     assert "not run" in text
 
 
+def test_full_runs_are_compared_with_the_published_objective() -> None:
+    line = next(line for line in all_lines() if line.experiment == "E4")
+    published = float(line.published.split(",")[0])
+    for factor, text in [(1.01, "to 2%"), (1.5, "50% above"), (0.5, "50% below")]:
+        paper = {"objective": factor * published, "violation": 0.0, "form": "full", "status": ""}
+        row = {"line": line, "paper": paper, "default": None}
+        assert text in papers_page.why(row)
+    assert "published" not in papers_page.why({**row, "paper": {**paper, "form": "quick"}})
+
+
 def points(method: str, accuracy: float, gap: float, splits: int = 4) -> list[dict]:
     """Return points of some splits, whose accuracies differ by 0.002."""
     return [point(method, accuracy + 0.002 * (k % 2) - 0.001, gap, split=k) for k in range(splits)]
