@@ -203,7 +203,7 @@ def add_options(parser: ArgumentParser) -> None:
     """Add data sets, notions, peers, splits, environments and the folder of the page."""
     add_choice(parser, "--data", SOURCES, quick=["compas"], help="data sets")
     add_choice(parser, "--notions", MOMENTS, quick=["demographic_parity"], help="notions")
-    add_choice(parser, "--peers", PEERS, quick=list(PEERS)[:5], help="methods")
+    add_choice(parser, "--peers", PEERS, quick=list(PEERS)[:6], help="methods")
     parser.add_argument("--splits", type=int, default=Default(10, 1), help="how many splits")
     parser.add_argument(
         "--python",

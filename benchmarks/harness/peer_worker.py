@@ -96,6 +96,17 @@ def _ours(enforce: str, sees_group: bool) -> Callable[[Task], Iterator[Found]]:
     return fits
 
 
+def our_thresholds(task: Task) -> Iterator[Found]:
+    from fairconstrained import FairThresholds
+
+    for kappa in task.settings:
+        inner = plain().fit(task.X, task.y)
+        model = FairThresholds(inner, task.notion, kappa, per_group=True, cv="prefit")
+        model.fit(task.X, task.y, sensitive_features=task.groups)
+        chance = model.predict(task.X_test, sensitive_features=task.groups_test) == 1
+        yield Found(kappa, chance, inner.predict_proba(task.X_test)[:, 1], True)
+
+
 MOMENTS = {
     "demographic_parity": "DemographicParity",
     "equal_opportunity": "TruePositiveRateParity",
@@ -377,6 +388,7 @@ PEERS: dict[str, Peer] = {
     "ours, scores": Peer(_ours("score", False), "fairconstrained"),
     "ours, decisions": Peer(_ours("decision", False), "fairconstrained"),
     "ours with group, decisions": Peer(_ours("decision", True), "fairconstrained", sees_group=True),
+    "ours, thresholds by group": Peer(our_thresholds, "fairconstrained", sees_group=True),
     "ExponentiatedGradient": Peer(exponentiated_gradient, "fairlearn", random=True),
     "GridSearch": Peer(grid_search, "fairlearn", joint=True),
     "ThresholdOptimizer": Peer(threshold_optimizer, "fairlearn", sees_group=True, random=True),
