@@ -202,12 +202,16 @@ def _shown(row: Row) -> Row:
 _AHEAD = """The table has the accuracy of this library minus that of the best other method of the
 same kind, both with a pooled test gap of at most the given one, and half the 95% interval
 of the difference over the same splits. "level" means that the difference is within it.
-Methods that need the group to predict are compared with our model that has the group as a
-feature. There is no entry if a method has no setting with so small a gap.
+Methods that need the group to predict are compared with our linear model that has the group
+as a feature and with our thresholds by group. There is no entry if a method has no setting
+with so small a gap. With two groups, gaps of opposite sign cancel when rates are pooled, so
+that methods whose models differ much between splits (GridSearch) have small pooled gaps.
 
 """
 _BY_MEAN = """The mean of the gaps of single splits includes the noise of the test rows: on small
-data sets no method can have a small one.
+data sets no method can have a small one. Expected rates of random predictions have less noise than
+rates of fixed ones, and thresholds by group, of which there are few, follow the training rows less
+than a search over all coefficients.
 
 """
 _HEAD = """# Peers side by side
