@@ -149,7 +149,7 @@ def rank_tables(name: str, options: Namespace, store: Store) -> Ranks:
                 only_known=options.only_known,
             )
         ]
-    return Ranks(name, experiment.symbol, rank_parity.summary(rows), len(options.seeds))
+    return Ranks(name, experiment.symbol, rank_parity.summary(rows))
 
 
 def run(options: Namespace) -> None:

@@ -250,7 +250,8 @@ def run(options: Namespace) -> None:
     fits = [row for row in rows if "missing" not in row]
     missing = {row["peer"]: row["missing"] for row in rows if "missing" in row}
     table = frontier(fits)
-    write_table(table, "peers", "Peers: means over splits", options.out)
+    shown = [{name: one for name, one in row.items() if name != "by split"} for row in table]
+    write_table(shown, "peers", "Peers: means over splits", options.out)
     write_table(at_gaps(table), "peers-gaps", "Peers: accuracy at a gap", options.out)
     for peer, reason in missing.items():
         print(f"not run: {peer}: {reason}")

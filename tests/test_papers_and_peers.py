@@ -66,7 +66,7 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
         rank_row("intra-group", 0.95, 0.7),
         rank_row("regularisation", 0.95, 0.81),  # fairer and more accurate than our fairest
     ]
-    found = papers_page.dominance(papers_page.Ranks("E9", "DP^I", table, 2))
+    found = papers_page.dominance(papers_page.Ranks("E9", "DP^I", table))
     assert [row["verdict"] for row in found] == [
         "ours is on or above",
         "**ours is below**",
