@@ -64,8 +64,10 @@ class SolvedDirectly:
         if sampled is None:
             result, at = solve(solver, problem, estimator, warm=warm, callback=callback)
         else:
+            at, warmer = sampled.at, sampled.result
+            known = solver.certified(problem.at(at.w, like=at), warmer, callback)
             result, at = solve(
-                solver, problem, estimator, like=sampled.at, warm=sampled.result, callback=callback
+                solver, problem, estimator, like=at, warm=warmer, callback=callback, known=known
             )
             result = replace(result, data_passes=result.data_passes + sampled.data_passes)
         if warm is not None:

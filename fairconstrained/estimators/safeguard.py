@@ -50,6 +50,7 @@ def solve(
     like: Evaluation | None = None,
     warm: Start | Result | None = None,
     callback: Callback | None = None,
+    known: tuple[Result, Evaluation] | None = None,
 ) -> tuple[Result, Evaluation]:
     """Return a solution that is not worse than a constant model, and its evaluation.
 
@@ -71,9 +72,11 @@ def solve(
         Its `solver`, `max_iter` and `random_state`.
     like, warm, callback
         See :meth:`~fairconstrained.solvers.Solver.solve`.
+    known : tuple of Result and Evaluation or None, default=None
+        The solver's solution, where there is one already.
     """
     passes = _data_passes(problem, solver, options)
-    result, at = solver.solve(
+    result, at = known or solver.solve(
         problem,
         like=like,
         warm=warm,

@@ -26,7 +26,8 @@ _FEW = 2000  # rows of a cell, of which all are taken: cells of few rows move th
 _NEAR = 0.02  # constraints within this of their bound have their slopes corrected
 _MOST_SLOPES = 8  # each costs a backward pass
 _CORRECTIONS = 6
-_SHARE = 0.3  # of the tolerance, for the problems of a sample
+_ROUGH = 1e-3  # the tolerance of the sample's own solution, which is farther off anyway
+_SHARE, _FALL = 0.3, 0.02  # of the tolerance, of the KKT residual: what corrections are solved to
 _LEAST_FALL = 0.3  # of the KKT residual, from one correction to the next
 
 
@@ -104,7 +105,7 @@ def sampled_start(
     if len(rows) > problem.n_rows // 4:
         return None
     part = replace(problem.uncounted().batch(rows, weights=[weights]), full_rows=0)
-    first = solver.solve(part)[0]
+    first = solver.solve(part, tol=max(_ROUGH, solver.tol))[0]
     if first.status is not Status.CONVERGED:
         return None
     return _corrections(solver, problem.uncounted(), part, first)
@@ -114,35 +115,41 @@ def _corrections(
     solver: Solver, problem: Problem, part: Problem, first: Result
 ) -> SampledStart | None:
     """Return where corrections lead from the solution on a sample, None if the first one fails."""
-    at, found, before, last = problem.at(first.w), first, np.inf, None
+    at, found, last = problem.at(first.w), first, None
+    kkt = KKT.of(at, found.multipliers)
     for _ in range(_CORRECTIONS):
+        before = _error(kkt)
         corrected = _corrected(part, at, found.multipliers)
-        found = solver.solve(corrected, warm=found, tol=_SHARE * solver.tol)[0]
+        tol = max(_SHARE * solver.tol * kkt.scale, _FALL * before)
+        found = solver.solve(corrected, warm=found, tol=tol)[0]
         if found.status is not Status.CONVERGED:
             return last
         at = problem.at(found.w)
         kkt = KKT.of(at, found.multipliers)
-        error = max(kkt.residual, 3.0 * kkt.violation)
-        if error > before:
+        if _error(kkt) > before:
             return last
-        sampled = part.counter.rows / problem.n_rows
-        last = SampledStart(found, at, problem.passes + sampled)
-        if kkt.holds(solver.tol) or error > _LEAST_FALL * before:
+        last = SampledStart(found, at, problem.passes + part.counter.rows / problem.n_rows)
+        if kkt.holds(solver.tol) or _error(kkt) > _LEAST_FALL * before:
             return last
-        before = error
     return last
+
+
+def _error(kkt: KKT) -> float:
+    """Return what a correction is to reduce."""
+    return max(kkt.residual, 3.0 * kkt.violation)
 
 
 def _corrected(part: Problem, there: Evaluation, multipliers: Array) -> Problem:
     """Return a sample's problem with the values and the slopes of all rows at a point."""
     here = part.at(there.w)
-    tilted = part.objective.add(Linear(there.gradient() - here.gradient()))
     shifts = there.constraints - here.constraints
     near = (multipliers > 0.0) | (there.constraints >= -_NEAR)
     slopes = np.zeros((len(near), part.n_variables))
     if near.sum() <= _MOST_SLOPES:
         which = np.flatnonzero(near)
         slopes[which] = there.constraint_gradients(which) - here.constraint_gradients(which)
+    tilt = there.gradient(multipliers) - here.gradient(multipliers) - multipliers @ slopes
+    tilted = part.objective.add(Linear(tilt))
     ends = np.cumsum([one.n_outputs for one in part.constraints])
     parts = [
         _tilted(one, slopes[end - one.n_outputs : end], shifts[end - one.n_outputs : end], there.w)

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from weakref import ref
 
 import numpy as np
 
@@ -38,6 +39,17 @@ class TermPass:
         """Return whether it is this term's, with the same variables."""
         same = self.model_pass is model_pass and self.term is term
         return same and (not auxiliary.size or same_values(self.auxiliary, auxiliary))
+
+
+_Weighted = tuple["ref[TermPass]", bytes]  # a pass is not kept alive by what is known of it
+
+
+def _is_for(asked: Sequence[_Weighted], weighted: Sequence[tuple[TermPass, Array]]) -> bool:
+    """Return whether a gradient that was asked for is that of these terms and weights."""
+    return len(asked) == len(weighted) and all(
+        of() is known and bits == weights.tobytes()
+        for (of, bits), (known, weights) in zip(asked, weighted, strict=True)
+    )
 
 
 class ModelPass(ABC):
@@ -131,13 +143,20 @@ class ModelPass(ABC):
         """Return the root mean square of the scores' change if the parameters change by `v`."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class RowsPass(ModelPass):
-    """A pass over rows whose scores are all in memory."""
+    """A pass over rows whose scores are all in memory.
+
+    It keeps the last gradient: a subproblem asks for that of its Lagrangian, then the problem for
+    the same one.
+    """
 
     model: Model
     w: Array
     known: tuple[Scores, Pullback] = field(repr=False)
+    _last: tuple[list[_Weighted], tuple[Array, list[Array]]] | None = field(
+        default=None, repr=False
+    )
 
     at_once = False
 
@@ -166,6 +185,12 @@ class RowsPass(ModelPass):
 
     def gradient(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Array]]:
         """Return the gradient: weights on the scores, then one backward pass."""
+        if self._last is None or not _is_for(self._last[0], weighted):
+            asked = [(ref(known), weights.tobytes()) for known, weights in weighted]
+            self._last = asked, self._gradient(weighted)
+        return self._last[1]
+
+    def _gradient(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Array]]:
         on_scores: Array | None = None
         owns = []
         for known, weights in weighted:

@@ -302,6 +302,29 @@ class Solver(Parametrized, ABC):
         """Return the result of a run and the evaluation at it."""
         return self._run(problem, start, callback)
 
+    def certified(
+        self, at: Evaluation, found: Result, callback: Callback | None = None
+    ) -> tuple[Result, Evaluation] | None:
+        """Return the result of a run that begins at an optimal point, None if it is not optimal.
+
+        Parameters
+        ----------
+        at : Evaluation
+            The problem at the point.
+        found : Result
+            Its multipliers, iterations and state count.
+        callback : callable or None, default=None
+            Called with the point.
+        """
+        clock = time.perf_counter()
+        iterate = Iterate(at, found.multipliers, found.n_iter, found.state)
+        measured, trace = Measured.of(iterate, self.tol), Trace()
+        if not measured.kkt.holds(self.tol):
+            return None
+        trace.add(measured, 0.0, time.perf_counter() - clock)
+        status = self._status(measured, self.tol, callback)
+        return self._result(measured, measured, status or Status.CONVERGED, trace, True), at
+
     def _run(
         self, problem: Problem, start: Start, callback: Callback | None
     ) -> tuple[Result, Evaluation]:

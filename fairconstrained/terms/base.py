@@ -343,6 +343,8 @@ def joint_codes(codes: Sequence[Array]) -> Array:
     """Return codes that are equal where all the given codes, >= 0, are."""
     joint = np.zeros(len(codes[0]), dtype=np.int64)
     for one in codes:
+        if not one.any():
+            continue
         joint = unique_codes(joint * (int(one.max(initial=0)) + 1) + one)[1]
     return joint
 

@@ -295,12 +295,16 @@ def cell_codes(cells: SparseMatrix) -> Array:
     lengths = np.diff(cells.indptr)
     if lengths.max(initial=0) > 1 or not np.all(cells.data):
         return unique_codes(sp.csr_array(cells.T != 0) @ marks)[1]
-    cell = np.full(
-        len(lengths), len(marks)
-    )  # at most one cell per row; the last one stands for none
-    cell[lengths == 1] = cells.indices
-    present, codes = unique_codes(cell)
-    return unique_codes(np.append(marks, 0.0)[present])[1][codes]
+    # at most one cell per row; the last one stands for none
+    if lengths.min(initial=1) == 1:
+        cell = cells.indices
+    else:
+        cell = np.full(len(lengths), len(marks))
+        cell[lengths == 1] = cells.indices
+    present = np.flatnonzero(np.bincount(cell, minlength=len(marks) + 1))
+    codes = np.zeros(len(marks) + 1, dtype=np.int64)
+    codes[present] = unique_codes(np.append(marks, 0.0)[present])[1]
+    return codes[cell]
 
 
 def rows_by_cell(cells: SparseMatrix) -> list[tuple[Array, Array]]:

@@ -45,5 +45,7 @@ def grouped(codes: Array, n_groups: int = 0) -> tuple[Array, Array]:
     >>> order.tolist(), starts.tolist()
     ([1, 0, 2], [0, 1, 3])
     """
-    order = np.argsort(codes, kind="stable")
+    largest = int(codes.max(initial=0))
+    short = codes.astype(np.uint16) if largest < 1 << 16 else codes  # sorted in linear time
+    order = np.argsort(short, kind="stable")
     return order, np.append(0, np.cumsum(np.bincount(codes, minlength=n_groups)))

@@ -85,3 +85,18 @@ def test_constraints_with_nearly_equal_gradients_take_few_passes():
     clf = FairLogisticClassifier("equalized_odds", 0.02).fit(X, y, sensitive_features=groups)
     assert clf.result_.converged and np.sum(clf.multipliers_ > 0.1) == 2
     assert clf.result_.data_passes < 12.0
+
+
+def test_a_point_is_certified_only_if_it_is_optimal(rows):
+    X, y, groups = rows
+    clf = FairLogisticClassifier("demographic_parity", 0.02)
+    fit = Fit.of(clf, X, y, None, groups)
+    start = sampled_start(fit.solver, fit.problem, clf)
+    seen = []
+    found = fit.solver.certified(start.at, start.result, lambda one: seen.append(one.objective))
+    result, at = found
+    assert result.converged and result.kkt_residual <= clf.tol and len(result.trace.iteration) == 1
+    assert seen == [result.objective] == [at.objective]
+    assert_allclose(result.zero_one_violation, at.zero_one_violation)
+    elsewhere = fit.problem.at(start.result.w + 0.1)
+    assert fit.solver.certified(elsewhere, start.result) is None

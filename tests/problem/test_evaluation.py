@@ -146,3 +146,22 @@ def test_the_constraints_of_an_evaluation_are_those_of_its_point():
     moved = problem.at(w + 1.0, like=before).constraints
     assert not np.array_equal(moved, before.constraints)
     assert_array_equal(moved, problem.at(w + 1.0).constraints)
+
+
+def test_gradients_that_a_pass_keeps_are_those_of_the_weights_asked_for():
+    X, y, groups = make_biased_classification(300, gap=0.3, random_state=0)
+    problem = FairLogisticClassifier("equalized_odds", 0.02).bind(X, y, None, groups).problem
+    w, rng = np.linspace(-1.0, 1.0, problem.n_variables), np.random.default_rng(0)
+    at, multipliers = problem.at(w), np.zeros(problem.n_constraints)
+    for _ in range(4):
+        multipliers[:] = rng.random(len(multipliers))  # the same array with other values
+        expected = problem.at(w).gradient(multipliers)
+        assert_array_equal(at.gradient(multipliers), expected)
+        near = problem.proximal(w, 0.1).at(w, like=at)
+        assert_array_equal(near.gradient(multipliers), expected)
+        assert_allclose(at.gradient(), problem.at(w).gradient())
+        assert_allclose(
+            at.constraint_gradients(np.arange(len(multipliers))).T @ multipliers,
+            expected - problem.at(w).gradient(),
+            atol=1e-12,
+        )
