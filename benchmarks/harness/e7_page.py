@@ -106,7 +106,7 @@ def write_page(
     for reading in frame.reading.unique():
         draw(frame[frame.reading == reading], folder / "_static" / f"e7-{reading}.png")
     final = frame[frame.epoch == frame.epoch.max()].groupby(["reading", "method", "part"])
-    last = final[["error", "average", "largest"]].mean().reset_index()
+    last = final[["error", "average", "99th percentile", "largest"]].mean().reset_index()
     short = [
         {key: value for key, value in row.items() if not key.startswith("PLADA less")}
         for row in claims
