@@ -163,7 +163,8 @@ def write_page(table: list[Row], missing: dict[str, str], options: Namespace) ->
     counts = dict.fromkeys(dict.fromkeys(row["data"] for row in table), 0)
     for row in table:
         counts[row["data"]] = max(counts[row["data"]], row["splits"])
-    text += "\nSplits: " + ", ".join(f"{data} {n}" for data, n in counts.items()) + ".\n"
+    numbers = ", ".join(f"{data} {n}" for data, n in counts.items())
+    text += f"\nSplits, at most: {numbers}. {_FEWER}"
     absent = [data for data in options.data if data not in counts]
     if absent:
         text += f"\nNot run on this page: {', '.join(absent)}.\n"
@@ -199,6 +200,9 @@ def _shown(row: Row) -> Row:
     return {**shown, "gap [95%]": f"{row['gap']:.4f} [{low:.3f}, {high:.3f}]"}
 
 
+_FEWER = """Some methods have fewer (column "splits"): the intervals of two splits are
+so wide that "level" says little there, and a method without figures has not been run.
+"""
 _AHEAD = """The table has the accuracy of this library minus that of the best other method of the
 same kind, both with a pooled test gap of at most the given one, and half the 95% interval
 of the difference over the same splits. "level" means that the difference is within it.
