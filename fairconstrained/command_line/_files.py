@@ -88,6 +88,21 @@ def read_table(path: str) -> pd.DataFrame:
         raise DataError(f"{path} cannot be read as CSV or Parquet: {error}") from error
 
 
+def _check_columns(frame: pd.DataFrame, target: str, sensitive: Sequence[str]) -> None:
+    """Raise a DataError if a column is missing, or the target is also a sensitive column."""
+    for name, columns in (("--target", [target]), ("--sensitive", sensitive)):
+        for column in columns:
+            if column not in frame.columns:
+                raise DataError(
+                    f"{name} {column}: the file has no such column. It has: "
+                    f"{', '.join(map(str, frame.columns))}."
+                )
+    if target in sensitive:
+        raise DataError(
+            f"--target {target}: the column is also in --sensitive; leave it out of one of them."
+        )
+
+
 def with_roles(
     frame: pd.DataFrame, target: str, positive: str | None, sensitive: Sequence[str]
 ) -> Table:
@@ -111,17 +126,7 @@ def with_roles(
         If a column is missing, the target does not have two values, or a sensitive column has too
         many.
     """
-    for name, columns in (("--target", [target]), ("--sensitive", sensitive)):
-        for column in columns:
-            if column not in frame.columns:
-                raise DataError(
-                    f"{name} {column}: the file has no such column. It has: "
-                    f"{', '.join(map(str, frame.columns))}."
-                )
-    if target in sensitive:
-        raise DataError(
-            f"--target {target}: the column is also in --sensitive; leave it out of one of them."
-        )
+    _check_columns(frame, target, sensitive)
     known = frame[frame[target].notna()].rename(columns=str)
     y, names = _labels(known[target], target, positive)
     features = known.drop(columns=[target, *sensitive])

@@ -98,6 +98,22 @@ def given_groups(
     return None
 
 
+def of_positive_weight(
+    features: Any, labels: Array, weight: Array, groups: Groups | None, queries: Queries | None
+) -> tuple[Any, Array, Array, Groups | None, Queries | None]:
+    """Return the rows whose weight is positive: all of them as they are, or copies of some."""
+    counted = np.flatnonzero(weight)
+    if len(counted) == len(weight):
+        return features, labels, weight, groups, queries
+    return (
+        features[counted],
+        labels[counted],
+        weight[counted],
+        None if groups is None else groups.take(counted),
+        None if queries is None else queries.take(counted),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Reader:
     """How rows other than the training rows are read: as X was in `fit`.
@@ -256,11 +272,9 @@ class TrainingData:
         if feature_kind(estimator).squared:
             names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
             check_squares(features, weight.sum(), names[columns.kept(estimator)])
-        counted = np.flatnonzero(weight)
-        if len(counted) < len(weight):
-            features, labels, weight = features[counted], labels[counted], weight[counted]
-            groups = None if groups is None else groups.take(counted)
-            queries = None if queries is None else queries.take(counted)
+        features, labels, weight, groups, queries = of_positive_weight(
+            features, labels, weight, groups, queries
+        )
         check_classes_counted(classes, labels)
         reader = Reader(estimator, columns, combine, missing=missing)
         by_class = class_weights(class_weight, classes, labels, weight)
