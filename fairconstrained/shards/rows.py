@@ -16,6 +16,8 @@ ALL = slice(None)
 
 _BLOCK_ROWS = 4096  # the most rows of a block
 _BLOCK_ENTRIES = 1 << 18  # of its features: they fit into the cache
+_SPARE = 16  # arrays of a block's length that are in use at a time
+_SMALL = 256
 _MANY_RUNS = 16  # with more runs of equal atoms in a block its rows have weights one by one
 
 
@@ -74,6 +76,9 @@ class Shard:
         size, columns_first = _block_rows(X), X.flags.f_contiguous and not X.flags.c_contiguous
         buffer = np.empty((X.shape[1], size) if columns_first else (size, X.shape[1]))
         buffer = buffer.T if columns_first else buffer
+        spare = [np.empty(size) for _ in range(_SPARE)]
+        above = np.empty(_SMALL)  # the allocator returns free memory above it only
+        del spare  # so that this stays for scores and what is computed of them
         for start in range(0, self.n_rows, size):
             rows = slice(start, start + size)
             features = X[rows]
@@ -81,6 +86,7 @@ class Shard:
                 features = buffer[: len(features)]
                 np.copyto(features, X[rows])
             yield Block(features, features.T, self.atoms[rows], self._weight(rows))
+        del above
 
     def _weight(self, rows: slice) -> Array | None:
         return None if self.sample_weight is None else self.sample_weight[rows]
