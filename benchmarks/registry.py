@@ -53,6 +53,11 @@ class Benchmark:
 _TABLE = (
     Benchmark("compare", "benchmarks.compare", "Speed of this checkout against another one"),
     Benchmark(
+        "targets",
+        "benchmarks.targets",
+        "Speed and memory of fits in memory against their targets",
+    ),
+    Benchmark(
         "speed",
         "benchmarks.speed",
         "Seconds of a fit on a9a against scikit-learn's LogisticRegression",

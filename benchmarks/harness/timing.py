@@ -12,7 +12,11 @@ from threadpoolctl import threadpool_limits
 
 
 def in_turns(
-    runs: Mapping[str, Callable[[], Any]], repeats: int, *, threads: Mapping[str, int] | None = None
+    runs: Mapping[str, Callable[[], Any]],
+    repeats: int,
+    *,
+    threads: Mapping[str, int] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, list[float]]:
     """Time the runs A B C A B C ... in this process: what disturbs one disturbs all.
 
@@ -24,6 +28,8 @@ def in_turns(
         How often each of them runs.
     threads : mapping of str to int, optional
         The number of BLAS and OpenMP threads of a run; the others take their defaults.
+    clock : callable, optional
+        Returns seconds.
 
     Returns
     -------
@@ -35,9 +41,9 @@ def in_turns(
     for _ in range(repeats):
         for name, run in runs.items():
             with threadpool_limits(limits[name]) if name in limits else nullcontext():
-                start = time.perf_counter()
+                start = clock()
                 run()
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append(clock() - start)
     return seconds
 
 

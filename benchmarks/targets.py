@@ -1,0 +1,172 @@
+"""Targets for the speed and the memory of fits in memory: figure, limit, met or not met.
+
+All seconds are CPU seconds of this process, and ratios are medians of the ratios of neighbouring
+runs, except for `n_jobs`, where they are seconds of a clock. LogisticRegression has the same
+penalty and the same number of threads. `--docs docs` writes the
+figures of the page speed.md.
+"""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV
+
+from benchmarks.harness.data import Data, generated, load
+from benchmarks.harness.fits import fit, logistic_regression
+from benchmarks.harness.options import Default, add_choice
+from benchmarks.harness.tables import Row, as_markdown, at_most, environment, write_table
+from benchmarks.harness.timing import in_turns, ratio
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    fairness_path,
+    make_biased_classification,
+)
+
+CONSTRAINTS = (None, "demographic_parity", "equalized_odds")
+KAPPA = 0.02
+_FIGURES = "## Figures\n"
+PATHS = ("compas", "law_school", "generated", "a9a")
+
+_WHY = {
+    "small": "most of the time is Python around vectors of a thousand rows",
+    "a9a": "the constraints need more evaluations than the loss alone",
+    "large": "moments, cells and the sample cost about two evaluations; an evaluation in NumPy "
+    "reads more arrays than a compiled loop",
+    "memory": "labels, weights, cells and scores are vectors of 8 or 12 bytes per row",
+    "path": "every point is certified and stored, which costs as much as its evaluations",
+    "jobs": "starting and feeding the workers; other work on the machine",
+}
+
+
+def many_rows(n_rows: int) -> Data:
+    """Return generated rows in single precision, with 20 features."""
+    X, y, groups = make_biased_classification(n_rows, n_features=20, gap=0.3, random_state=0)
+    return X.astype(np.float32), y, groups
+
+
+def _row(kind: str, what: str, unit: str, figure: float, limit: float, **more: Any) -> Row:
+    verdict = at_most(figure, limit)
+    return {
+        "what": what,
+        "in units of": unit,
+        "figure": figure,
+        "target": f"<= {limit:g}",
+        "verdict": verdict,
+        "seconds": more.get("seconds", ""),
+        "data passes": more.get("passes", ""),
+        "what is left": "" if verdict == "met" else _WHY[kind],
+    }
+
+
+def against_logistic(kind: str, name: str, data: Data, repeats: int, limit: float) -> Iterator[Row]:
+    """Yield a row for every constraint: seconds of a fit over those of LogisticRegression."""
+    X, y, groups = data
+    runs: dict[str, Callable[[], Any]] = {"LR": partial(logistic_regression(len(y)).fit, X, y)}
+    for constraint in CONSTRAINTS:
+        runs[str(constraint)] = partial(fit, X, y, groups, constraint, KAPPA)
+    passes = {one: run().result_.data_passes for one, run in runs.items() if one != "LR"}
+    seconds = in_turns(runs, repeats, clock=time.process_time)
+    for one, count in passes.items():
+        figure, found = ratio(seconds[one], seconds["LR"]), median(seconds[one])
+        what = f"{name}, {'no constraint' if one == 'None' else one}"
+        yield _row(kind, what, "LogisticRegression", figure, limit, seconds=found, passes=count)
+
+
+def peak_memory(data: Data) -> Iterator[Row]:
+    """Yield a row for every constraint: X and the peak of what is allocated beyond it, over X."""
+    X, y, groups = data
+    for constraint in CONSTRAINTS:
+        fit(X[:2000], y[:2000], groups[:2000], constraint, KAPPA)
+        tracemalloc.start()
+        fit(X, y, groups, constraint, KAPPA)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        what = f"peak memory, {len(y):,} rows x {X.shape[1]}, {constraint or 'no constraint'}"
+        yield _row("memory", what, "X", 1.0 + peak / X.nbytes, 1.1)
+
+
+def path_row(name: str, constraint: str, repeats: int) -> Row:
+    """Return seconds of a path of 30 points over those of its hardest single fit."""
+    X, y, groups = generated(2000) if name == "generated" else load(name)
+    path = partial(
+        fairness_path, FairLogisticClassifier(constraint), X, y, sensitive_features=groups
+    )
+    found = path()
+    single = partial(fit, X, y, groups, constraint)
+    cost = [single(kappa).result_.data_passes for kappa in found.kappas]
+    hardest = partial(single, found.kappas[int(np.argmax(cost))])
+    seconds = in_turns({"path": path, "fit": hardest}, repeats, clock=time.process_time)
+    return _row(
+        "path",
+        f"path of {len(found)} points, {name}, {constraint}",
+        "the hardest single fit",
+        ratio(seconds["path"], seconds["fit"]),
+        3.0,
+        seconds=median(seconds["path"]),
+        passes=f"{found.data_passes.sum():.0f} ({max(cost):.0f})",
+    )
+
+
+def parallel_rows(data: Data, repeats: int) -> Iterator[Row]:
+    """Yield what two workers leave of the seconds of one, for our search and scikit-learn's."""
+    X, y, groups = data
+
+    def ours(n_jobs: int) -> None:
+        FairLogisticClassifierCV(n_kappas=10, n_jobs=n_jobs).fit(X, y, sensitive_features=groups)
+
+    def grid(n_jobs: int) -> None:
+        with config_context(enable_metadata_routing=True):
+            one = FairLogisticClassifier().set_fit_request(sensitive_features=True)
+            search = GridSearchCV(one, {"kappa": [0.01, 0.02, 0.05, 0.1]}, n_jobs=n_jobs)
+            search.fit(X, y, sensitive_features=groups)
+
+    searches: Mapping[str, Callable[[int], None]] = {
+        "FairLogisticClassifierCV": ours,
+        "GridSearchCV": grid,
+    }
+    for name, search in searches.items():
+        search(2)  # the workers start
+        runs = {"one": partial(search, 1), "two": partial(search, 2)}
+        seconds = in_turns(runs, repeats, clock=time.perf_counter)
+        figure = ratio(seconds["two"], seconds["one"])
+        what = f"{name}, {len(y):,} rows, n_jobs=2"
+        yield _row("jobs", what, "n_jobs=1", figure, 0.6, seconds=median(seconds["two"]))
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add the number of rows, the data sets of paths, --repeats and --docs."""
+    parser.add_argument("--rows", type=int, default=Default(1_000_000, 150_000), help="many rows")
+    add_choice(parser, "--paths", PATHS, quick=["generated"], help="data sets of the paths")
+    parser.add_argument("--repeats", type=int, default=Default(5, 1), help="timed runs of each")
+    parser.add_argument("--docs", type=Path, default=None, help="folder of the page speed.md")
+
+
+def run(options: Namespace) -> None:
+    """Write targets.md, targets.csv and, with --docs, the figures of the page."""
+    repeats, many = options.repeats, many_rows(options.rows)
+    few = make_biased_classification(1000, n_features=20, gap=0.3, random_state=0)
+    rows = [
+        *against_logistic("small", "1,000 rows x 20", few, 8 * repeats, 2.0),
+        *against_logistic("a9a", "a9a", load("a9a"), 2 * repeats, 1.2),
+        *against_logistic("large", f"{options.rows:,} rows x 20, float32", many, repeats, 1.5),
+        *peak_memory(many),
+    ]
+    for name in options.paths:
+        rows += [path_row(name, str(constraint), repeats) for constraint in CONSTRAINTS[1:]]
+    rows += parallel_rows(generated(20_000), repeats)
+    write_table(rows, "targets", "Targets for fits in memory", options.out)
+    if options.docs is not None:
+        page = options.docs / "speed.md"
+        prose = page.read_text().split(_FIGURES)[0]
+        page.write_text(f"{prose}{_FIGURES}\n{environment()}.\n\n{as_markdown(rows)}")
