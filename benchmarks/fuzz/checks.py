@@ -138,11 +138,17 @@ def check_figures(case: Case, outcome: Outcome) -> Iterator[Failure]:
     if found is not None and not partial:
         yield from _same("violation_", estimator.violation_, found.violation, near)
         yield from _same("gap_", estimator.gap_, np.maximum(found.gap, 0.0), near)
-    tied = np.abs(outcome.scores).min(initial=1.0) < rounding(outcome)
+    tied = np.abs(outcome.scores).min(initial=1.0) < rounding(outcome) or _rounded_ties(outcome)
     if strict is not None and not tied and not np.isnan(strict.gap):
         yield from _same(
             "decision_gap_", estimator.decision_gap_, np.maximum(strict.gap, 0.0), 1e-6
         )
+
+
+def _rounded_ties(outcome: Outcome) -> bool:
+    """Return whether scores differ by rounding errors only, so that chance orders the rows."""
+    steps = np.diff(np.unique(outcome.scores))
+    return bool(np.any(steps < 1e-12 * (1.0 + np.abs(outcome.scores).max())))
 
 
 def _same(name: str, given: float, mine: float, near: float) -> Iterator[Failure]:

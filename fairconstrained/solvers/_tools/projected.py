@@ -19,7 +19,7 @@ from fairconstrained.solvers._tools.lbfgs import (
 from fairconstrained.utils.typing import Array
 
 _REDUCTION = 0.1  # of the residual, in a quadratic subproblem
-_MAX_SUBPROBLEM_STEPS = 50
+_MAX_SUBPROBLEM_STEPS = 20
 _WINDOW = 10  # steps of the projected gradient method, in which the value must decrease
 
 
