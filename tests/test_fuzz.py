@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from _support.fuzz_cases import SPEC, case_of, kinds, tampered
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.__main__ import main
 from benchmarks.fuzz import checks, classes, command, descent, oracle, relations
-from benchmarks.fuzz.data import DataSpec, make
+from benchmarks.fuzz.data import make
 from benchmarks.fuzz.drawing import Chosen
 from benchmarks.fuzz.fitting import Case, OverBudget, limited, measure, run
 from benchmarks.fuzz.oracle import examine, failures_of
@@ -20,34 +21,12 @@ from fairconstrained import ConvergenceWarning, InfeasibleConstraintWarning
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, ROCParity
 from fairconstrained.solvers import Status
 
-SPEC = DataSpec(seed=1, n_rows=120, n_features=3, signal=4.0, weights="uniform")
 OWN_GRID = {"roc_parity": ROCParity(thresholds=[-1.0, 0.0, 1.0])}
 RANGES = {
     name: CLASSIFIER_CONSTRAINTS[name](ranks=(0.2, 0.7))
     for name in ("partial_dp", "weak_partial_dp")
 }
 BOUNDS = {"bounded_group_loss": CLASSIFIER_CONSTRAINTS["bounded_group_loss"](0.69)}
-
-
-def case_of(estimator="FairLogisticClassifier", spec=SPEC, **settings):
-    settings = {"constraint": "demographic_parity", "alpha": 1e-2, **settings}
-    if estimator == "NeymanPearsonClassifier":
-        del settings["constraint"]
-    return Case(0, 0, Chosen(estimator, settings, spec))
-
-
-def kinds(found):
-    return {one.kind for one in found}
-
-
-def tampered(outcome, **attributes):
-    """Return the outcome of an estimator with other attributes; of `result_` where it has them."""
-    estimator = copy.copy(outcome.estimator)
-    own = {k: v for k, v in attributes.items() if hasattr(estimator.result_, k)}
-    estimator.result_ = replace(estimator.result_, **own)
-    for name in attributes.keys() - own.keys():
-        setattr(estimator, name, attributes[name])
-    return replace(outcome, estimator=estimator)
 
 
 @pytest.fixture(scope="module")
@@ -379,36 +358,3 @@ def test_every_kind_of_estimator_is_drawn():
         "FairLogisticClassifier", "FairThresholds", "FairRanker", "dask.FairLogisticClassifier"
     }  # fmt: skip
     assert Case.of(3, 8).chosen.data.n_classes > 2
-
-
-def test_two_local_solutions_are_counted_apart(monkeypatch):
-    """They are no failure of the solvers, unless the default solver has the worse one."""
-    spec = replace(SPEC, n_rows=60)
-    case = case_of("NeymanPearsonClassifier", spec, kappa=0.45)
-    outcome = run(case)
-    other = tampered(outcome, objective=1.1 * outcome.result.objective)
-    monkeypatch.setattr(relations, "is_local_solution", lambda _: True)
-    found = relations.same_objective("changed by row order", outcome, other)
-    assert kinds(found) == {relations.SEVERAL_SOLUTIONS}
-    found = relations.same_objective(relations.OTHER_SOLVER, other, outcome)
-    assert kinds(found) == {relations.OTHER_SOLVER}
-
-
-def test_nothing_better_is_found_near_a_solution_and_something_near_another_point(fair):
-    assert descent.is_local_solution(fair)
-    scaled = tampered(fair, coef_=0.5 * fair.estimator.coef_)
-    moved = tampered(
-        scaled, objective=descent.local(scaled).objective(descent.local(scaled).answer)
-    )
-    assert not descent.is_local_solution(moved)
-
-
-def test_nothing_better_is_found_near_a_solution_of_a_problem_of_classes():
-    case = case_of("NeymanPearsonClassifier", replace(SPEC, n_rows=60), surrogate="logistic")
-    outcome = run(case)
-    assert outcome.status == "converged"
-    assert descent.is_local_solution(outcome)
-    scaled = tampered(outcome, coef_=0.5 * outcome.estimator.coef_)
-    problem = descent.local_of_classes(scaled)
-    moved = tampered(scaled, objective=problem.objective(problem.answer))
-    assert not descent.is_local_solution(moved)

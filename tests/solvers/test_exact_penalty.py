@@ -11,7 +11,8 @@ from fairconstrained.domains import L2Ball
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.solvers import Status
 from fairconstrained.solvers._tools.capped_simplex import CappedSimplex
-from fairconstrained.solvers.exact_penalty import Curvature, ExactPenalty, Model
+from fairconstrained.solvers._tools.linearised import Curvature, Model
+from fairconstrained.solvers.exact_penalty import ExactPenalty
 
 
 @cache

@@ -186,6 +186,8 @@ class ThresholdFit:
             attributes["thresholds_"] = _series(groups, self.search.w)
         if self.certificate is not None:
             attributes["holdout_indices_"] = self.held_out
+        for name in ("thresholds_", "holdout_indices_"):  # of an earlier fit
+            vars(estimator).pop(name, None)
         for name, value in attributes.items():
             setattr(estimator, name, value)
         promised = self.certificate or self.search

@@ -139,3 +139,12 @@ def test_reports_and_displays_show_the_decisions(per_group, response, data, fitt
     )
     scores = GroupScores.from_estimator(piped, X, y, groups)
     np.testing.assert_array_equal(scores.scores > scores.threshold, decisions == 1)
+
+
+def test_a_refit_keeps_nothing_of_the_thresholds_by_group(data, fitted):
+    X, y, groups = (one[600:] for one in data)
+    clf = FairThresholds(fitted, kappa=0.04, per_group=True, cv="prefit")
+    clf.fit(X, y, sensitive_features=groups)
+    assert len(clf.thresholds_) == len(np.unique(groups))
+    clf.set_params(per_group=False).fit(X, y, sensitive_features=groups)
+    assert not hasattr(clf, "thresholds_")
