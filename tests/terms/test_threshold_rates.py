@@ -29,12 +29,12 @@ from fairconstrained.terms._kernel_sums.sigmoid import SigmoidSums
 from fairconstrained.terms._kernel_sums.split_sigmoid import SigmoidMinusSums
 from fairconstrained.terms.cell_means import cell_matrix
 
-N_ROWS, N_CELLS, N_THRESHOLDS = 1200, 3, 40
+N_ROWS, N_CELLS, N_THRESHOLDS = 2000, 3, 40
 FUNCTIONS = {
     Sigmoid(): SigmoidSums,
     Sigmoid(0.3): SigmoidSums,
     Sigmoid(6.0): SigmoidSums,
-    Sigmoid(0.01): DirectSums,  # bins would outnumber the rows
+    Sigmoid(0.01): DirectSums,  # sums over bins would cost more
     SigmoidMinus(): SigmoidMinusSums,
     SigmoidMinus(0.3): SigmoidMinusSums,
     SigmoidMinus(0.01): DirectSums,

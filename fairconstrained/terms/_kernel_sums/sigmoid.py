@@ -14,6 +14,9 @@ from fairconstrained.utils.typing import Array
 
 _REACH = 37.0  # scales from a threshold where the sigmoid is 0 or 1 to double precision
 _BINS = 8  # per scale
+# Nanoseconds, measured: of a bin, of a bin with a threshold in reach of it, and in total; of a row
+# with a threshold by the formula.
+_PER_BIN, _PER_NEAR_BIN, _PER_CALL, _PER_PAIR = 250.0, 14.0, 3e5, 30.0
 DEGREE = 7
 _POWERS = np.arange(DEGREE + 1)
 NODES = np.cos(np.pi * _POWERS / DEGREE)  # both ends are nodes: the interpolant is continuous
@@ -84,11 +87,13 @@ class SigmoidSums(KernelSums):
         thresholds: Array,
         memory: Memory = None,
     ) -> KernelSums:
-        """Return sums by the formula if the scale is so small that bins outnumber the rows."""
+        """Return sums by the formula if they cost less, as with few rows and a small scale."""
         spread = min(np.ptp(scores), np.ptp(thresholds) + 2.0 * _REACH * function.scale)
-        n_bins = spread * _BINS / function.scale
-        way = DirectSums if n_bins * cells.n_cells > 2 * max(len(scores), 2000) else cls
-        return way(function, cells, scores, thresholds, memory)
+        n_bins = cells.n_cells * (1.0 + spread * _BINS / function.scale)
+        near = min(n_bins, cells.n_cells * 2.0 * _REACH * _BINS)  # bins in reach of a threshold
+        of_bins = _PER_CALL + _PER_BIN * n_bins + _PER_NEAR_BIN * len(thresholds) * near
+        direct = _PER_PAIR * len(scores) * len(thresholds) < of_bins
+        return (DirectSums if direct else cls)(function, cells, scores, thresholds, memory)
 
     @property
     def _of_slopes(self) -> Array:
