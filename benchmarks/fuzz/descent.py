@@ -117,7 +117,7 @@ def _covered(outcome: Outcome) -> Local | None:
     """Return the problem of a fit by the independent formulas, None if they do not cover it."""
     estimator, data = outcome.estimator, outcome.data
     if type(estimator).__name__ == "NeymanPearsonClassifier":
-        small = estimator.radius is None and len(data.positions) <= 600
+        small = estimator.radius is None and len(data.positions) <= 2000
         return local_of_classes(outcome) if small else None
     plain = data.sensitive_columns is None and getattr(estimator, "domain", None) is None
     plain = plain and getattr(estimator, "goal", "") == "accuracy" and estimator.enforce == "score"

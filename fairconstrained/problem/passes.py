@@ -115,11 +115,9 @@ class ModelPass(ABC):
         """
         found = []
         for known, table in weighted:
-            own = np.zeros((len(table), known.term.n_auxiliary))
-            rows = np.zeros((len(table), self.model.n_parameters))
-            for k, weights in enumerate(table):
-                rows[k], (own[k],) = self.gradient([(known, weights)])
-            found.append((rows, own))
+            pairs = [self.gradient([(known, weights)]) for weights in table]
+            own = np.array([of_term for _, (of_term,) in pairs])
+            found.append((np.array([rows for rows, _ in pairs]), own))
         return found
 
     @abstractmethod

@@ -382,5 +382,5 @@ def test_invalid_metrics_raise(data, model):
     with pytest.raises(ValueError, match="Two classes are needed"):
         GroupMetricsDisplay.from_predictions(y, X[:, 0], sensitive_features=groups)
     three = LogisticRegression().fit(X, np.arange(len(y)) % 3)
-    with pytest.raises(ValueError, match="has 3 classes"):
+    with pytest.raises(ValueError, match="has the 3 classes"):
         GroupMetricsDisplay.from_estimator(three, X, y, sensitive_features=groups)
