@@ -115,9 +115,12 @@ class ModelPass(ABC):
         """
         found = []
         for known, table in weighted:
-            pairs = [self.gradient([(known, weights)]) for weights in table]
-            own = np.array([of_term for _, (of_term,) in pairs])
-            found.append((np.array([rows for rows, _ in pairs]), own))
+            rows = np.zeros((len(table), self.model.n_parameters))
+            own: list[Array] = []
+            for k, weights in enumerate(table):
+                rows[k], of_term = self.gradient([(known, weights)])
+                own += of_term
+            found.append((rows, np.stack(own) if own else np.zeros((0, known.term.n_auxiliary))))
         return found
 
     @abstractmethod

@@ -13,6 +13,7 @@ from fairconstrained import (
     FairLogisticClassifier,
     make_biased_classification,
 )
+from fairconstrained.constraints import WeakPartialDemographicParity
 from fairconstrained.functions import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
@@ -122,6 +123,16 @@ def test_many_constraints_of_few_statistics_cost_a_backward_pass_per_statistic()
     assert len(calls) == 6 < term.n_outputs == 30
     for row, unit in zip(found, np.eye(30), strict=True):
         np.testing.assert_allclose(row, at.gradient(unit, objective=0.0), atol=1e-14)
+
+
+def test_constraints_that_depend_on_no_statistic_have_gradients_of_zero():
+    """Rates beyond the range of ranks are clipped: their derivatives vanish."""
+    X, y, groups = make_biased_classification(300, n_groups=4, random_state=0)
+    constraint = WeakPartialDemographicParity(0.1, ranks=(0.4, 0.6))
+    problem = FairLogisticClassifier(constraint).bind(X, y, None, groups).problem
+    at = problem.at(np.append(np.zeros(problem.n_variables - 1), 50.0))
+    found = at.constraint_gradients(np.arange(problem.n_constraints))
+    assert_array_equal(found, np.zeros((problem.n_constraints, problem.n_variables)))
 
 
 def test_parts_made_for_one_question_do_not_take_the_passes_of_others():
