@@ -16,13 +16,15 @@ from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT, certify, violation_stationarity
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.parameters import check_parameters
+from fairconstrained.solvers._tools.parameters import InstanceOf, Range, Valid, check_parameters
+from fairconstrained.solvers._tools.run_arguments import check_run
 from fairconstrained.solvers.result import Result, Status, Trace, describe
 from fairconstrained.solvers.start import Start as Start
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.solvers.table import available_solvers
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array, RandomState
+from fairconstrained.utils.validation import check_seed
 
 _STATIONARY = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
 
@@ -137,24 +139,23 @@ class Solver(Parametrized, ABC):
         """Return the properties that the problem lacks for this solver."""
         return [name for name in self.requires if not getattr(problem, name)]
 
+    @classmethod
+    def valid_parameters(cls) -> dict[str, Valid]:
+        """Return the valid values of parameters that the table of all solvers does not have."""
+        solver = InstanceOf(Solver, "a solver, such as AugmentedLagrangian()")
+        return {"oracle": solver, "solver": solver}
+
     def check(self, problem: Problem) -> None:
         """Raise if a parameter is not valid, or the problem lacks what the solver needs.
 
         Raises
         ------
-        ValueError
+        ValueError, TypeError
             Names the parameter, what was found and what is valid.
         IncompatibleSolverError
             Names what is missing and which solvers can do without.
         """
-        parameters = self.get_params(deep=False)
-        check_parameters(type(self).__name__, parameters)
-        for name in ("oracle", "solver"):
-            if not isinstance(parameters.get(name), Solver | None):
-                raise TypeError(
-                    f"{type(self).__name__}: {name} must be a solver, such as "
-                    f"AugmentedLagrangian(), or None; got {parameters[name]!r}."
-                )
+        check_parameters(self, self.valid_parameters())
         missing = self.missing(problem)
         if missing:
             needs = " and ".join(name.replace("_", " ") for name in missing)
@@ -237,9 +238,11 @@ class Solver(Parametrized, ABC):
         ------
         IncompatibleSolverError
             If the problem lacks what the solver needs.
-        ValueError
-            If `max_data_passes` is negative or not a number.
+        ValueError, TypeError
+            If another argument is not valid.
         """
+        check_run(problem, w0, warm, tol, callback)
+        check_seed(random_state)
         return self.solve(
             problem,
             w0,
@@ -277,9 +280,9 @@ class Solver(Parametrized, ABC):
             Whether the result has a zero-one violation; else it is nan, for subproblems.
         """
         self.check(problem)
-        if max_data_passes is not None and not max_data_passes >= 0.0:
+        if max_data_passes is not None and not Range().contains(max_data_passes):
             raise ValueError(
-                f"max_data_passes={max_data_passes!r}: give a number >= 0, or None for no limit."
+                f"max_data_passes must be {Range()}, or None for no limit; got {max_data_passes!r}."
             )
         source: np.random.RandomState = check_random_state(random_state)
         first = w0 if w0 is not None else (problem.start(source) if warm is None else warm.w)

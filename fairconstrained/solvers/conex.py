@@ -14,7 +14,7 @@ from fairconstrained.solvers._tools.scales import Scales
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
 
-_SLACK = 0.01  # of the tolerance: what a step may err by
+_STEP_ERROR = 0.01  # of the tolerance: the error that a step may have
 
 
 class ConEx(PolishedSolver):
@@ -134,7 +134,7 @@ class ConEx(PolishedSolver):
         """Yield the answer so far every `check_every` steps."""
         at, multipliers = start.at(problem), first_multipliers(problem, start)
         c1, c2, offset = self._constants(at)
-        descent = Descent(c1 * offset, _SLACK * start.tol)
+        descent = Descent(c1 * offset, _STEP_ERROR * start.tol)
         points, prices, before = SuffixAverage(), SuffixAverage(), at.constraints
         for t in range(self.max_iter):
             k = t + offset

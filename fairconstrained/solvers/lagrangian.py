@@ -16,6 +16,7 @@ from fairconstrained.solvers._tools.multiplier_models import (
     Network,
     constraint_features,
 )
+from fairconstrained.solvers._tools.parameters import Choice, InstanceOf, Valid
 from fairconstrained.solvers._tools.rows import Drawn, Rows, rows_of
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
@@ -173,6 +174,13 @@ class LagrangianDescentAscent(PolishedSolver):
         """What a problem must have: terms that take batches, unless every step uses all rows."""
         return () if self.batch_size is None else ("batchable",)
 
+    @classmethod
+    def valid_parameters(cls) -> dict[str, Valid]:
+        """Return the valid values of the ascent's parameters besides those of all solvers."""
+        model = InstanceOf(MultiplierModel, "a model of multipliers, such as Network()")
+        own: dict[str, Valid] = {"multipliers": model, "dual": Choice(("surrogate", "zero_one"))}
+        return {**super().valid_parameters(), **own}
+
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the point and its multipliers every `check_every` steps."""
         model = Free() if self.multipliers is None else self.multipliers
@@ -215,8 +223,6 @@ class LagrangianDescentAscent(PolishedSolver):
 
     def _ahead(self, before: Drawn, after: Drawn) -> tuple[slice | Array, Array]:
         """Return the constraints whose multipliers move, and the values that they follow."""
-        if self.dual not in ("surrogate", "zero_one"):
-            raise ValueError(f'dual must be "surrogate" or "zero_one"; got {self.dual!r}.')
         zero_one = self.dual == "zero_one"
         values = after.at.zero_one_constraints if zero_one else after.values
         if after.knows_all and not before.knows_all:  # the step has drawn some of them
@@ -234,11 +240,14 @@ class LagrangianDescentAscent(PolishedSolver):
         """
         if self.features is None:
             return constraint_features(problem)
-        found = np.asarray(self.features, dtype=float)
-        if found.ndim != 2 or len(found) != problem.n_constraints:
+        try:
+            found = np.asarray(self.features, dtype=float)
+        except (TypeError, ValueError):
+            found = np.empty(())
+        if found.ndim != 2 or len(found) != problem.n_constraints or not np.isfinite(found).all():
             raise ValueError(
-                f"features must have a row for each of the {problem.n_constraints} constraints; "
-                f"got an array of shape {found.shape}."
+                f"features must have a row of finite numbers for each of the "
+                f"{problem.n_constraints} constraints; got {self.features!r}."
             )
         return found
 

@@ -11,6 +11,7 @@ import numpy as np
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.descent import Descent, SuffixAverage, first_multipliers
+from fairconstrained.solvers._tools.parameters import Choice, Valid
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.scales import Scales
@@ -18,7 +19,7 @@ from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.utils.typing import Array
 
-_SLACK = 0.01  # of the tolerance: what a step may err by
+_STEP_ERROR = 0.01  # of the tolerance: the error that a step may have
 
 
 class OnlineStochastic(PolishedSolver):
@@ -148,6 +149,11 @@ class OnlineStochastic(PolishedSolver):
         plain = {"linearized": True, "average": "all", "adapt": False, "repair": False}
         return cls(**{**setting, **plain, "polish": False, **options})
 
+    @classmethod
+    def valid_parameters(cls) -> dict[str, Valid]:
+        """Return the valid values of `average` besides those of all solvers."""
+        return {**super().valid_parameters(), "average": Choice(("suffix", "all"))}
+
     def _constants(self, at: Evaluation) -> tuple[float, float]:
         """Return V and alpha."""
         if self.V is not None and self.alpha is not None:
@@ -160,7 +166,7 @@ class OnlineStochastic(PolishedSolver):
     def _step(self, eta: float, tol: float) -> Callable[[Evaluation, Array], Evaluation]:
         """Return what makes a step of length 1 / eta, or a shorter one if it would overshoot."""
         if self.adapt:
-            return Descent(eta, _SLACK * tol).step
+            return Descent(eta, _STEP_ERROR * tol).step
 
         def step(at: Evaluation, multipliers: Array) -> Evaluation:
             gradient = at.gradient(multipliers)
@@ -176,17 +182,7 @@ class OnlineStochastic(PolishedSolver):
         return np.asarray(before.constraints + jacobian @ (after.w - before.w))
 
     def _averages(self) -> tuple[SuffixAverage, SuffixAverage]:
-        """Return what averages the points and the multipliers.
-
-        Raises
-        ------
-        ValueError
-            If `average` is neither "suffix" nor "all".
-        """
-        if self.average not in ("suffix", "all"):
-            raise ValueError(
-                f'OnlineStochastic: average must be "suffix" or "all"; got {self.average!r}.'
-            )
+        """Return what averages the points and the multipliers."""
         restarts = self.average == "suffix"
         return SuffixAverage(restarts=restarts), SuffixAverage(restarts=restarts)
 

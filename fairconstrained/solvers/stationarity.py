@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.parameters import PARAMETERS
+from fairconstrained.solvers._tools.run_arguments import check_point
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
@@ -56,7 +58,7 @@ def near_stationarity(
     Raises
     ------
     ValueError
-        If the functions are not weakly convex and no rho is given.
+        If the functions are not weakly convex and no rho is given, or if an argument is not valid.
 
     References
     ----------
@@ -77,6 +79,13 @@ def near_stationarity(
     >>> round(near_stationarity(bowl, np.zeros(2), rho=0.5), 3)  # half of the way of length 5
     2.5
     """
+    check_point("w", w, problem)
+    if rho is not None and not PARAMETERS["rho"].contains(rho):
+        raise ValueError(f"rho must be {PARAMETERS['rho']}, or None; got {rho!r}.")
+    if not PARAMETERS["tol"].contains(tol):
+        raise ValueError(f"tol must be {PARAMETERS['tol']}; got {tol!r}.")
+    if not isinstance(solver, Solver | None):
+        raise TypeError(f"solver must be a solver, such as IPC(), or None; got {solver!r}.")
     if rho is None:
         if not problem.weakly_convex:
             raise ValueError("rho: the problem is not weakly convex, so that no bound is known.")

@@ -9,12 +9,18 @@ import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.parameters import Valid
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.subgradient_steps import Bend, squared_norm, worst_constraint
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
-from fairconstrained.solvers.switching_subgradient import PolyakSteps, StepRule, metric_of
+from fairconstrained.solvers.switching_subgradient import (
+    VALID_RULE,
+    PolyakSteps,
+    StepRule,
+    metric_of,
+)
 from fairconstrained.utils.typing import Array
 
 _STEPS = 20, 200  # per epoch, at least and at most: where batches are few, and where rows are many
@@ -93,6 +99,11 @@ class StochasticSwitchingSubgradient(PolishedSolver):
         self.max_iter = max_iter
         self.tol = tol
         self.polish = polish
+
+    @classmethod
+    def valid_parameters(cls) -> dict[str, Valid]:
+        """Return the valid values of the step rule besides those of all solvers."""
+        return {**super().valid_parameters(), "steps": VALID_RULE}
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the restored average of every epoch."""

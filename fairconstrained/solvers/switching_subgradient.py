@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.parameters import InstanceOf, Valid
 from fairconstrained.solvers._tools.subgradient_steps import (
     Average,
     Bend,
@@ -19,10 +19,11 @@ from fairconstrained.solvers._tools.subgradient_steps import (
 )
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
+from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array
 
 
-class StepRule(BaseEstimator, ABC):
+class StepRule(Parametrized, ABC):
     """The step sizes, and the value up to which a point counts as feasible.
 
     Attributes
@@ -30,7 +31,7 @@ class StepRule(BaseEstimator, ABC):
     averages : bool
         Whether the answer is the average of the feasible points, weighted by k + 1, or the best.
     in_units : bool
-        Whether steps on the whole space, and norms, are in :attr:`Problem.preconditioner`.
+        Whether steps and norms on the whole space are scaled by :attr:`Problem.preconditioner`.
     """
 
     averages: bool = False
@@ -67,6 +68,9 @@ class StepRule(BaseEstimator, ABC):
     @abstractmethod
     def restoration(self, k: int, level: float, norm_squared: float) -> float:
         """Return the length of a step on the constraint whose value is `level` > 0."""
+
+
+VALID_RULE = InstanceOf(StepRule, "a step rule, such as PolyakSteps()", checked=True)
 
 
 class PolyakSteps(StepRule):
@@ -291,6 +295,11 @@ class SwitchingSubgradient(PolishedSolver):
         """
         setting = {"steps": StaticTolerance(), "max_iter": 50_000, "check_every": 1000}
         return cls(**{**setting, "polish": False, **options})
+
+    @classmethod
+    def valid_parameters(cls) -> dict[str, Valid]:
+        """Return the valid values of the step rule besides those of all solvers."""
+        return {**super().valid_parameters(), "steps": VALID_RULE}
 
     def _rule(self, problem: Problem) -> StepRule:
         if self.steps is not None:

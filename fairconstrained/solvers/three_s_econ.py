@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, sqrt
+from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy as np
 from fairconstrained.domains import Domain
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.parameters import InstanceOf, Range, Valid
+from fairconstrained.solvers._tools.paths import AcceleratedSteps, AveragedSteps, ProjectedSteps
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.scales import Scales
@@ -196,6 +199,15 @@ class ThreeSEcon(PolishedSolver):
             return cls.stochastic(**{**plain, "steps": RootSteps(0.01), **options})
         return cls(**{**plain, "steps": ConstantSteps(0.01), **options})
 
+    @classmethod
+    def valid_parameters(cls) -> dict[str, Valid]:
+        """Return the valid values of sizes and steps besides those of all solvers."""
+        size = Range(1, kind=Integral, names=("sqrt",))
+        rule = InstanceOf(Steps, "a step rule, such as CurvatureSteps()", checked=True)
+        sizes: dict[str, Valid] = dict.fromkeys(("batch_size", "checkpoint_size", "q"), size)
+        own: dict[str, Valid] = {"steps": rule, "beta": Range(open_ends=True)}
+        return {**super().valid_parameters(), **sizes, **own}
+
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the point, on the feasible side if that is near, every `check_every` steps."""
         steps = CurvatureSteps() if self.steps is None else self.steps
@@ -251,10 +263,12 @@ class ThreeSEcon(PolishedSolver):
         exact = rows.problem.smooth and not rows.sampled
         return penalty, Run(self.max_iter, rows.period, curvature, exact)
 
-    def _path(self, domain: Domain, w: Array, rows: _Rows) -> _Path:
+    def _path(self, domain: Domain, w: Array, rows: _Rows) -> ProjectedSteps:
         if not self.accelerate:
-            return _Path(domain, w)
-        return _Averaged(domain, w, rows.period) if rows.sampled else _Accelerated(domain, w)
+            return ProjectedSteps(domain, w)
+        return (
+            AveragedSteps(domain, w, rows.period) if rows.sampled else AcceleratedSteps(domain, w)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,56 +354,3 @@ def _rows_of_constraints(problem: Problem) -> int:
     parts = problem.constraints
     used = [m for m in problem.models if any(part.model is m for part in parts)]
     return sum(model.n_rows for model in used) or problem.n_rows
-
-
-class _Path:
-    """Where the steps lead: plain projected steps."""
-
-    def __init__(self, domain: Domain, w: Array):
-        self.domain = domain
-        self.point = w
-
-    def move(self, gradient: Array, length: float) -> None:
-        self.point = self.domain.project(self.point - length * gradient)
-
-    def close(self) -> None:
-        """End a period."""
-
-
-class _Accelerated(_Path):
-    """Nesterov's momentum, restarted if it points uphill (O'Donoghue and Candes 2015)."""
-
-    def __init__(self, domain: Domain, w: Array):
-        super().__init__(domain, w)
-        self.landed = w
-        self.age = 1.0
-
-    def move(self, gradient: Array, length: float) -> None:
-        landed = self.domain.project(self.point - length * gradient)
-        step = landed - self.landed
-        if gradient @ step > 0.0:
-            self.age = 1.0
-        older = 0.5 * (1.0 + sqrt(1.0 + 4.0 * self.age**2))
-        self.point = self.domain.project(landed + (self.age - 1.0) / older * step)
-        self.landed, self.age = landed, older
-
-
-class _Averaged(_Path):
-    """Every period starts from the average over the second half of the one before."""
-
-    def __init__(self, domain: Domain, w: Array, period: int):
-        super().__init__(domain, w)
-        self.period = period
-        self.made, self.count, self.mean = 0, 0, w
-
-    def move(self, gradient: Array, length: float) -> None:
-        super().move(gradient, length)
-        self.made += 1
-        if 2 * self.made > self.period:
-            self.count += 1
-            self.mean = self.mean + (self.point - self.mean) / self.count
-
-    def close(self) -> None:
-        if self.count:
-            self.point = self.mean
-        self.made = self.count = 0

@@ -236,14 +236,40 @@ OF_METRICS = {
     "k": [*COUNT],
     "quantile": [*SHARE, None],
 }
+STEPS = solvers.PolyakSteps
+
+
+def _each(names, values):
+    return dict.fromkeys(names, values)
+
+
 OF_SOLVERS = {
-    **{
-        key: [-1, 1.5, "a", True, [1]] for key in ("max_iter", "max_inner", "check_every", "memory")
-    },
-    **{key: ["a", -1, NAN, [1], True] for key in ("tol", "rho", "sigma", "growth", "mu", "width")},
-    **{key: ["yes", 2, [], 0.5, THING] for key in ("accelerate", "repair")},
-    **{key: ["ssg", 3, [1], THING, solvers.IPC] for key in ("oracle", "solver")},
-}
+    **_each(
+        ("max_iter", "max_inner", "memory", "max_doublings"), [-1, 1.5, "a", True, [1], None]
+    ),
+    **_each(("check_every", "batch_size", "epoch", "n_sampled"), [0, -1, 1.5, "a", [1]]),
+    **_each(("q", "checkpoint_size"), [0, -1, 1.5, "root", True]),
+    **_each(("tol", "decay", "u_max"), ["a", -1, NAN, [1], True, None]),
+    **_each(
+        (
+            "rho", "sigma", "growth", "mu", "width", "nu", "V", "alpha", "c1", "c2", "offset",
+            "eta", "tau", "gamma_0", "delta", "radius", "strength",
+        ),
+        ["a", 0, -1, NAN, [1], True],
+    ),
+    "beta": ["a", -1, NAN, [1], None],
+    "shrink": ["a", 0, 1, NAN, None],
+    **_each(("extrapolation", "margin_rate"), ["a", -0.1, 1.1, NAN, None]),
+    **_each(
+        ("accelerate", "repair", "adapt", "exact", "linearized", "polish", "safeguard"),
+        ["yes", 2, [], 0.5, THING, None],
+    ),
+    **_each(("oracle", "solver"), ["ssg", 3, [1], THING, solvers.IPC]),
+    "steps": ["a", 3, [1], THING, STEPS, STEPS(first=-1.0), STEPS("a")],
+    "multipliers": ["a", 3, [1], THING, np.ones(2)],
+    "features": ["a", 3, [1], THING, [[NAN]]],
+    **_each(("dual", "average"), CHOICE),
+}  # fmt: skip
 OPTIONAL = {"class_error_rates", "neyman_pearson_error"}  # groups may be None
 TABLES = {
     "FairLogisticClassifier": (fair(FairLogisticClassifier), FAIR | ROWS),
@@ -386,3 +412,8 @@ def test_there_are_five_values_of_every_argument():
 def test_groups_that_may_be_left_out():
     for name in OPTIONAL:
         getattr(metrics, name)(Y, (X[:, 0] > 0) * 1, sensitive_features=None)
+
+
+def test_every_parameter_of_the_solvers_is_in_the_tables():
+    for kind in solvers.SOLVERS.values():
+        assert set(kind().get_params(deep=False)) <= set(OF_SOLVERS)

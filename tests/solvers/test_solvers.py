@@ -373,5 +373,5 @@ def test_a_second_run_has_a_budget_of_its_own() -> None:
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan")])
 def test_max_data_passes_must_be_a_number_from_zero(limit: float) -> None:
-    with pytest.raises(ValueError, match="max_data_passes="):
+    with pytest.raises(ValueError, match="max_data_passes must be"):
         IPC().minimize(PROBLEMS["demographic parity"](), max_data_passes=limit)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import ceil, sqrt
 
-from sklearn.base import BaseEstimator
+from fairconstrained.utils.parameters import Parametrized
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Run:
     exact: bool
 
 
-class Steps(BaseEstimator, ABC):
+class Steps(Parametrized, ABC):
     """The lengths alpha_k of the steps.
 
     Attributes
