@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from sklearn.base import clone
 
+from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.domains import (
     Blocks,
     Box,
@@ -176,7 +177,9 @@ def test_non_finite_points_have_no_projection(domain, value):
 @pytest.mark.parametrize("radius", [0.0, -1.0, np.nan, np.inf, "1", None, True])
 @pytest.mark.parametrize("ball", [L1Ball, L2Ball])
 def test_a_radius_is_a_number_above_zero(ball, radius):
-    with pytest.raises(ValueError, match=f"{ball.__name__}: radius must be a number > 0; got"):
+    with pytest.raises(
+        ValueError, match=f"{ball.__name__}: radius must be a finite number > 0; got"
+    ):
         ball(radius).check()
 
 
@@ -186,6 +189,52 @@ def test_a_radius_is_a_number_above_zero(ball, radius):
 def test_bounds_are_numbers_in_order(bounds):
     with pytest.raises(ValueError, match=r"Box: (lower|upper) must be"):
         Box(*bounds).check()
+
+
+@pytest.mark.parametrize(
+    ("domain", "message"),
+    [
+        (Ellipsoid([1.0, 0.0]), "Ellipsoid: axes must be numbers > 0"),
+        (Ellipsoid([[1.0]]), "Ellipsoid: axes must be a list"),
+        (WeightedL1Ball(0.0, [1.0]), "WeightedL1Ball: radius must be"),
+        (WeightedL1Ball(1.0, [np.nan]), "WeightedL1Ball: factors must be"),
+        (Intervals([0.0], [-1.0]), "Intervals: lower and upper must"),
+        (Intervals([0.0, 0.0], [1.0]), "Intervals: lower and upper must"),
+        (Intervals([np.inf], [np.inf]), "Intervals: lower and upper must"),
+        (Intervals("a", None), "Intervals: lower and upper must"),
+        (Enlarged(3, 1.0), "Enlarged: domain must be a domain"),
+        (Enlarged(L1Ball(-1.0), 1.0), "L1Ball: radius must be"),
+        (Enlarged(L1Ball(), -1.0), "Enlarged: factor must be"),
+        (Blocks(L1Ball(), 0), "Blocks: n_blocks must be"),
+        (Blocks(None, 1), "Blocks: domain must be a domain"),
+        (Leading(L1Ball(), 1.5), "Leading: size must be"),
+        (Leading("a", 1), "Leading: domain must be a domain"),
+    ],
+    ids=str,
+)
+def test_parameters_of_other_domains(domain, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        domain.check()
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [Ellipsoid([1.0, 2.0]), WeightedL1Ball(1.0, [1.0, 2.0]), Intervals([-1.0, -1.0], [1.0, 1.0])],
+    ids=label,
+)
+def test_domains_of_another_number_of_coefficients(domain):
+    X, y, groups = make_biased_classification(40, 3, random_state=0)
+    with pytest.raises(ValueError, match="domain is a set of 2 variables, but the model has 3"):
+        FairLogisticClassifier(domain=domain).fit(X, y, sensitive_features=groups)
+
+
+def test_coefficients_stay_in_intervals_of_their_own():
+    X, y, groups = make_biased_classification(200, 3, random_state=0)
+    free = FairLogisticClassifier().fit(X, y, sensitive_features=groups).coef_[0]
+    upper = np.array([0.5 * abs(free[0]), np.inf, np.inf])
+    domain = Intervals(list(-upper), list(upper))
+    coef = FairLogisticClassifier(domain=domain).fit(X, y, sensitive_features=groups).coef_[0]
+    assert abs(coef[0]) == pytest.approx(upper[0])
 
 
 @each(DOMAINS)

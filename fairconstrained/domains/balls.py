@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from numbers import Real
-
 import numpy as np
 
 from fairconstrained.domains.base import ON_THE_BOUNDARY, Domain
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import is_number
+from fairconstrained.utils.validation import check_numbers, check_positive
 
 _MAX_NEWTON_STEPS = 100
 _ROUNDING = 1e-15  # of the norm, relative
 _FARTHEST = 1e150  # points that are farther away have the same projection up to rounding
 
 
-def _check_radius(ball: L2Ball | L1Ball) -> None:
-    """Check that the radius of a ball is a number > 0."""
-    if not (is_number(ball.radius, Real) and 0.0 < ball.radius < np.inf):
-        raise ValueError(
-            f"{type(ball).__name__}: radius must be a number > 0; got {ball.radius!r}."
-        )
+def _check_positive_vector(argument: str, values: object) -> None:
+    """Check that values are a vector of finite numbers > 0."""
+    if not np.all(check_numbers(argument, values, 0.0, np.inf) > 0.0):
+        raise ValueError(f"{argument} must be numbers > 0; got {values!r}.")
 
 
 class L2Ball(Domain):
@@ -44,7 +40,7 @@ class L2Ball(Domain):
 
     def check(self) -> None:
         """Check that the radius is a number > 0."""
-        _check_radius(self)
+        check_positive("L2Ball: radius", self.radius)
 
     def project(self, w: Array) -> Array:
         """Return `w`, scaled down to the radius if it is longer."""
@@ -92,7 +88,7 @@ class L1Ball(Domain):
 
     def check(self) -> None:
         """Check that the radius is a number > 0."""
-        _check_radius(self)
+        check_positive("L1Ball: radius", self.radius)
 
     def project(self, w: Array) -> Array:
         """Return the projection: soft thresholding at the level that sorting finds.
@@ -129,7 +125,7 @@ class Ellipsoid(Domain):
 
     Parameters
     ----------
-    axes : ndarray of shape (n_variables,)
+    axes : array-like of shape (n_variables,)
         The half axes a, > 0.
 
     References
@@ -141,41 +137,52 @@ class Ellipsoid(Domain):
     def __init__(self, axes: Array):
         self.axes = axes
 
+    def check(self) -> None:
+        """Check that the half axes are numbers > 0."""
+        _check_positive_vector("Ellipsoid: axes", self.axes)
+
+    @property
+    def n_variables(self) -> int:  # type: ignore[override]
+        """The number of half axes."""
+        return len(self.axes)
+
     def project(self, w: Array) -> Array:
         r"""Return the nearest point, :math:`w_j a_j^2 / (a_j^2 + t)` with the t that fits."""
         if not np.isfinite(w).all():
             return np.full_like(w, np.nan)
+        axes = np.asarray(self.axes)
         largest = float(np.abs(w).max(initial=0.0))
         if largest == 0.0:
             return w
         unit = w / largest  # its squares neither overflow nor vanish
-        norm = float(np.linalg.norm(unit / self.axes))
+        norm = float(np.linalg.norm(unit / axes))
         largest = min(largest, _FARTHEST)
         if largest * norm <= 1.0:
             return w
-        squares, t = self.axes**2, 0.0
+        squares, t = axes**2, 0.0
         for _ in range(_MAX_NEWTON_STEPS):
-            point = unit * (self.axes / (squares + t))
+            point = unit * (axes / (squares + t))
             norm = float(np.linalg.norm(point))
             if largest * norm <= 1.0 + _ROUNDING:
                 break
             t += (largest * norm - 1.0) * norm**2 / float(point @ (point / (squares + t)))
-        return point / norm * self.axes
+        return point / norm * axes
 
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return gradient + t w / a^2 with the best t >= 0 on the boundary, the gradient inside."""
         if not (np.isfinite(w).all() and np.isfinite(gradient).all()):
             return np.full_like(gradient, np.nan)
-        ratio = w / self.axes
+        axes = np.asarray(self.axes)
+        ratio = w / axes
         if np.linalg.norm(ratio) < 1.0 - ON_THE_BOUNDARY:
             return gradient
-        normal = ratio / self.axes
+        normal = ratio / axes
         normal = normal / np.linalg.norm(normal)
         return gradient + max(-float(gradient @ normal), 0.0) * normal
 
     def stretched(self, factors: Array) -> Ellipsoid:
         """Return the ellipsoid with its half axes times the factors."""
-        return Ellipsoid(self.axes * factors)
+        return Ellipsoid(np.asarray(self.axes) * factors)
 
 
 class WeightedL1Ball(Domain):
@@ -185,7 +192,7 @@ class WeightedL1Ball(Domain):
     ----------
     radius : float
         The radius, > 0.
-    factors : ndarray of shape (n_variables,)
+    factors : array-like of shape (n_variables,)
         a, > 0.
     """
 
@@ -193,38 +200,50 @@ class WeightedL1Ball(Domain):
         self.radius = radius
         self.factors = factors
 
+    def check(self) -> None:
+        """Check that the radius and the factors are numbers > 0."""
+        check_positive("WeightedL1Ball: radius", self.radius)
+        _check_positive_vector("WeightedL1Ball: factors", self.factors)
+
+    @property
+    def n_variables(self) -> int:  # type: ignore[override]
+        """The number of factors."""
+        return len(self.factors)
+
     def project(self, w: Array) -> Array:
         r"""Return the projection: soft thresholding at levels that sorting finds.
 
         It is :math:`\mathrm{sign}(w_j) \max(|w_j| - t / a_j, 0)`. A point so far away that this is
         lost in rounding errors gets a point of the set near its projection.
         """
+        factors = np.asarray(self.factors, dtype=float)
         with np.errstate(over="ignore"):
-            size, product = np.abs(w) / self.factors, np.abs(w) * self.factors
+            size, product = np.abs(w) / factors, np.abs(w) * factors
         if not (np.isfinite(size).all() and np.isfinite(product).all()):
             return np.full_like(w, np.nan)
         if size.max(initial=0.0) <= self.radius and size.sum() <= self.radius:
             return w
         order = np.argsort(-product, kind="stable")
         sums = np.cumsum(size[order]) - self.radius
-        levels = np.maximum(sums, 0.0) / np.cumsum(self.factors[order] ** -2.0)
+        levels = np.maximum(sums, 0.0) / np.cumsum(factors[order] ** -2.0)
         last = np.flatnonzero(product[order] > levels)[-1:]
         level = levels[last[0]] if last.size else levels[0]
-        found = np.clip(size - level / self.factors**2, 0.0, self.radius)
+        found = np.clip(size - level / factors**2, 0.0, self.radius)
         found *= min(1.0, self.radius / max(float(found.sum()), np.finfo(float).tiny))
-        return np.asarray(np.sign(w) * found * self.factors)
+        return np.asarray(np.sign(w) * found * factors)
 
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return gradient + t s, s a subgradient of the norm, with the best t >= 0 and s."""
         if not (np.isfinite(w).all() and np.isfinite(gradient).all()):
             return np.full_like(gradient, np.nan)
-        if (np.abs(w) / self.factors).sum() < self.radius * (1.0 - ON_THE_BOUNDARY):
+        factors = np.asarray(self.factors, dtype=float)
+        if (np.abs(w) / factors).sum() < self.radius * (1.0 - ON_THE_BOUNDARY):
             return gradient
-        return _l1_residual(w, gradient, self.factors)
+        return _l1_residual(w, gradient, factors)
 
     def stretched(self, factors: Array) -> WeightedL1Ball:
         """Return the ball with its factors times these."""
-        return WeightedL1Ball(self.radius, self.factors * factors)
+        return WeightedL1Ball(self.radius, np.asarray(self.factors) * factors)
 
 
 def _l1_residual(w: Array, gradient: Array, factors: Array) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_positive
 
 ON_THE_BOUNDARY = 1e-9  # relative: points nearer to the boundary count as lying on it
 
@@ -19,9 +20,12 @@ class Domain(BaseEstimator, ABC):
     ----------
     whole_space : bool
         Whether the set is all of R^n, so that units of the variables may be changed freely.
+    n_variables : int or None
+        The number of variables, None for a set that exists for any number of them.
     """
 
     whole_space: bool = False
+    n_variables: int | None = None
 
     def check(self) -> None:
         """Check the parameters.
@@ -59,6 +63,21 @@ class Domain(BaseEstimator, ABC):
             Positive. If they are all equal, the set is known for every domain.
         """
         return Enlarged(self, float(factors[0])) if np.ptp(factors) == 0.0 else None
+
+
+def check_inner(owner: str, domain: object) -> None:
+    """Check the domain that another domain is made of.
+
+    Raises
+    ------
+    TypeError
+        If it is not a domain.
+    ValueError
+        If one of its parameters is not valid.
+    """
+    if not isinstance(domain, Domain):
+        raise TypeError(f"{owner}: domain must be a domain, such as L2Ball(); got {domain!r}.")
+    domain.check()
 
 
 class WholeSpace(Domain):
@@ -105,6 +124,11 @@ class Enlarged(Domain):
     def __init__(self, domain: Domain, factor: float):
         self.domain = domain
         self.factor = factor
+
+    def check(self) -> None:
+        """Check the domain and the factor."""
+        check_inner("Enlarged", self.domain)
+        check_positive("Enlarged: factor", self.factor)
 
     def project(self, w: Array) -> Array:
         """Project onto the domain at its own size."""

@@ -67,7 +67,7 @@ class Intervals(Domain):
 
     Parameters
     ----------
-    lower, upper : ndarray of shape (n_variables,)
+    lower, upper : array-like of shape (n_variables,)
         The bounds, which may be infinite.
     """
 
@@ -75,21 +75,40 @@ class Intervals(Domain):
         self.lower = lower
         self.upper = upper
 
+    def check(self) -> None:
+        """Check that the bounds are numbers, and that there are points between them."""
+        try:
+            lower, upper = np.asarray(self.lower, dtype=float), np.asarray(self.upper, dtype=float)
+            valid = lower.ndim == 1 and lower.shape == upper.shape and np.all(lower <= upper)
+        except (TypeError, ValueError):
+            valid = False
+        if not valid or np.any(lower == np.inf) or np.any(upper == -np.inf):
+            raise ValueError(
+                "Intervals: lower and upper must have one number, perhaps infinite, for each "
+                f"coordinate, lower <= upper; got lower={self.lower!r} and upper={self.upper!r}."
+            )
+
+    @property
+    def n_variables(self) -> int:  # type: ignore[override]
+        """The number of intervals."""
+        return len(self.lower)
+
     def project(self, w: Array) -> Array:
         """Return `w` clipped to the bounds."""
         return np.clip(w, self.lower, self.upper)
 
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return the gradient without what pushes against a bound that is met."""
-        return _without_pushes(w, gradient, self.lower, self.upper)
+        return _without_pushes(w, gradient, *self.bounds(len(w)))
 
     def bounds(self, n_variables: int) -> tuple[Array, Array]:
         """Return the bounds."""
-        return self.lower, self.upper
+        return np.asarray(self.lower, dtype=float), np.asarray(self.upper, dtype=float)
 
     def stretched(self, factors: Array) -> Intervals:
         """Return the box with its bounds times the factors."""
-        return Intervals(self.lower * factors, self.upper * factors)
+        lower, upper = self.bounds(len(factors))
+        return Intervals(lower * factors, upper * factors)
 
 
 def _without_pushes(w: Array, gradient: Array, lower: Array, upper: Array) -> Array:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairconstrained.domains.base import Domain
+from fairconstrained.domains.base import Domain, check_inner
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_count
 
 
 class Blocks(Domain):
@@ -29,6 +30,11 @@ class Blocks(Domain):
     def __init__(self, domain: Domain, n_blocks: int):
         self.domain = domain
         self.n_blocks = n_blocks
+
+    def check(self) -> None:
+        """Check the set of a block and the number of blocks."""
+        check_inner("Blocks", self.domain)
+        check_count("Blocks: n_blocks", self.n_blocks)
 
     @property
     def whole_space(self) -> bool:  # type: ignore[override]
@@ -72,6 +78,11 @@ class Leading(Domain):
     def __init__(self, domain: Domain, size: int):
         self.domain = domain
         self.size = size
+
+    def check(self) -> None:
+        """Check the set of the leading variables and their number."""
+        check_inner("Leading", self.domain)
+        check_count("Leading: size", self.size)
 
     @property
     def whole_space(self) -> bool:  # type: ignore[override]

@@ -8,6 +8,7 @@ import numpy as np
 
 from fairconstrained.functions.base import ExponentialFunction, ScalarFunction
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_positive
 
 
 class Loss(ScalarFunction):
@@ -100,6 +101,10 @@ class TruncatedLogistic(ExponentialFunction, Loss):
 
     def __init__(self, alpha: float = 2.0):
         self.alpha = alpha
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError unless alpha is a number > 0."""
+        check_positive("TruncatedLogistic: alpha", self.alpha)
 
     @property
     def curvature(self) -> tuple[float, float]:

@@ -7,6 +7,7 @@ import numpy as np
 from fairconstrained.functions.base import ExponentialFunction, Parabola, ScalarFunction
 from fairconstrained.functions.elementary import Indicator, PositivePart
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_positive
 
 
 class Surrogate(ScalarFunction):
@@ -21,6 +22,10 @@ class Surrogate(ScalarFunction):
 
     def __init__(self, scale: float = 1.0):
         self.scale = scale
+
+    def check_parameters(self) -> None:
+        """Raise a ValueError unless the scale is a number > 0."""
+        check_positive(f"{type(self).__name__}: scale", self.scale)
 
     def zero_one(self) -> ScalarFunction:
         """Return the indicator of t > 0."""

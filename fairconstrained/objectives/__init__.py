@@ -49,10 +49,12 @@ def resolve_objective(argument: str, value: object) -> Objective:
     Raises
     ------
     ValueError
-        If a name is unknown; the message lists the valid ones.
+        If a name is unknown; the message lists the valid ones. If a parameter of the loss is not
+        valid.
     TypeError
         If the value is neither a name nor an instance.
     """
     if isinstance(value, Loss):
+        value.check_parameters()
         return MeanLoss(value)
     return resolve(argument, value, OBJECTIVES, Objective)

@@ -8,10 +8,11 @@ from dataclasses import replace
 from sklearn.base import BaseEstimator
 
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.functions.losses import Loss
+from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import average
 from fairconstrained.terms.multinomial import MultinomialLoss
+from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
 
 
@@ -59,8 +60,8 @@ class MeanLoss(BaseEstimator, Objective):
 
     Parameters
     ----------
-    loss : Loss
-        The loss :math:`\ell`, a function of the margin.
+    loss : str or Loss
+        The loss :math:`\ell`, a function of the margin, or its name.
 
     Examples
     --------
@@ -72,22 +73,27 @@ class MeanLoss(BaseEstimator, Objective):
     array([0.75])
     """
 
-    def __init__(self, loss: Loss):
+    def __init__(self, loss: str | Loss):
         self.loss = loss
+
+    @property
+    def loss_function(self) -> Loss:
+        """The loss, also where `loss` is a name."""
+        return resolve("loss", self.loss, LOSSES, Loss)
 
     @property
     def gives_log_odds(self) -> bool:  # type: ignore[override]
         """Whether those of the loss are."""
-        return self.loss.gives_log_odds
+        return self.loss_function.gives_log_odds
 
     def bind(self, y: Array, sample_weight: Array) -> Term:
         """Return the term with the mean of the loss."""
-        return average(self.loss, y, sample_weight)
+        return average(self.loss_function, y, sample_weight)
 
     def build(self, data: TrainingData) -> Term:
         """Return the term for training rows, whose scores are measured from the threshold."""
         if data.several_classes:
             weights = data.loss_weight / data.loss_weight.sum()
             return MultinomialLoss(data.class_positions, weights)
-        term = average(self.loss, data.y, data.loss_weight)
+        term = average(self.loss_function, data.y, data.loss_weight)
         return replace(term, shift=data.convention.threshold)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from fairconstrained.terms.pairs import PairMeans, PairTerm, QuadraticPairs
 from fairconstrained.terms.top_pairs import TopPairs
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_ranks
+from fairconstrained.utils.validation import check_count, check_ranks
 
 
 def _by_label(y: Array, sample_weight: Array) -> Any:
@@ -91,8 +90,7 @@ class PairwiseLoss(BaseEstimator, Objective):
             If a class has no rows, the loss's name is unknown, or `max_pairs` is not positive.
         """
         loss = resolve("loss", self.loss, LOSSES, Loss)
-        if not isinstance(self.max_pairs, Integral) or self.max_pairs < 1:
-            raise ValueError(f"max_pairs must be an integer >= 1; got {self.max_pairs!r}.")
+        check_count("max_pairs", self.max_pairs)
         one, none, names = np.ones((1, 1)), np.zeros(1), ("AUC loss",)
         cells, positive_first = _by_label(y, sample_weight), np.array([[1, 0]])
         if isinstance(loss, Quadratic):  # (1 - s_i + s_j)^2 / 2 : the negative comes first

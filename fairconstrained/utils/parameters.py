@@ -14,6 +14,9 @@ class Parametrized(BaseEstimator):
     time of a fit on few rows.
     """
 
+    def check_parameters(self) -> None:
+        """Raise a ValueError if a parameter is not valid; objects with parameters override it."""
+
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:

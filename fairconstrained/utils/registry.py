@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from fairconstrained.utils.parameters import Parametrized
+
 T = TypeVar("T")
 
 
@@ -33,11 +35,14 @@ def resolve(
     Raises
     ------
     ValueError
-        If a name is not in the table; the message lists those that are.
+        If a name is not in the table; the message lists those that are. If a parameter of the
+        instance is not valid.
     TypeError
         If the value is neither a string nor an instance, for instance a class.
     """
     if isinstance(value, base):
+        if isinstance(value, Parametrized):
+            value.check_parameters()
         return value
     names = ", ".join(repr(name) for name in table)
     if isinstance(value, str):

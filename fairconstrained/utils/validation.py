@@ -47,6 +47,19 @@ def check_between(argument: str, value: object, low: float, high: float, what: s
     return float(value)
 
 
+def check_positive(argument: str, value: object) -> float:
+    """Return a number as a float.
+
+    Raises
+    ------
+    ValueError
+        If it is not a finite number > 0.
+    """
+    if not is_number(value, Real) or not 0.0 < float(value) < np.inf:
+        raise ValueError(f"{argument} must be a finite number > 0; got {value!r}.")
+    return float(value)
+
+
 def check_count(argument: str, value: object) -> int:
     """Return a count as an int.
 

@@ -1,4 +1,4 @@
-"""Tests of fairconstrained.scalar, surrogates, losses and registry, over all their functions."""
+"""Tests of surrogates, losses and registered names, over all scalar functions."""
 
 import numpy as np
 import pytest
@@ -16,12 +16,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 from sklearn.base import clone
 
+from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.functions import losses, surrogates
 from fairconstrained.functions.base import ExponentialFunction, ScalarFunction
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, TruncatedLogistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
+from fairconstrained.objectives import MeanLoss
 from fairconstrained.terms.cell_means import average
 from fairconstrained.utils.registry import check_option, resolve
 
@@ -241,3 +243,27 @@ def test_a_subclass_with_a_value_of_its_own_does_not_share():
     scores = np.array([-1.0, 2.0])
     term = average(Steep(), np.ones(2), np.ones(2))
     assert_allclose(term.forward(scores)[0], Steep().value(scores).mean())
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, np.nan, np.inf, "1", None, True, [1.0]])
+@pytest.mark.parametrize("kind", [Sigmoid, Ramp, TruncatedLogistic])
+def test_parameters_are_numbers_above_zero(kind, scale):
+    table = surrogates.SURROGATES if issubclass(kind, Surrogate) else losses.LOSSES
+    with pytest.raises(ValueError, match=f"{kind.__name__}: (scale|alpha) must be a finite number"):
+        resolve("function", kind(scale), table, ScalarFunction)
+
+
+@pytest.mark.parametrize(
+    "options", [{"surrogate": Sigmoid(0.0)}, {"loss": TruncatedLogistic(-1.0)}]
+)
+def test_estimators_check_the_parameters_of_functions(options):
+    X, y, groups = make_biased_classification(40, 3, random_state=0)
+    with pytest.raises(ValueError, match="must be a finite number > 0"):
+        FairLogisticClassifier(**options).fit(X, y, sensitive_features=groups)
+
+
+def test_a_mean_loss_takes_the_name_of_a_loss():
+    y, scores = np.array([-1.0, 1.0]), np.array([0.0, 0.5])
+    assert MeanLoss("hinge").bind(y, np.ones(2)).value(scores) == pytest.approx(0.75)
+    with pytest.raises(ValueError, match="loss='hinged' is unknown"):
+        MeanLoss("hinged").bind(y, np.ones(2))

@@ -103,7 +103,7 @@ def _cut_elsewhere(plain: ClassifierMixin, model: FairLinearClassifier) -> Class
 def _counterpart(model: FairLinearClassifier) -> ClassifierMixin:
     """Return scikit-learn's classifier that minimises the model's loss, not fitted."""
     objective = resolve_objective("loss", model.loss)
-    loss = objective.loss if isinstance(objective, MeanLoss) else None
+    loss = objective.loss_function if isinstance(objective, MeanLoss) else None
     for kind, counterpart in _COUNTERPARTS.items():
         if type(loss) is kind:
             return counterpart(fit_intercept=model.fit_intercept)

@@ -247,8 +247,18 @@ def in_solver_units(
         The penalty on the coefficients.
     domain : Domain
         The set of the coefficients.
+
+    Raises
+    ------
+    ValueError
+        If the domain is a set of another number of variables.
     """
     n, scale = model.n_coefficients, model.scale
+    if domain.n_variables not in (None, n):
+        raise ValueError(
+            f"domain is a set of {domain.n_variables} variables, but the model has {n} "
+            f"coefficients; got {domain!r}."
+        )
     if not domain.whole_space and scale is not None:
         curvature = max(penalty.modulus, 0.0)  # a strong penalty is what makes variables unlike
         factors = np.sqrt(scale**2 + curvature)
