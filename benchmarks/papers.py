@@ -18,8 +18,9 @@ from benchmarks import partial_parity, weak_partial_parity
 from benchmarks.harness import rank_parity
 from benchmarks.harness.options import Default, add_seeds
 from benchmarks.harness.paper_lines import Line, Setup, all_lines, solver_of_line
-from benchmarks.harness.papers_page import Ranks, write_page
+from benchmarks.harness.papers_page import write_page
 from benchmarks.harness.rank_data import RANKS
+from benchmarks.harness.rank_page import Ranks
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained.problem.problem import Problem

@@ -30,7 +30,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks.harness.data import Data, encode
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.peer_worker import MOMENTS, PEERS
-from benchmarks.harness.peers_page import at_gaps, frontier, write_page
+from benchmarks.harness.peers_page import frontier, write_page
+from benchmarks.harness.peers_verdicts import TEST_SHARE, at_gaps
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained.datasets import (
@@ -87,7 +88,7 @@ def split(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the training and the test rows."""
     _, y, groups = rows_of(name)
     return train_test_split(
-        np.arange(len(y)), test_size=0.3, random_state=seed, stratify=2 * groups + y
+        np.arange(len(y)), test_size=TEST_SHARE, random_state=seed, stratify=2 * groups + y
     )
 
 

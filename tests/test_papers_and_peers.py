@@ -9,9 +9,20 @@ import numpy as np
 import pytest
 
 from benchmarks import additions, peers
-from benchmarks.harness import papers_page, peer_worker
+from benchmarks.harness import papers_page, peer_worker, peers_page, rank_page
+from benchmarks.harness.intervals import half_width
 from benchmarks.harness.paper_lines import ConstantSteps, all_lines, simple_example
-from benchmarks.harness.peers_page import at_gaps, best, frontier, half_width, verdicts
+from benchmarks.harness.peers_page import frontier
+from benchmarks.harness.peers_verdicts import (
+    Outcome,
+    Verdict,
+    at_gaps,
+    behind,
+    best,
+    counts,
+    speeds,
+    verdicts,
+)
 from benchmarks.harness.rank_parity import METHODS, PAIRWISE
 from benchmarks.harness.rank_tolerances import TOLERANCES
 from benchmarks.harness.store import Store
@@ -49,31 +60,57 @@ def test_every_baseline_has_tolerances_for_every_notion_and_data_set() -> None:
         assert all(set(one) == {"a9a", "bank", "law_school"} for one in levels.values())
 
 
-def rank_row(method: str, fair: float, accuracy: float) -> dict:
+def rank_row(method: str, fair: float, accuracies: list[float]) -> dict:
     return {
-        "data": "some", "method": method, "level": 1.0, "1 - unfairness": fair, "+-": 0.0,
-        "accuracy": accuracy, "+- ": 0.001, "seconds": 1.0, "splits": 2,
+        "data": "law_school", "method": method, "level": 1.0, "1 - unfairness": fair, "+-": 0.0,
+        "accuracy": float(np.mean(accuracies)), "+- ": 0.001, "seconds": 1.0,
+        "splits": len(accuracies), "by split": dict(enumerate(accuracies)),
     }  # fmt: skip
+
+
+def of_splits(accuracy: float, n: int = 3) -> list[float]:
+    """Return accuracies that differ between splits, by the same amounts for every method."""
+    return [accuracy + shift for shift in (-0.01, 0.0, 0.01, 0.0)[:n]]
 
 
 def test_a_baseline_above_our_frontier_is_named() -> None:
     table = [
-        rank_row("ours", 0.9, 0.80),
-        rank_row("ours", 0.7, 0.84),
-        rank_row("unconstrained", 0.5, 0.85),
-        rank_row("group AUC", 0.8, 0.815),  # below 0.82
-        rank_row("inter-group", 0.8, 0.83),  # above 0.82 by more than the intervals
-        rank_row("intra-group", 0.95, 0.7),
-        rank_row("regularisation", 0.95, 0.81),  # fairer and more accurate than our fairest
+        rank_row("ours", 0.9, of_splits(0.80)),
+        rank_row("ours", 0.7, of_splits(0.84)),
+        rank_row("unconstrained", 0.5, of_splits(0.85)),
+        rank_row("group AUC", 0.8, of_splits(0.815)),  # below 0.82
+        rank_row("inter-group", 0.8, of_splits(0.821)),  # above 0.82 on every split
+        rank_row("inter-group", 0.8, [0.79, 0.85, 0.83]),  # above by less than the noise
+        rank_row("intra-group", 0.95, of_splits(0.7)),
+        rank_row("regularisation", 0.95, of_splits(0.81)),  # more accurate than our fairest
+        rank_row("regularisation", 0.95, of_splits(0.81, 2)),
     ]
-    found = papers_page.dominance(papers_page.Ranks("E9", "DP^I", table))
+    ranks = rank_page.Ranks("E9", "DP^I", table)
+    found = rank_page.dominance(ranks)
     assert [row["verdict"] for row in found] == [
-        "ours is on or above",
-        "**ours is below**",
-        "fairer than any of ours, and less accurate",
-        "**ours is below**",
+        rank_page.ABOVE,
+        rank_page.BELOW,
+        rank_page.ABOVE,
+        rank_page.BEYOND,
+        rank_page.BELOW,
+        rank_page.FEW,
     ]
     assert found[0]["ours there"] == pytest.approx(0.82)
+    assert found[0]["+-"] == pytest.approx(0.0, abs=1e-12)
+    text = rank_page.verdict_of(ranks)
+    assert "of 5 points" in text and "above 2 and below 2; 1 are fairer" in text
+    assert "(1 more have too few splits)" in text
+
+
+def test_splits_that_ours_lacks_are_left_out() -> None:
+    table = [
+        rank_row("ours", 0.9, of_splits(0.8, 3)),
+        rank_row("unconstrained", 0.5, of_splits(0.85, 3)),
+        rank_row("group AUC", 0.9, of_splits(0.8, 4)),
+    ]
+    (row,) = rank_page.dominance(rank_page.Ranks("E9", "DP^I", table))
+    assert row["splits"] == 3
+    assert row["difference"] == pytest.approx(0.0)
 
 
 def test_the_page_of_the_papers_says_what_is_quick_and_what_is_not_run(tmp_path) -> None:
@@ -96,6 +133,24 @@ def test_full_runs_are_compared_with_the_published_objective() -> None:
         row = {"line": line, "paper": paper, "default": None}
         assert text in papers_page.why(row)
     assert "published" not in papers_page.why({**row, "paper": {**paper, "form": "quick"}})
+
+
+def test_the_lead_of_the_papers_counts_full_runs(tmp_path) -> None:
+    lines = [line for line in all_lines() if (line.experiment, line.data) == ("E4", "a9a")][:3]
+    full = {"violation": 0.0, "SVio": 0.1, "passes": 9.0, "seconds": 2.0, "form": "full"}
+    full["status"] = "data pass limit"
+    published = [float(line.published.split(",")[0]) for line in lines]
+    paper = [{**full, "objective": 1.01 * published[0]}, {**full, "objective": 1.5 * published[1]}]
+    table = [
+        {"line": lines[0], "paper": paper[0], "default": {**full, "objective": published[0]}},
+        {"line": lines[1], "paper": paper[1], "default": {**full, "objective": 2.0}},
+        {"line": lines[2], "paper": {**full, "form": "quick", "objective": 0.1}, "default": None},
+    ]
+    papers_page.write_page(tmp_path, table, [])
+    text = (tmp_path / "papers.md").read_text()
+    assert "2 of them have been run with as many data passes as published; 1 of these" in text
+    assert "Of the 3 lines of E1 to E6, 2 have been run in full" in text
+    assert "in 1 of these" in text
 
 
 def points(method: str, accuracy: float, gap: float, splits: int = 4) -> list[dict]:
@@ -125,20 +180,53 @@ def test_accuracy_at_a_gap_is_that_of_the_best_setting_within_it() -> None:
     )
     assert found["GridSearch"]["at 0.05"] == "-"
     leaders = [row["linear"] for row in verdicts(table)]
-    assert all(text.startswith("**ours**") for text in leaders)
-    ahead = frontier(rows[:8] + points("fairret", 0.95, 0.004))
-    assert verdicts(ahead)[0]["linear"].startswith("**fairret**")
+    assert all(one.text.startswith("**ours**") for one in leaders)
+    assert counts(verdicts(table)) == {Outcome.AHEAD: 3}
+    ahead = verdicts(frontier(rows[:8] + points("fairret", 0.95, 0.004)))
+    assert ahead[0]["linear"].text.startswith("**fairret**")
+    assert len(behind(ahead)) == 3
+    assert behind(ahead)[0].startswith("some, demographic parity, linear, gap 0.01: fairret (-0.1")
+
+
+def test_two_splits_give_no_verdict() -> None:
+    few = frontier(points("ours, scores", 0.8, 0.004, 2) + points("fairret", 0.9, 0.004, 2))
+    assert {row["linear"].outcome for row in verdicts(few)} == {Outcome.FEW}
+    alone = frontier(points("ours, scores", 0.8, 0.04) + points("fairret", 0.9, 0.004))
+    first, _, last = (row["linear"] for row in verdicts(alone))
+    assert first == Verdict(Outcome.ONLY_PEERS, "**ours has no such gap**")
+    assert last.outcome is Outcome.BEHIND
+
+
+def test_seconds_are_multiples_of_those_of_ours_of_the_same_kind() -> None:
+    slow = [{**row, "CPU seconds": 1.5} for row in points("fairret", 0.7, 0.004)]
+    (row,) = speeds(frontier(points("ours, decisions", 0.8, 0.004) + slow))
+    assert (row["method"], row["times the CPU seconds"], row["tasks"]) == ("fairret", "3", 1)
+
+
+def test_the_page_of_the_peers_begins_with_who_is_ahead(tmp_path) -> None:
+    rows = points("ours, decisions", 0.8, 0.004) + points("fairret", 0.9, 0.004)
+    rows += points("ours, thresholds by group", 0.8, 0.03, 2) + points("OxonFair", 0.8, 0.03, 2)
+    options = Namespace(docs=tmp_path, data=["some", "bank"])
+    peers_page.write_page(frontier(rows), {"FairGBM": "it is not installed"}, options)
+    text = (tmp_path / "peers.md").read_text()
+    assert "were compared 3 times" in text.partition("##")[0]
+    assert "behind 3 times" in text.partition("##")[0].replace("\n", " ")
+    assert "Not run on this page: bank" in text
+    assert "Not run: FairGBM" in text
+    assert (tmp_path / "_static" / "peers-demographic_parity.png").exists()
 
 
 def test_a_difference_counts_if_it_exceeds_its_interval_over_the_splits() -> None:
     ours = points("ours, scores", 0.8, 0.004)
     noisy = [point("fairret", 0.803 + 0.01 * (k % 2), 0.004, split=k) for k in range(4)]
     (row, *_) = verdicts(frontier(ours + noisy))
-    assert row["linear"].startswith("level (-0.0080 +- 0.0")
+    assert row["linear"].text.startswith("level (-0.0080 +- 0.0")
     same_noise = points("fairret", 0.801, 0.004)  # differences of 0.001 on every split
-    assert verdicts(frontier(ours + same_noise))[0]["linear"].startswith("**fairret**")
+    assert verdicts(frontier(ours + same_noise))[0]["linear"].text.startswith("**fairret**")
     variance = (1 / 4 + 3 / 7) * np.var([0.0, 1.0, 0.0, 1.0], ddof=1)
-    assert half_width(np.array([0.0, 1.0, 0.0, 1.0])) == pytest.approx(3.182446 * variance**0.5)
+    assert half_width(np.array([0.0, 1.0, 0.0, 1.0]), 3 / 7) == pytest.approx(
+        3.182446 * variance**0.5
+    )
 
 
 def test_pooled_gaps_add_counts_before_they_compare() -> None:

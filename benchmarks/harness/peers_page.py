@@ -8,16 +8,24 @@ from statistics import mean
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 
+from benchmarks.harness.intervals import LEAST_SPLITS, half_width
 from benchmarks.harness.peer_worker import PEERS
-from benchmarks.harness.rank_figures import COLOURS, MARKS, plt
+from benchmarks.harness.peers_verdicts import (
+    TEST_TO_TRAIN,
+    Outcome,
+    as_text,
+    at_gaps,
+    behind,
+    counts,
+    speeds,
+    verdicts,
+)
+from benchmarks.harness.rank_figures import MARKS, plt
 from benchmarks.harness.tables import Row, as_markdown, environment
 
-LEVELS = (0.01, 0.02, 0.05)
 SMALL_CELL = 50
-TEST_SHARE = 0.3  # of the rows of a split
-_TEST_TO_TRAIN = TEST_SHARE / (1.0 - TEST_SHARE)
+_WIDEST = 0.3  # the largest gap in a figure
 _MEANS = ("accuracy", "AUC", "log loss", "gap", "gap, low", "gap, high", "CPU seconds", "MiB")
 
 
@@ -35,7 +43,7 @@ def frontier(rows: list[Row]) -> list[Row]:
             row[name] = mean(values) if values else ""
         by_split = {one["split"]: one["accuracy"] for one in some}
         row["pooled gap"] = pooled_gap([one["cells"] for one in some])
-        row["+-"] = half_width(np.array(list(by_split.values())))
+        row["+-"] = half_width(np.array(list(by_split.values())), TEST_TO_TRAIN)
         row["splits"] = len(by_split)
         row["least positives"] = min(one["least positives"] for one in some)
         row["kind"], row["random"] = PEERS[peer].kind, "yes" if PEERS[peer].random else "no"
@@ -57,115 +65,117 @@ def pooled_gap(splits: list[Any]) -> float:
     return float((rates.max(axis=1) - rates.min(axis=1)).max())
 
 
-def half_width(values: np.ndarray) -> float:
-    """Return half the 95% interval of a mean over splits, infinite for one split.
-
-    The training rows of splits overlap: the variance is that of Nadeau and Bengio (2003),
-    with 1 / J + n_test / n_train in place of 1 / J.
-    """
-    if len(values) < 2:
-        return float("inf")
-    variance = (1.0 / len(values) + _TEST_TO_TRAIN) * np.var(values, ddof=1)
-    return float(student.ppf(0.975, len(values) - 1) * np.sqrt(variance))
-
-
-def best(rows: list[Row], level: float, gap: str = "pooled gap") -> Row | None:
-    """Return the most accurate row whose test gap is at most a level."""
-    allowed = [row for row in rows if row[gap] <= level]
-    return max(allowed, key=lambda row: row["accuracy"], default=None)
-
-
-def at_gaps(table: list[Row]) -> list[Row]:
-    """Return accuracy and seconds of every method at given test gaps."""
-    out = []
-    for data, notion, method in dict.fromkeys(
-        (row["data"], row["notion"], row["method"]) for row in table
-    ):
-        own = [r for r in table if (r["data"], r["notion"], r["method"]) == (data, notion, method)]
-        row: Row = {"data": data, "notion": notion, "method": method}
-        for level in LEVELS:
-            found = best(own, level)
-            row[f"at {level:g}"] = f"{found['accuracy']:.4f}" if found else "-"
-            row[f"s at {level:g}"] = f"{found['CPU seconds']:.2g}" if found else "-"
-        row["kind"], row["random"] = own[0]["kind"], own[0]["random"]
-        out.append(row)
-    return out
-
-
-def verdicts(table: list[Row], gap: str = "pooled gap") -> list[Row]:
-    """Return, for every task and level, who of the same kind is ahead of ours by more than noise.
-
-    A difference counts if it exceeds the interval of the differences on the same splits.
-    """
-    out = []
-    kinds = dict.fromkeys(row["kind"] for row in table)
-    for data, notion in dict.fromkeys((row["data"], row["notion"]) for row in table):
-        some = [row for row in table if (row["data"], row["notion"]) == (data, notion)]
-        for level in LEVELS:
-            row: Row = {"data": data, "notion": notion, "gap at most": level}
-            for kind in kinds:
-                row[kind] = _leader([one for one in some if one["kind"] == kind], level, gap)
-            out.append(row)
-    return out
-
-
-def _leader(some: list[Row], level: float, gap: str) -> str:
-    ours = best([row for row in some if row["method"].startswith("ours")], level, gap)
-    theirs = best(
-        [row for row in some if not row["method"].startswith(("ours", "no con"))], level, gap
-    )
-    if ours is None or theirs is None:
-        return "no peer has such a gap" if ours else ("ours has no such gap" if theirs else "-")
-    common = sorted(set(ours["by split"]) & set(theirs["by split"]))
-    differences = np.array([ours["by split"][k] - theirs["by split"][k] for k in common])
-    difference, noise = float(differences.mean()), half_width(differences)
-    text = f"{difference:+.4f} +- {noise:.4f} against {theirs['method']}"
-    if abs(difference) <= noise:
-        return f"level ({text})"
-    return f"**ours** ({text})" if difference > 0 else f"**{theirs['method']}** ({text})"
-
-
 def draw(table: list[Row], notion: str, path: Path) -> None:
     """Draw accuracy against the test gap, a panel for every data set, with 95% bands."""
-    chosen = [row for row in table if row["notion"] == notion]
+    chosen = [row for row in table if row["notion"] == notion and row["pooled gap"] <= _WIDEST]
     names = list(dict.fromkeys(row["data"] for row in chosen))
-    methods = list(dict.fromkeys(row["method"] for row in table))
-    figure, axes = plt().subplots(1, len(names), figsize=(3.6 * len(names), 3.4), squeeze=False)
-    for axis, name in zip(axes[0], names, strict=True):
-        for k, method in enumerate(methods):
-            own = [r for r in chosen if r["data"] == name and r["method"] == method]
-            own = [r for r in own if r["pooled gap"] <= 0.3]
-            if not own:
-                continue
-            x, y, half = np.array(sorted((r["pooled gap"], r["accuracy"], r["+-"]) for r in own)).T
-            half = np.where(np.isfinite(half), half, 0.0)
-            colour, style = COLOURS[k % len(COLOURS)], "-" if k < len(COLOURS) else "--"
-            axis.plot(x, y, style, color=colour, marker=MARKS[k % 6], ms=4, lw=1, label=method)
-            axis.fill_between(x, y - half, y + half, color=colour, alpha=0.12, linewidth=0)
-        axis.set(title=name, xlabel="pooled gap (test)")
+    columns = min(len(names), 3)
+    lines = -(-len(names) // columns)
+    size = (4.2 * columns, 3.2 * lines + 1.3)
+    figure, axes = plt().subplots(lines, columns, figsize=size, squeeze=False)
+    for axis in axes.ravel()[len(names) :]:
+        axis.axis("off")
+    styles, found = _styles(table), {}
+    for axis, name in zip(axes.ravel(), names, strict=False):
+        _panel(axis, [row for row in chosen if row["data"] == name], styles)
+        axis.set(title=name, xlabel="pooled gap (test)", ylabel="accuracy (test)")
         axis.grid(alpha=0.3)
-    axes[0][0].set_ylabel("accuracy (test)")
-    found = {}
-    for axis in axes[0]:
         handles, labels = axis.get_legend_handles_labels()
         found |= dict(zip(labels, handles, strict=True))
-    figure.legend(found.values(), found.keys(), loc="lower center", ncols=4, fontsize=8)
-    figure.tight_layout(rect=(0, 0.2, 1, 1))
+    order = [method for method in styles if method in found]
+    handles = [found[method] for method in order]
+    figure.legend(handles, order, loc="lower center", ncols=4, fontsize=8, frameon=False)
+    figure.tight_layout(rect=(0, 1.1 / size[1], 1, 1))
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=72)
+    figure.savefig(path, dpi=90)
     plt().close(figure)
+
+
+def _styles(table: list[Row]) -> dict[str, dict[str, Any]]:
+    """Return the line of every method: dashed if it sees the group, dotted for trees."""
+    dashes = {"linear": "-", "linear, sees the group": "--", "trees": ":"}
+    styles: dict[str, dict[str, Any]] = {}
+    for kind, dash in dashes.items():
+        own = [method for method, peer in PEERS.items() if peer.kind == kind]
+        own = [method for method in own if any(row["method"] == method for row in table)]
+        for k, method in enumerate(own):
+            styles[method] = {"linestyle": dash, "color": f"C{k % 10}", "marker": MARKS[k % 6]}
+            styles[method] |= {"linewidth": 2.0 if method.startswith("ours") else 1.0}
+    return styles
+
+
+def _panel(axis: Any, chosen: list[Row], styles: dict[str, dict[str, Any]]) -> None:
+    """Draw the lines of a data set; the axis shows all points, and bands as far as they fit."""
+    for method, style in styles.items():
+        own = [row for row in chosen if row["method"] == method]
+        if not own:
+            continue
+        x, y, half = np.array(sorted((r["pooled gap"], r["accuracy"], r["+-"]) for r in own)).T
+        axis.plot(x, y, markersize=4, label=method, **style)
+        if min(row["splits"] for row in own) >= LEAST_SPLITS:
+            band = {"color": style["color"], "alpha": 0.1, "linewidth": 0}
+            axis.fill_between(x, y - half, y + half, **band)
+    values = [row["accuracy"] for row in chosen]
+    room = 0.15 * max(max(values) - min(values), 0.01)
+    axis.set_ylim(min(values) - room, max(values) + room)
 
 
 def write_page(table: list[Row], missing: dict[str, str], options: Namespace) -> None:
     """Write peers.md and a figure for every notion."""
     notions = list(dict.fromkeys(row["notion"] for row in table))
-    text = _HEAD.format(environment=environment(), small=SMALL_CELL)
-    counts = dict.fromkeys(dict.fromkeys(row["data"] for row in table), 0)
+    pooled, single = verdicts(table), verdicts(table, "gap")
+    text = _HEAD + _lead(pooled, single) + "\n## Who is ahead\n\n" + _AHEAD
+    text += as_markdown(as_text(pooled)) + "\n## Seconds\n\n" + _SECONDS
+    text += as_markdown(speeds(table))
+    for notion in notions:
+        draw(table, notion, options.docs / "_static" / f"peers-{notion}.png")
+        some = [row for row in table if row["notion"] == notion]
+        text += f"\n## {_title(notion)}\n\n![Frontiers](_static/peers-{notion}.png)\n\n"
+        gaps = [{k: v for k, v in row.items() if k != "notion"} for row in at_gaps(some)]
+        text += as_markdown(gaps)
+    text += "\n## How it is measured\n\n" + _HOW.format(environment=environment())
+    text += _what_was_run(table, missing, options)
+    text += "\n## By the mean gap of single splits\n\n" + _BY_MEAN + as_markdown(as_text(single))
+    for notion in notions:
+        some = [row for row in table if row["notion"] == notion]
+        text += f"\n## Every point: {_title(notion).lower()}\n\n"
+        text += as_markdown([_shown(row) for row in some])
+    (options.docs / "peers.md").write_text(text)
+
+
+def _title(notion: str) -> str:
+    return notion.replace("_", " ").capitalize()
+
+
+def _lead(pooled: list[Row], single: list[Row]) -> str:
+    """Return who is ahead, in sentences."""
+    found = counts(pooled)
+    judged = sum(found[one] for one in (Outcome.AHEAD, Outcome.LEVEL, Outcome.BEHIND))
+    text = (
+        f"At equal gaps and with at least {LEAST_SPLITS} splits, this library's accuracy and that "
+        f"of the best other method of the same kind were compared {judged} times: ours is ahead by "
+        f"more than the interval of the difference {found[Outcome.AHEAD]} times, behind "
+        f"{found[Outcome.BEHIND]} times, and level {found[Outcome.LEVEL]} times. At "
+        f"{found[Outcome.ONLY_OURS]} gaps only ours has so small a gap, at "
+        f"{found[Outcome.ONLY_PEERS]} only another method; {found[Outcome.FEW]} comparisons have "
+        "too few splits.\n"
+    )
+    for title, rows in (("", pooled), (" (mean gap of single splits)", single)):
+        where = behind(rows)
+        if where:
+            text += f"\nWhere another method is ahead{title}:\n\n"
+            text += "".join(f"- {one}\n" for one in where)
+    return text
+
+
+def _what_was_run(table: list[Row], missing: dict[str, str], options: Namespace) -> str:
+    """Return how many splits there are, and what is missing."""
+    numbers = dict.fromkeys(dict.fromkeys(row["data"] for row in table), 0)
     for row in table:
-        counts[row["data"]] = max(counts[row["data"]], row["splits"])
-    numbers = ", ".join(f"{data} {n}" for data, n in counts.items())
-    text += f"\nSplits, at most: {numbers}. {_FEWER}"
-    absent = [data for data in options.data if data not in counts]
+        numbers[row["data"]] = max(numbers[row["data"]], row["splits"])
+    shown = ", ".join(f"{data} {n}" for data, n in numbers.items())
+    text = f"\nSplits, at most: {shown}. {_FEWER}"
+    absent = [data for data in options.data if data not in numbers]
     if absent:
         text += f"\nNot run on this page: {', '.join(absent)}.\n"
     noisy = sorted({row["data"] for row in table if row["least positives"] < SMALL_CELL})
@@ -175,20 +185,7 @@ def write_page(table: list[Row], missing: dict[str, str], options: Namespace) ->
         if noisy
         else f"\nEvery group has at least {SMALL_CELL} positives in the test rows.\n"
     )
-    for peer, reason in missing.items():
-        text += f"\nNot run: {peer} ({reason}).\n"
-    text += "\n## Who is ahead\n\n" + _AHEAD + as_markdown(verdicts(table))
-    text += "\n### By the mean gap of single splits\n\n" + _BY_MEAN
-    text += as_markdown(verdicts(table, "gap"))
-    for notion in notions:
-        draw(table, notion, options.docs / "_static" / f"peers-{notion}.png")
-        some = [row for row in table if row["notion"] == notion]
-        title = notion.replace("_", " ").capitalize()
-        text += f"\n## {title}\n\n![Frontiers](_static/peers-{notion}.png)\n\n"
-        gaps = [{k: v for k, v in row.items() if k != "notion"} for row in at_gaps(some)]
-        text += as_markdown(gaps) + "\n### Every point\n\n"
-        text += as_markdown([_shown(row) for row in some])
-    (options.docs / "peers.md").write_text(text)
+    return text + "".join(f"\nNot run: {peer} ({why}).\n" for peer, why in missing.items())
 
 
 def _shown(row: Row) -> Row:
@@ -200,12 +197,13 @@ def _shown(row: Row) -> Row:
     return {**shown, "gap [95%]": f"{row['gap']:.4f} [{low:.3f}, {high:.3f}]"}
 
 
-_FEWER = """Some methods have fewer (column "splits"): the intervals of two splits are
-so wide that "level" says little there, and a method without figures has not been run.
+_FEWER = """Some methods have fewer (column "splits"), and a method
+without figures has not been run: linear programs and reductions take minutes on the large data.
 """
-_AHEAD = """The table has the accuracy of this library minus that of the best other method of the
+_AHEAD = f"""The table has the accuracy of this library minus that of the best other method of the
 same kind, both with a pooled test gap of at most the given one, and half the 95% interval
-of the difference over the same splits. "level" means that the difference is within it.
+of the difference over the same splits. "level" means that the difference is within it. With fewer
+than {LEAST_SPLITS} splits an interval says nothing, and there is no verdict.
 Methods that need the group to predict are compared with our linear model that has the group
 as a feature and with our thresholds by group. There is no entry if a method has no setting
 with so small a gap. With two groups, gaps of opposite sign cancel when rates are pooled, so
@@ -218,9 +216,14 @@ rates of fixed ones, and thresholds by group, of which there are few, follow the
 than a search over all coefficients.
 
 """
+_SECONDS = """CPU seconds of a fit and its predictions, as multiples of those of this library on the
+same task: medians over the tasks. GridSearch's are those of all its models together.
+
+"""
 _HEAD = """# Peers side by side
 
-`python -m benchmarks peers --docs docs` writes this page ({environment}).
+"""
+_HOW = """`python -m benchmarks peers --docs docs` writes this page ({environment}).
 
 All methods have the same task: a model without the sensitive attribute as a feature, 30 per
 cent test rows, five tolerances. If predictions are random, accuracy and gaps are expected values.

@@ -12,6 +12,10 @@ from benchmarks.harness.data import Data, load, parts
 
 RANKS = {"a9a": (0.05, 0.30), "bank": (0.0, 0.25), "law_school": (0.70, 1.0)}
 _SHARES = {"bank": (0.6, 0.2), "law_school": (0.5625, 0.25)}  # of training and test rows
+TEST_TO_TRAIN = {
+    "a9a": 16281 / (0.9 * 32561),
+    **{name: test / train for name, (train, test) in _SHARES.items()},
+}
 
 
 def split(name: str, seed: int) -> tuple[Data, Data]:

@@ -1,0 +1,46 @@
+"""Intervals of means over random splits of the same rows."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import t as student
+
+LEAST_SPLITS = 3  # of an interval that says something: with two it is 12.7 standard errors wide
+
+
+def half_width(values: np.ndarray, test_to_train: float) -> float:
+    """Return half the 95% interval of a mean over splits, infinite for one split.
+
+    The training rows of splits overlap: the variance is that of Nadeau and Bengio (2003),
+    with 1 / J + n_test / n_train in place of 1 / J.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_splits,)
+        The values of the splits.
+    test_to_train : float
+        The number of test rows divided by that of training rows.
+    """
+    if len(values) < 2:
+        return float("inf")
+    variance = (1.0 / len(values) + test_to_train) * np.var(values, ddof=1)
+    return float(student.ppf(0.975, len(values) - 1) * np.sqrt(variance))
+
+
+def difference(
+    ours: dict[int, float], theirs: dict[int, float], test_to_train: float
+) -> tuple[float, float, int]:
+    """Return the mean difference on common splits, half its interval, and their number.
+
+    Parameters
+    ----------
+    ours, theirs : dict
+        A value for every split.
+    test_to_train : float
+        As above.
+    """
+    common = sorted(set(ours) & set(theirs))
+    found = np.array([ours[k] - theirs[k] for k in common])
+    if not len(found):
+        return float("nan"), float("inf"), 0
+    return float(found.mean()), half_width(found, test_to_train), len(found)
