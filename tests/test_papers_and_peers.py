@@ -161,7 +161,7 @@ def points(method: str, accuracy: float, gap: float, splits: int = 4) -> list[di
 def point(method: str, accuracy: float, gap: float, split: int = 0) -> dict:
     selected = [[500.0, 1000], [500.0 - 1000.0 * gap, 1000]]
     return {
-        "data": "some", "notion": "demographic_parity", "peer": method, "setting": gap,
+        "data": "compas", "notion": "demographic_parity", "peer": method, "setting": gap,
         "split": split, "accuracy": accuracy, "AUC": 0.7, "log loss": None, "gap": gap,
         "gap, low": 0.0, "gap, high": 0.1, "CPU seconds": 0.5, "MiB": 1.0, "rows": 1000,
         "least positives": 60, "cells": [selected],
@@ -181,18 +181,20 @@ def test_accuracy_at_a_gap_is_that_of_the_best_setting_within_it() -> None:
     assert found["GridSearch"]["at 0.05"] == "-"
     leaders = [row["linear"] for row in verdicts(table)]
     assert all(one.text.startswith("**ours**") for one in leaders)
-    assert counts(verdicts(table)) == {Outcome.AHEAD: 3}
+    assert counts(verdicts(table)) == {Outcome.AHEAD: 4}
     ahead = verdicts(frontier(rows[:8] + points("fairret", 0.95, 0.004)))
     assert ahead[0]["linear"].text.startswith("**fairret**")
-    assert len(behind(ahead)) == 3
-    assert behind(ahead)[0].startswith("some, demographic parity, linear, gap 0.01: fairret (-0.1")
+    assert len(behind(ahead)) == 4
+    assert behind(ahead)[0].startswith(
+        "compas, demographic parity, linear, gap 0.01: fairret (-0.1"
+    )
 
 
 def test_two_splits_give_no_verdict() -> None:
     few = frontier(points("ours, scores", 0.8, 0.004, 2) + points("fairret", 0.9, 0.004, 2))
     assert {row["linear"].outcome for row in verdicts(few)} == {Outcome.FEW}
     alone = frontier(points("ours, scores", 0.8, 0.04) + points("fairret", 0.9, 0.004))
-    first, _, last = (row["linear"] for row in verdicts(alone))
+    first, *_, last = (row["linear"] for row in verdicts(alone))
     assert first == Verdict(Outcome.ONLY_PEERS, "**ours has no such gap**")
     assert last.outcome is Outcome.BEHIND
 
@@ -206,11 +208,11 @@ def test_seconds_are_multiples_of_those_of_ours_of_the_same_kind() -> None:
 def test_the_page_of_the_peers_begins_with_who_is_ahead(tmp_path) -> None:
     rows = points("ours, decisions", 0.8, 0.004) + points("fairret", 0.9, 0.004)
     rows += points("ours, thresholds by group", 0.8, 0.03, 2) + points("OxonFair", 0.8, 0.03, 2)
-    options = Namespace(docs=tmp_path, data=["some", "bank"])
+    options = Namespace(docs=tmp_path, data=["compas", "bank"])
     peers_page.write_page(frontier(rows), {"FairGBM": "it is not installed"}, options)
     text = (tmp_path / "peers.md").read_text()
-    assert "were compared 3 times" in text.partition("##")[0]
-    assert "behind 3 times" in text.partition("##")[0].replace("\n", " ")
+    assert "were compared 4 times" in text.partition("##")[0]
+    assert "behind 4 times" in text.partition("##")[0].replace("\n", " ")
     assert "Not run on this page: bank" in text
     assert "Not run: FairGBM" in text
     assert (tmp_path / "_static" / "peers-demographic_parity.png").exists()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.intervals import LEAST_SPLITS, half_width
-from benchmarks.harness.peer_worker import PEERS
+from benchmarks.harness.peer_worker import MOMENTS, PEERS
 from benchmarks.harness.peers_verdicts import (
     TEST_TO_TRAIN,
     Outcome,
@@ -24,6 +24,7 @@ from benchmarks.harness.peers_verdicts import (
 from benchmarks.harness.rank_figures import MARKS, plt
 from benchmarks.harness.tables import Row, as_markdown, environment
 
+DATA = ("compas", "communities", "law_school", "bank", "adult")  # from few rows to many
 SMALL_CELL = 50
 _WIDEST = 0.3  # the largest gap in a figure
 _MEANS = ("accuracy", "AUC", "log loss", "gap", "gap, low", "gap, high", "CPU seconds", "MiB")
@@ -122,9 +123,10 @@ def _panel(axis: Any, chosen: list[Row], styles: dict[str, dict[str, Any]]) -> N
 
 def write_page(table: list[Row], missing: dict[str, str], options: Namespace) -> None:
     """Write peers.md and a figure for every notion."""
+    table = sorted(table, key=_order)
     notions = list(dict.fromkeys(row["notion"] for row in table))
     pooled, single = verdicts(table), verdicts(table, "gap")
-    text = _HEAD + _lead(pooled, single) + "\n## Who is ahead\n\n" + _AHEAD
+    text = _HEAD + _lead(pooled) + "\n## Who is ahead\n\n" + _AHEAD
     text += as_markdown(as_text(pooled)) + "\n## Seconds\n\n" + _SECONDS
     text += as_markdown(speeds(table))
     for notion in notions:
@@ -135,7 +137,8 @@ def write_page(table: list[Row], missing: dict[str, str], options: Namespace) ->
         text += as_markdown(gaps)
     text += "\n## How it is measured\n\n" + _HOW.format(environment=environment())
     text += _what_was_run(table, missing, options)
-    text += "\n## By the mean gap of single splits\n\n" + _BY_MEAN + as_markdown(as_text(single))
+    text += "\n## By the mean gap of single splits\n\n" + _BY_MEAN + _lead(single)
+    text += "\n" + as_markdown(as_text(single))
     for notion in notions:
         some = [row for row in table if row["notion"] == notion]
         text += f"\n## Every point: {_title(notion).lower()}\n\n"
@@ -143,28 +146,34 @@ def write_page(table: list[Row], missing: dict[str, str], options: Namespace) ->
     (options.docs / "peers.md").write_text(text)
 
 
+def _order(row: Row) -> tuple[int, ...]:
+    """Return the position of a row: by notion, data set and method, in the order of the options."""
+    return tuple(
+        list(names).index(row[name])
+        for name, names in (("notion", MOMENTS), ("data", DATA), ("method", PEERS))
+    )
+
+
 def _title(notion: str) -> str:
     return notion.replace("_", " ").capitalize()
 
 
-def _lead(pooled: list[Row], single: list[Row]) -> str:
+def _lead(rows: list[Row]) -> str:
     """Return who is ahead, in sentences."""
-    found = counts(pooled)
+    found = counts(rows)
     judged = sum(found[one] for one in (Outcome.AHEAD, Outcome.LEVEL, Outcome.BEHIND))
     text = (
         f"At equal gaps and with at least {LEAST_SPLITS} splits, this library's accuracy and that "
         f"of the best other method of the same kind were compared {judged} times: ours is ahead by "
-        f"more than the interval of the difference {found[Outcome.AHEAD]} times, behind "
-        f"{found[Outcome.BEHIND]} times, and level {found[Outcome.LEVEL]} times. At "
+        f"more than the interval of the difference {found[Outcome.AHEAD]} times, level "
+        f"{found[Outcome.LEVEL]} times, and behind {found[Outcome.BEHIND]} times. At "
         f"{found[Outcome.ONLY_OURS]} gaps only ours has so small a gap, at "
         f"{found[Outcome.ONLY_PEERS]} only another method; {found[Outcome.FEW]} comparisons have "
         "too few splits.\n"
     )
-    for title, rows in (("", pooled), (" (mean gap of single splits)", single)):
-        where = behind(rows)
-        if where:
-            text += f"\nWhere another method is ahead{title}:\n\n"
-            text += "".join(f"- {one}\n" for one in where)
+    where = behind(rows)
+    if where:
+        text += "\nWhere another method is ahead:\n\n" + "".join(f"- {one}\n" for one in where)
     return text
 
 

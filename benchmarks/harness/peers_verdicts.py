@@ -10,7 +10,7 @@ from statistics import mean, median
 from benchmarks.harness.intervals import LEAST_SPLITS, difference
 from benchmarks.harness.tables import Row
 
-LEVELS = (0.01, 0.02, 0.05)
+LEVELS = (0.01, 0.02, 0.05, 0.1)
 POOLED = "pooled gap"
 TEST_SHARE = 0.3  # of the rows of a split
 TEST_TO_TRAIN = TEST_SHARE / (1.0 - TEST_SHARE)
