@@ -10,17 +10,16 @@ import pytest
 
 from benchmarks import additions, peers
 from benchmarks.harness import papers_page, peer_worker, peers_page, rank_page
-from benchmarks.harness.intervals import half_width
+from benchmarks.harness.dominance import Outcome
+from benchmarks.harness.intervals import half_width, jackknife_half_width
 from benchmarks.harness.paper_lines import ConstantSteps, all_lines, simple_example
 from benchmarks.harness.peers_page import frontier
 from benchmarks.harness.peers_verdicts import (
-    Outcome,
-    Verdict,
     at_gaps,
-    behind,
+    at_levels,
     best,
-    counts,
     speeds,
+    summary,
     verdicts,
 )
 from benchmarks.harness.rank_parity import METHODS, PAIRWISE
@@ -61,10 +60,11 @@ def test_every_baseline_has_tolerances_for_every_notion_and_data_set() -> None:
 
 
 def rank_row(method: str, fair: float, accuracies: list[float]) -> dict:
+    runs = {k: {"1 - unfairness": fair, "accuracy": one} for k, one in enumerate(accuracies)}
     return {
         "data": "law_school", "method": method, "level": 1.0, "1 - unfairness": fair, "+-": 0.0,
         "accuracy": float(np.mean(accuracies)), "+- ": 0.001, "seconds": 1.0,
-        "splits": len(accuracies), "by split": dict(enumerate(accuracies)),
+        "splits": len(accuracies), "by split": runs,
     }  # fmt: skip
 
 
@@ -87,18 +87,22 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
     ]
     ranks = rank_page.Ranks("E9", "DP^I", table)
     found = rank_page.dominance(ranks)
-    assert [row["verdict"] for row in found] == [
-        rank_page.ABOVE,
-        rank_page.BELOW,
-        rank_page.ABOVE,
-        rank_page.BEYOND,
-        rank_page.BELOW,
-        rank_page.FEW,
+    assert [row["ours is"] for row in found] == [
+        Outcome.AHEAD,
+        Outcome.BEHIND,
+        Outcome.LEVEL,
+        Outcome.BEYOND,
+        Outcome.BEHIND,
+        Outcome.FEW,
     ]
     assert found[0]["ours there"] == pytest.approx(0.82)
     assert found[0]["+-"] == pytest.approx(0.0, abs=1e-12)
     text = rank_page.verdict_of(ranks)
-    assert "of 5 points" in text and "above 2 and below 2; 1 are fairer" in text
+    assert "of 5 points" in text
+    assert (
+        "level with 1 at the same fairness, ahead of 1 and behind 2; 1 are fairer"
+        in text.replace("*", "")
+    )
     assert "(1 more have too few splits)" in text
 
 
@@ -179,24 +183,32 @@ def test_accuracy_at_a_gap_is_that_of_the_best_setting_within_it() -> None:
         "0.8200",
     )
     assert found["GridSearch"]["at 0.05"] == "-"
-    leaders = [row["linear"] for row in verdicts(table)]
-    assert all(one.text.startswith("**ours**") for one in leaders)
-    assert counts(verdicts(table)) == {Outcome.AHEAD: 4}
-    ahead = verdicts(frontier(rows[:8] + points("fairret", 0.95, 0.004)))
-    assert ahead[0]["linear"].text.startswith("**fairret**")
-    assert len(behind(ahead)) == 4
-    assert behind(ahead)[0].startswith(
-        "compas, demographic parity, linear, gap 0.01: fairret (-0.1"
-    )
+    first, *_ = at_levels(table)
+    assert first["linear"].startswith("+0.1000 +- 0.0")
+    assert first["linear"].endswith("against fairret, 4 splits")
+    assert {row["linear"] for row in at_levels(frontier(rows[:8]))} == {"only ours"}
+    assert {row["linear"] for row in at_levels(frontier(rows[8:12]))} == {"only peers"}
+
+
+def test_a_peer_is_compared_with_our_frontier_at_its_own_gap() -> None:
+    ours = points("ours, scores", 0.8, 0.01) + points("no constraint", 0.84, 0.05)
+    peers = points("fairret", 0.81, 0.03) + points("GridSearch", 0.83, 0.03)
+    peers += points("scikit-lego", 0.7, 0.004) + points("AIF360 Reweighing", 0.82, 0.03)
+    found = verdicts(frontier(ours + peers))
+    assert [one.found.outcome for one in found] == [
+        Outcome.AHEAD, Outcome.BEHIND, Outcome.BEYOND, Outcome.LEVEL,
+    ]  # fmt: skip
+    assert found[0].found.gain == pytest.approx(0.01)  # 0.82 between our two points
+    (row,) = summary(found)
+    assert (row["ahead"], row["level"], row["behind"]) == (2, 1, 1)
+    assert row["least difference"] == "-0.0100 +- 0.0000 (gap 0.030, GridSearch)"
 
 
 def test_two_splits_give_no_verdict() -> None:
     few = frontier(points("ours, scores", 0.8, 0.004, 2) + points("fairret", 0.9, 0.004, 2))
-    assert {row["linear"].outcome for row in verdicts(few)} == {Outcome.FEW}
-    alone = frontier(points("ours, scores", 0.8, 0.04) + points("fairret", 0.9, 0.004))
-    first, *_, last = (row["linear"] for row in verdicts(alone))
-    assert first == Verdict(Outcome.ONLY_PEERS, "**ours has no such gap**")
-    assert last.outcome is Outcome.BEHIND
+    assert {one.found.outcome for one in verdicts(few)} == {Outcome.FEW}
+    assert summary(verdicts(few))[0]["points"] == 0
+    assert at_levels(few)[0]["linear"] == "-0.1000 against fairret, 2 splits"
 
 
 def test_seconds_are_multiples_of_those_of_ours_of_the_same_kind() -> None:
@@ -211,24 +223,42 @@ def test_the_page_of_the_peers_begins_with_who_is_ahead(tmp_path) -> None:
     options = Namespace(docs=tmp_path, data=["compas", "bank"])
     peers_page.write_page(frontier(rows), {"FairGBM": "it is not installed"}, options)
     text = (tmp_path / "peers.md").read_text()
-    assert "were compared 4 times" in text.partition("##")[0]
-    assert "behind 4 times" in text.partition("##")[0].replace("\n", " ")
+    lead = text.partition("##")[0]
+    assert "have 1 points with at least 3 splits" in lead
+    assert "behind 1" in lead
+    assert "Demographic parity, compas: -0.1000" in lead
+    assert "1 more points have too few splits" in lead
     assert "Not run on this page: bank" in text
     assert "Not run: FairGBM" in text
     assert (tmp_path / "_static" / "peers-demographic_parity.png").exists()
 
 
-def test_a_difference_counts_if_it_exceeds_its_interval_over_the_splits() -> None:
-    ours = points("ours, scores", 0.8, 0.004)
-    noisy = [point("fairret", 0.803 + 0.01 * (k % 2), 0.004, split=k) for k in range(4)]
-    (row, *_) = verdicts(frontier(ours + noisy))
-    assert row["linear"].text.startswith("level (-0.0080 +- 0.0")
-    same_noise = points("fairret", 0.801, 0.004)  # differences of 0.001 on every split
-    assert verdicts(frontier(ours + same_noise))[0]["linear"].text.startswith("**fairret**")
-    variance = (1 / 4 + 3 / 7) * np.var([0.0, 1.0, 0.0, 1.0], ddof=1)
-    assert half_width(np.array([0.0, 1.0, 0.0, 1.0]), 3 / 7) == pytest.approx(
-        3.182446 * variance**0.5
+def test_intervals_have_the_variance_of_overlapping_splits() -> None:
+    values = np.array([0.0, 1.0, 0.0, 1.0])
+    variance = (1 / 4 + 3 / 7) * np.var(values, ddof=1)
+    assert half_width(values, 3 / 7) == pytest.approx(3.182446 * variance**0.5)
+    assert np.isinf(half_width(values[:1], 3 / 7))
+
+
+def test_the_jackknife_of_a_mean_is_the_interval_of_the_mean() -> None:
+    values = np.random.default_rng(0).normal(size=6)
+    found = jackknife_half_width(
+        lambda some: float(values[list(some)].mean()), tuple(range(6)), 0.5
     )
+    assert found == pytest.approx(half_width(values, 0.5))
+
+
+def test_noise_of_gaps_is_part_of_the_interval() -> None:
+    """A steep frontier whose gaps differ between splits says little about the accuracy at a gap."""
+    ours = points("ours, scores", 0.7, 0.01) + points("ours, scores", 0.9, 0.03)
+    steady = points("fairret", 0.82, 0.02)
+    noisy = [
+        {**row, "cells": point("fairret", 0.82, 0.02 + 0.01 * (-1) ** row["split"])["cells"]}
+        for row in steady
+    ]
+    first, second = (verdicts(frontier(ours + one))[0].found for one in (steady, noisy))
+    assert first.gain == pytest.approx(second.gain)
+    assert (first.outcome, second.outcome) == (Outcome.BEHIND, Outcome.LEVEL)
 
 
 def test_pooled_gaps_add_counts_before_they_compare() -> None:

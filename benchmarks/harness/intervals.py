@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.stats import t as student
 
@@ -25,6 +27,30 @@ def half_width(values: np.ndarray, test_to_train: float) -> float:
         return float("inf")
     variance = (1.0 / len(values) + test_to_train) * np.var(values, ddof=1)
     return float(student.ppf(0.975, len(values) - 1) * np.sqrt(variance))
+
+
+def jackknife_half_width(
+    statistic: Callable[[tuple[int, ...]], float], splits: tuple[int, ...], test_to_train: float
+) -> float:
+    """Return half the 95% interval of a statistic of several splits, infinite for one split.
+
+    The variance is that of the values without one split each, with the correction of
+    :func:`half_width`; for a mean both are equal.
+
+    Parameters
+    ----------
+    statistic : callable
+        Returns the value on some splits.
+    splits : tuple of int
+        All splits.
+    test_to_train : float
+        As above.
+    """
+    n = len(splits)
+    if n < 2:
+        return float("inf")
+    values = [statistic(splits[:k] + splits[k + 1 :]) for k in range(n)]
+    return half_width((n - 1.0) * np.array(values), test_to_train)
 
 
 def difference(

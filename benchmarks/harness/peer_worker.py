@@ -96,6 +96,24 @@ def _ours(enforce: str, sees_group: bool) -> Callable[[Task], Iterator[Found]]:
     return fits
 
 
+def our_interactions(task: Task) -> Iterator[Found]:
+    from fairconstrained import FairLogisticClassifier
+
+    X, X_test = (
+        np.column_stack([rows, groups])
+        for rows, groups in ((task.X, task.groups), (task.X_test, task.groups_test))
+    )
+    for kappa in task.settings:
+        model = FairLogisticClassifier(
+            task.notion,
+            kappa,
+            enforce="decision",
+            sensitive_columns=[-1],
+            group_interactions=True,
+        )
+        yield of_model(kappa, model.fit(X, task.y), X_test)
+
+
 def our_thresholds(task: Task) -> Iterator[Found]:
     from fairconstrained import FairThresholds
 
@@ -388,6 +406,7 @@ PEERS: dict[str, Peer] = {
     "ours, scores": Peer(_ours("score", False), "fairconstrained"),
     "ours, decisions": Peer(_ours("decision", False), "fairconstrained"),
     "ours with group, decisions": Peer(_ours("decision", True), "fairconstrained", sees_group=True),
+    "ours with interactions, decisions": Peer(our_interactions, "fairconstrained", sees_group=True),
     "ours, thresholds by group": Peer(our_thresholds, "fairconstrained", sees_group=True),
     "ExponentiatedGradient": Peer(exponentiated_gradient, "fairlearn", random=True),
     "GridSearch": Peer(grid_search, "fairlearn", joint=True),

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections import Counter
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import numpy as np
 
+from benchmarks.harness.dominance import Outcome
 from benchmarks.harness.intervals import LEAST_SPLITS, half_width
 from benchmarks.harness.peer_worker import MOMENTS, PEERS
 from benchmarks.harness.peers_verdicts import (
     TEST_TO_TRAIN,
-    Outcome,
-    as_text,
+    Verdict,
     at_gaps,
-    behind,
-    counts,
+    at_levels,
+    pooled_gap,
     speeds,
+    summary,
     verdicts,
 )
 from benchmarks.harness.rank_figures import MARKS, plt
@@ -42,28 +44,15 @@ def frontier(rows: list[Row]) -> list[Row]:
         for name in _MEANS:
             values = [one[name] for one in some if one[name] is not None]
             row[name] = mean(values) if values else ""
-        by_split = {one["split"]: one["accuracy"] for one in some}
+        by_split = {one["split"]: one for one in some}
         row["pooled gap"] = pooled_gap([one["cells"] for one in some])
-        row["+-"] = half_width(np.array(list(by_split.values())), TEST_TO_TRAIN)
+        row["+-"] = half_width(np.array([one["accuracy"] for one in some]), TEST_TO_TRAIN)
         row["splits"] = len(by_split)
         row["least positives"] = min(one["least positives"] for one in some)
         row["kind"], row["random"] = PEERS[peer].kind, "yes" if PEERS[peer].random else "no"
         row["by split"] = by_split
         table.append(row)
     return table
-
-
-def pooled_gap(splits: list[Any]) -> float:
-    """Return the largest gap of the rates of all test rows of all splits together.
-
-    Parameters
-    ----------
-    splits : list of array-like of shape (n_events, n_groups, 2)
-        For every split, how many rows are selected of how many.
-    """
-    selected, rows = np.moveaxis(np.sum(np.array(splits, dtype=float), axis=0), -1, 0)
-    rates = selected / rows
-    return float((rates.max(axis=1) - rates.min(axis=1)).max())
 
 
 def draw(table: list[Row], notion: str, path: Path) -> None:
@@ -106,19 +95,19 @@ def _styles(table: list[Row]) -> dict[str, dict[str, Any]]:
 
 
 def _panel(axis: Any, chosen: list[Row], styles: dict[str, dict[str, Any]]) -> None:
-    """Draw the lines of a data set; the axis shows all points, and bands as far as they fit."""
+    """Draw the lines of a data set; the axis shows all points, and bands that are not wider."""
+    values = [row["accuracy"] for row in chosen]
+    height = max(max(values) - min(values), 0.01)
     for method, style in styles.items():
         own = [row for row in chosen if row["method"] == method]
         if not own:
             continue
         x, y, half = np.array(sorted((r["pooled gap"], r["accuracy"], r["+-"]) for r in own)).T
         axis.plot(x, y, markersize=4, label=method, **style)
-        if min(row["splits"] for row in own) >= LEAST_SPLITS:
-            band = {"color": style["color"], "alpha": 0.1, "linewidth": 0}
+        if half.max() <= height:
+            band = {"color": style["color"], "alpha": 0.08, "linewidth": 0}
             axis.fill_between(x, y - half, y + half, **band)
-    values = [row["accuracy"] for row in chosen]
-    room = 0.15 * max(max(values) - min(values), 0.01)
-    axis.set_ylim(min(values) - room, max(values) + room)
+    axis.set_ylim(min(values) - 0.15 * height, max(values) + 0.15 * height)
 
 
 def write_page(table: list[Row], missing: dict[str, str], options: Namespace) -> None:
@@ -127,8 +116,9 @@ def write_page(table: list[Row], missing: dict[str, str], options: Namespace) ->
     notions = list(dict.fromkeys(row["notion"] for row in table))
     pooled, single = verdicts(table), verdicts(table, "gap")
     text = _HEAD + _lead(pooled) + "\n## Who is ahead\n\n" + _AHEAD
-    text += as_markdown(as_text(pooled)) + "\n## Seconds\n\n" + _SECONDS
-    text += as_markdown(speeds(table))
+    text += as_markdown(summary(pooled)) + "\n## Seconds\n\n" + _SECONDS
+    text += as_markdown(speeds(table)) + "\n## At given gaps\n\n" + _AT_GAPS
+    text += as_markdown(at_levels(table))
     for notion in notions:
         draw(table, notion, options.docs / "_static" / f"peers-{notion}.png")
         some = [row for row in table if row["notion"] == notion]
@@ -138,7 +128,7 @@ def write_page(table: list[Row], missing: dict[str, str], options: Namespace) ->
     text += "\n## How it is measured\n\n" + _HOW.format(environment=environment())
     text += _what_was_run(table, missing, options)
     text += "\n## By the mean gap of single splits\n\n" + _BY_MEAN + _lead(single)
-    text += "\n" + as_markdown(as_text(single))
+    text += "\n" + as_markdown(summary(single)) + "\n" + as_markdown(at_levels(table, "gap"))
     for notion in notions:
         some = [row for row in table if row["notion"] == notion]
         text += f"\n## Every point: {_title(notion).lower()}\n\n"
@@ -158,23 +148,25 @@ def _title(notion: str) -> str:
     return notion.replace("_", " ").capitalize()
 
 
-def _lead(rows: list[Row]) -> str:
+def _lead(found: list[Verdict]) -> str:
     """Return who is ahead, in sentences."""
-    found = counts(rows)
-    judged = sum(found[one] for one in (Outcome.AHEAD, Outcome.LEVEL, Outcome.BEHIND))
+    counts = Counter(one.found.outcome for one in found)
+    judged = len(found) - counts[Outcome.FEW]
     text = (
-        f"At equal gaps and with at least {LEAST_SPLITS} splits, this library's accuracy and that "
-        f"of the best other method of the same kind were compared {judged} times: ours is ahead by "
-        f"more than the interval of the difference {found[Outcome.AHEAD]} times, level "
-        f"{found[Outcome.LEVEL]} times, and behind {found[Outcome.BEHIND]} times. At "
-        f"{found[Outcome.ONLY_OURS]} gaps only ours has so small a gap, at "
-        f"{found[Outcome.ONLY_PEERS]} only another method; {found[Outcome.FEW]} comparisons have "
-        "too few splits.\n"
+        f"The other methods have {judged} points with at least {LEAST_SPLITS} splits. At the same "
+        f"test gap, and among models of the same kind, this library is more accurate than "
+        f"{counts[Outcome.AHEAD]} of them by more than the 95% interval of the difference, level "
+        f"with {counts[Outcome.LEVEL]}, and behind {counts[Outcome.BEHIND]}; "
+        f"{counts[Outcome.BEYOND]} have a smaller gap than any of ours and are less accurate."
     )
-    where = behind(rows)
+    if counts[Outcome.FEW]:
+        text += f" {counts[Outcome.FEW]} more points have too few splits for an interval."
+    where = [one for one in found if one.found.outcome is Outcome.BEHIND]
     if where:
-        text += "\nWhere another method is ahead:\n\n" + "".join(f"- {one}\n" for one in where)
-    return text
+        text += "\n\nWhere this library is behind:\n\n"
+        names = [f"{_title(one.row['notion'])}, {one.row['data']}" for one in where]
+        text += "".join(f"- {name}: {one}\n" for name, one in zip(names, where, strict=True))
+    return text + "\n"
 
 
 def _what_was_run(table: list[Row], missing: dict[str, str], options: Namespace) -> str:
@@ -209,14 +201,19 @@ def _shown(row: Row) -> Row:
 _FEWER = """Some methods have fewer (column "splits"), and a method
 without figures has not been run: linear programs and reductions take minutes on the large data.
 """
-_AHEAD = f"""The table has the accuracy of this library minus that of the best other method of the
-same kind, both with a pooled test gap of at most the given one, and half the 95% interval
-of the difference over the same splits. "level" means that the difference is within it. With fewer
-than {LEAST_SPLITS} splits an interval says nothing, and there is no verdict.
-Methods that need the group to predict are compared with our linear model that has the group
-as a feature and with our thresholds by group. There is no entry if a method has no setting
-with so small a gap. With two groups, gaps of opposite sign cancel when rates are pooled, so
-that methods whose models differ much between splits (GridSearch) have small pooled gaps.
+_AHEAD = f"""For every point of another method, a setting, our accuracy at the same pooled test gap
+is interpolated between our settings. "+-" is half the 95% interval of the difference over the same
+splits, with the noise of both gaps (jackknife): within it both are level. With fewer than
+{LEAST_SPLITS} splits an interval says nothing. "ahead" includes points with a smaller gap than any
+of ours that are less accurate. Methods that need the group to predict are compared with our
+thresholds by group, and with our linear models that have the group, or the group and its products
+with all features, as features. With two groups, gaps of opposite sign cancel when rates are pooled,
+so that methods whose models differ much between splits (GridSearch) have small pooled gaps.
+
+"""
+_AT_GAPS = """The accuracy of our best setting with a pooled test gap of at most the given one, less
+that of the best other method's. Settings are few: one with a gap just above the given one does not
+count.
 
 """
 _BY_MEAN = """The mean of the gaps of single splits includes the noise of the test rows: on small

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from enum import StrEnum
 from statistics import mean, median
+from typing import Any
 
+import numpy as np
+
+from benchmarks.harness.dominance import Comparison, Outcome, Point, Splits, compare_at
 from benchmarks.harness.intervals import LEAST_SPLITS, difference
 from benchmarks.harness.tables import Row
 
@@ -14,39 +17,12 @@ LEVELS = (0.01, 0.02, 0.05, 0.1)
 POOLED = "pooled gap"
 TEST_SHARE = 0.3  # of the rows of a split
 TEST_TO_TRAIN = TEST_SHARE / (1.0 - TEST_SHARE)
+UNCONSTRAINED = "no constraint"
 REFERENCE = {
     "linear": "ours, decisions",
     "linear, sees the group": "ours, thresholds by group",
     "trees": "ours boosted, decisions",
 }
-
-
-class Outcome(StrEnum):
-    """What a comparison at a gap says."""
-
-    AHEAD = "ahead"
-    LEVEL = "level"
-    BEHIND = "behind"
-    FEW = "too few splits"
-    ONLY_OURS = "no peer has such a gap"
-    ONLY_PEERS = "ours has no such gap"
-    NONE = "-"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The comparison of ours with the best peer of a kind, at a gap on a task.
-
-    Attributes
-    ----------
-    outcome : Outcome
-        Who is ahead.
-    text : str
-        The same with the figures.
-    """
-
-    outcome: Outcome
-    text: str
 
 
 def best(rows: list[Row], level: float, gap: str = POOLED) -> Row | None:
@@ -72,8 +48,8 @@ def at_gaps(table: list[Row]) -> list[Row]:
     return out
 
 
-def compared(some: list[Row], level: float, gap: str = POOLED) -> Verdict:
-    """Return who of the methods of a kind is ahead of ours by more than noise.
+def compared(some: list[Row], level: float, gap: str = POOLED) -> str:
+    """Return the accuracy of ours less that of the best peer, at a gap of at most a level.
 
     Parameters
     ----------
@@ -84,62 +60,134 @@ def compared(some: list[Row], level: float, gap: str = POOLED) -> Verdict:
     gap : str, default="pooled gap"
         The column of the gaps.
     """
-    ours = best([row for row in some if row["method"].startswith("ours")], level, gap)
-    theirs = best(
-        [row for row in some if not row["method"].startswith(("ours", "no con"))], level, gap
-    )
+    ours = best([row for row in some if _is_ours(row)], level, gap)
+    theirs = best([row for row in some if _is_peer(row)], level, gap)
     if ours is None or theirs is None:
-        absent = Outcome.NONE if ours is theirs else Outcome.ONLY_PEERS
-        absent = Outcome.ONLY_OURS if ours else absent
-        emphasis = "**" if absent is Outcome.ONLY_PEERS else ""
-        return Verdict(absent, f"{emphasis}{absent}{emphasis}")
-    gain, noise, n = difference(ours["by split"], theirs["by split"], TEST_TO_TRAIN)
-    if n < LEAST_SPLITS:
-        return Verdict(Outcome.FEW, f"{Outcome.FEW} ({gain:+.4f} against {theirs['method']})")
-    text = f"({gain:+.4f} +- {noise:.4f} against {theirs['method']}, {n} splits)"
-    if abs(gain) <= noise:
-        return Verdict(Outcome.LEVEL, f"level {text}")
-    if gain > 0.0:
-        return Verdict(Outcome.AHEAD, f"**ours** {text}")
-    return Verdict(Outcome.BEHIND, f"**{theirs['method']}** {text}")
+        return "only ours" if ours else ("only peers" if theirs else "-")
+    gain, noise, n = difference(_accuracies(ours), _accuracies(theirs), TEST_TO_TRAIN)
+    interval = f" +- {noise:.4f}" if n >= LEAST_SPLITS else ""
+    return f"{gain:+.4f}{interval} against {theirs['method']}, {n} splits"
 
 
-def verdicts(table: list[Row], gap: str = POOLED) -> list[Row]:
-    """Return a row for every task and level, with a :class:`Verdict` for every kind of model."""
+def _accuracies(row: Row) -> dict[int, float]:
+    return {k: one["accuracy"] for k, one in row["by split"].items()}
+
+
+def _is_ours(row: Row) -> bool:
+    return bool(row["method"].startswith("ours"))
+
+
+def _is_peer(row: Row) -> bool:
+    return not _is_ours(row) and row["method"] != UNCONSTRAINED
+
+
+def at_levels(table: list[Row], gap: str = POOLED) -> list[Row]:
+    """Return a row for every task and level, with the comparison of every kind of model."""
     out = []
     kinds = dict.fromkeys(row["kind"] for row in table)
-    for data, notion in dict.fromkeys((row["data"], row["notion"]) for row in table):
-        some = [row for row in table if (row["data"], row["notion"]) == (data, notion)]
+    for some in by_task(table):
         for level in LEVELS:
-            row: Row = {"data": data, "notion": notion, "gap at most": level}
+            row: Row = {"data": some[0]["data"], "notion": some[0]["notion"], "gap at most": level}
             for kind in kinds:
                 row[kind] = compared([one for one in some if one["kind"] == kind], level, gap)
             out.append(row)
     return out
 
 
-def as_text(rows: list[Row]) -> list[Row]:
-    """Return the rows with the texts of the verdicts."""
-    return [
-        {name: one.text if isinstance(one, Verdict) else one for name, one in row.items()}
-        for row in rows
-    ]
+def by_task(table: list[Row]) -> list[list[Row]]:
+    """Return the rows of every notion and data set."""
+    tasks: dict[tuple[str, str], list[Row]] = {}
+    for row in table:
+        tasks.setdefault((row["notion"], row["data"]), []).append(row)
+    return list(tasks.values())
 
 
-def counts(rows: list[Row]) -> Counter[Outcome]:
-    """Return how many comparisons have which outcome."""
-    return Counter(one.outcome for row in rows for one in row.values() if isinstance(one, Verdict))
+@dataclass(frozen=True)
+class Verdict:
+    """Our frontier at the gap of a peer's point.
+
+    Attributes
+    ----------
+    row : dict
+        The peer's point.
+    found : Comparison
+        Who is ahead.
+    """
+
+    row: Row
+    found: Comparison
+
+    def __str__(self) -> str:
+        gap, method = self.row[POOLED], self.row["method"]
+        return f"{self.found.gain:+.4f} +- {self.found.noise:.4f} (gap {gap:.3f}, {method})"
 
 
-def behind(rows: list[Row]) -> list[str]:
-    """Return where a peer is ahead, in words."""
-    return [
-        f"{row['data']}, {row['notion'].replace('_', ' ')}, {name}, gap {row['gap at most']:g}: "
-        f"{one.text.replace('**', '')}"
-        for row in rows
-        for name, one in row.items()
-        if isinstance(one, Verdict) and one.outcome in (Outcome.BEHIND, Outcome.ONLY_PEERS)
-    ]
+def verdicts(table: list[Row], gap: str = POOLED) -> list[Verdict]:
+    """Return for every point of a peer who is ahead at its gap, among models of its kind.
+
+    Models that do not see the group are compared with the model without constraints as well, which
+    is the end of every frontier.
+    """
+    out = []
+    for some in by_task(table):
+        for row in some:
+            same = [one for one in some if one["kind"] == row["kind"] and not _is_peer(one)]
+            if _is_peer(row) and same:
+                ours = [_point(one, gap) for one in same]
+                out.append(Verdict(row, compare_at(_point(row, gap), ours, TEST_TO_TRAIN)))
+    return out
+
+
+def _point(row: Row, gap: str) -> Point:
+    """Return a row as a point, with the pooled gap or the mean gap of some splits."""
+    runs = row["by split"]
+
+    def fairness(splits: Splits) -> float:
+        if gap == POOLED:
+            return -pooled_gap([runs[k]["cells"] for k in splits])
+        return -mean(runs[k]["gap"] for k in splits)
+
+    return Point(_accuracies(row), fairness)
+
+
+def pooled_gap(splits: list[Any]) -> float:
+    """Return the largest gap of the rates of all test rows of all splits together.
+
+    Parameters
+    ----------
+    splits : list of array-like of shape (n_events, n_groups, 2)
+        For every split, how many rows are selected of how many.
+    """
+    selected, rows = np.moveaxis(np.sum(np.array(splits, dtype=float), axis=0), -1, 0)
+    rates = selected / rows
+    return float((rates.max(axis=1) - rates.min(axis=1)).max())
+
+
+def summary(found: list[Verdict]) -> list[Row]:
+    """Return how many points ours is ahead of, level with, and behind, for tasks and kinds."""
+    groups: dict[tuple[str, str, str], list[Verdict]] = {}
+    for one in found:
+        key = (one.row["notion"], one.row["data"], one.row["kind"])
+        groups.setdefault(key, []).append(one)
+    out = []
+    for (notion, data, kind), some in groups.items():
+        judged = [one for one in some if one.found.outcome is not Outcome.FEW]
+        counts = Counter(one.found.outcome for one in some)
+        worst = min(judged, key=lambda one: one.found.gain, default=None)
+        out.append(
+            {
+                "notion": notion,
+                "data": data,
+                "kind": kind,
+                "splits": max((one.found.n_splits for one in some), default=0),
+                "points": len(judged),
+                "ahead": counts[Outcome.AHEAD] + counts[Outcome.BEYOND],
+                "level": counts[Outcome.LEVEL],
+                "behind": counts[Outcome.BEHIND],
+                "least difference": str(worst) if worst else Outcome.FEW,
+            }
+        )
+    return out
 
 
 def speeds(table: list[Row]) -> list[Row]:
