@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
-from fairconstrained.utils.typing import Array, SparseMatrix
+from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
 
 _NOT_NUMBERS = ("object", "str", "categor", "enum")
 _TIMES = ("date", "time", "duration", "period")  # prefixes of the names of their dtypes
@@ -90,6 +90,25 @@ def check_labels(
         raise ValueError(
             f"{name} has labels of several types (strings and others): convert them to one type, "
             f"for instance with `{name}.astype(str)`."
+        )
+    return labels
+
+
+def known_labels(argument: str, y: ArrayLike, classes: list[object]) -> Array:
+    """Return labels as an array of shape (n_rows,).
+
+    Raises
+    ------
+    ValueError
+        If a label is missing, or is not among the classes of the estimator.
+    """
+    check_held(argument, y)
+    labels = check_labels(argument, y, len(np.ravel(np.asarray(y))), rows=argument)
+    unknown = [one for one in np.unique(labels).tolist() if one not in classes]
+    if unknown:
+        raise ValueError(
+            f"{argument} has the label {unknown[0]!r}, which is not among the classes {classes} of "
+            "the estimator."
         )
     return labels
 

@@ -10,9 +10,13 @@ import numpy as np
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import check_held, check_labels, check_weight
+from fairconstrained.data.inputs import check_labels, check_weight, known_labels
 from fairconstrained.inspection.outputs import ClassOutputs, ModelOutput
-from fairconstrained.inspection.scores import check_two_classes, checked_positive, groups_of
+from fairconstrained.inspection.scores import (
+    check_two_classes,
+    checked_positive,
+    groups_of,
+)
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
@@ -240,8 +244,6 @@ def collect_classes(
 
 def _classes(models: Mapping[str, Any], y: ArrayLike) -> list[Any]:
     """Return the classes of the models; raise if they differ, or a label is unknown."""
-    check_held("y", y)
-    labels = check_labels("y", y, len(np.ravel(np.asarray(y))), rows="y")
     (first, model), *others = models.items()
     classes: list[Any] = model.classes_.tolist()
     for name, other in others:
@@ -250,12 +252,7 @@ def _classes(models: Mapping[str, Any], y: ArrayLike) -> list[Any]:
                 f"The models have different classes: {first!r} has {classes}, {name!r} has "
                 f"{other.classes_.tolist()}. Compare models of the same classes."
             )
-    unknown = [one for one in np.unique(labels).tolist() if one not in classes]
-    if unknown:
-        raise ValueError(
-            f"y has the label {unknown[0]!r}, which is not among the classes {classes} of the "
-            "estimator."
-        )
+    known_labels("y", y, classes)
     return classes
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import check_labels, check_weight
+from fairconstrained.data.inputs import check_labels, check_weight, known_labels
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.inspection.chosen_groups import (
     MOST_GROUPS,
@@ -31,6 +31,7 @@ from fairconstrained.utils.meta_estimators import (
 )
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
+from fairconstrained.utils.validation import check_finite
 
 # For each method: how to read the scores of the first or second class from its output, the usual
 # threshold, the attribute that has another one, and the axis label.
@@ -91,15 +92,18 @@ class GroupScores:
         sample_weight: ArrayLike | None = None,
         threshold: float | None = None,
         unit: str = "score",
+        rows: str = "y_pred",
     ) -> GroupScores:
         """Check scores and groups, and drop the rows of weight zero.
+
+        `rows` is the argument that has the rows, for messages.
 
         With ``threshold=None`` the threshold is 1/2 if all scores are between 0 and 1, and else 0.
 
         Raises
         ------
         ValueError
-            If lengths differ, or a score or a group is missing.
+            If lengths differ, a score or a group is missing, or the threshold is not a number.
         """
         check_same_rows(
             test=True,
@@ -114,16 +118,17 @@ class GroupScores:
                 f"{int((~np.isfinite(scores)).sum())} of {len(scores)} scores are not finite: "
                 "every row needs a score."
             )
-        n_rows, rows = len(scores), "y_pred"
+        n_rows = len(scores)
         groups = check_groups(sensitive_features, n_rows, rows=rows)
         labels = None if y_true is None else check_labels("y_true", y_true, n_rows, rows=rows)
         weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
         if threshold is None:
             threshold = 0.5 if scores.min() >= 0.0 and scores.max() <= 1.0 else 0.0
+        threshold = check_finite("threshold", threshold)
         counted = np.flatnonzero(weight)
         labels = None if labels is None else labels[counted]
         groups = groups.take(counted)
-        return cls(scores[counted], groups, weight[counted], float(threshold), unit, labels)
+        return cls(scores[counted], groups, weight[counted], threshold, unit, labels)
 
     @classmethod
     def from_estimator(
@@ -162,29 +167,18 @@ class GroupScores:
         method = _method(estimator, response_method)
         if threshold is None:
             _check_decides(estimator, method)
-        read, usual, attribute, unit = (_METHODS | _BY_ROW)[method]
-        classes = np.asarray(estimator.classes_).tolist()
-        if method in _BY_ROW:
-            output = np.asarray(decision_margin(estimator, X, sensitive_features))
-        else:
-            output = np.asarray(getattr(estimator, method)(X))
-        if len(classes) > 2:
-            output = np.log(np.maximum(output, 1e-15)) if method == "predict_proba" else output
-            scores, usual = against_others(output, classes.index(positive)), 0.0
-            unit = f"score of class {positive} minus the highest of the others"
-        else:
-            scores = read(output, classes.index(positive))
-            usual = _usual(estimator, positive, attribute, usual)
-        y = None if y is None else np.asarray(y) == positive
+        scores, usual, unit = _scores_of(estimator, X, sensitive_features, method, positive)
+        if y is not None:
+            y = known_labels("y", y, np.asarray(estimator.classes_).tolist()) == positive
         groups = groups_of(estimator, X, sensitive_features, marginal=marginal)
         threshold = usual if threshold is None else threshold
         if groups.marginal:
-            rows, groups = stacked(groups)
-            scores = scores[rows]
+            repeated, groups = stacked(groups)
+            scores = scores[repeated]
             y, sample_weight = (
-                None if one is None else np.asarray(one)[rows] for one in (y, sample_weight)
+                None if one is None else np.asarray(one)[repeated] for one in (y, sample_weight)
             )
-        return cls.from_arrays(y, scores, groups, sample_weight, threshold, unit)
+        return cls.from_arrays(y, scores, groups, sample_weight, threshold, unit, rows="X")
 
     def of_group(self, k: int, mask: Array | None = None) -> tuple[Array, Array]:
         """Return the scores of a group in ascending order, and their weights, which sum to one.
@@ -223,6 +217,28 @@ class GroupScores:
         effective = sizes**2 / np.maximum(np.bincount(codes, weight**2, n), 1e-300)
         rates, low, high = clopper_pearson(above / np.maximum(sizes, 1e-300), effective, 0.95)
         return choose_groups(rates, sizes, low=low, high=high)
+
+
+def _scores_of(
+    estimator: Classifier,
+    X: MatrixLike,
+    sensitive_features: MatrixLike | Groups | None,
+    method: str,
+    positive: object,
+) -> tuple[Array, float, str]:
+    """Return the scores of the positive class, their threshold, and what the scores are called."""
+    read, usual, attribute, unit = (_METHODS | _BY_ROW)[method]
+    classes = np.asarray(estimator.classes_).tolist()
+    column = classes.index(positive)
+    if method in _BY_ROW:
+        output = np.asarray(decision_margin(estimator, X, sensitive_features))
+    else:
+        output = np.asarray(getattr(estimator, method)(X))
+    if len(classes) <= 2:
+        return read(output, column), _usual(estimator, positive, attribute, usual), unit
+    output = np.log(np.maximum(output, 1e-15)) if method == "predict_proba" else output
+    unit = f"score of class {positive} minus the highest of the others"
+    return against_others(output, column), 0.0, unit
 
 
 def against_others(scores: Array, column: int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.plotting.style import COLOURS, GREY
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike
-from fairconstrained.utils.validation import check_confidence
+from fairconstrained.utils.validation import check_confidence, check_numbers, is_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,7 +101,11 @@ def measures_of(path: FairnessPath, rows: str, confidence: float | None) -> dict
     ------
     ValueError
         If the path has no validation rows and they are asked for.
+    TypeError
+        If `path` is not a path.
     """
+    if not isinstance(path, FairnessPath):
+        raise TypeError(f"path must be the FairnessPath of fairness_path; got {path!r}.")
     check_option("rows", rows, dict.fromkeys(("auto", "training", "validation"), ""))
     if rows == "validation" and not path.validation:
         raise ValueError(
@@ -128,10 +133,10 @@ def in_order(
     Raises
     ------
     ValueError
-        If there are no models, or the numbers of values differ.
+        If there are no models, a value is not a finite number, or the numbers of values differ.
     """
-    found, measured = (np.atleast_1d(np.asarray(one, dtype=float)) for one in (gaps, accuracies))
-    known = None if kappas is None else np.asarray(kappas, dtype=float)
+    found, measured = _numbers("gaps", gaps), _numbers("accuracies", accuracies)
+    known = None if kappas is None else _numbers("kappas", kappas)
     sizes = {len(found), len(measured), *([] if known is None else [len(known)])}
     if len(sizes) != 1 or 0 in sizes:
         raise ValueError(
@@ -141,6 +146,52 @@ def in_order(
         )
     order = np.argsort(found if known is None else known, kind="stable")
     return found[order], measured[order], None if known is None else known[order], order
+
+
+def _numbers(argument: str, values: ArrayLike) -> Array:
+    """Return one or several finite numbers as an array of shape (n_values,).
+
+    Raises
+    ------
+    ValueError
+        If they are not finite numbers; there may be none.
+    """
+    try:
+        found = np.atleast_1d(np.asarray(values, dtype=float))
+    except (TypeError, ValueError):
+        found = np.array([np.nan])
+    if found.ndim != 1 or not np.isfinite(found).all():
+        raise ValueError(f"{argument} must be finite numbers, one for each model; got {values!r}.")
+    return found
+
+
+def checked_pair(argument: str, values: object) -> tuple[float, float]:
+    """Return the gap and the accuracy of a model.
+
+    Raises
+    ------
+    ValueError
+        If they are not two finite numbers.
+    """
+    found = check_numbers(argument, values, -np.inf, np.inf)
+    if len(found) != 2:
+        raise ValueError(f"{argument} must be two numbers, (gap, accuracy); got {values!r}.")
+    return float(found[0]), float(found[1])
+
+
+def checked_position(chosen: object, n_models: int) -> int:
+    """Return the position of the chosen model.
+
+    Raises
+    ------
+    ValueError
+        If there is no model at this position.
+    """
+    if not is_number(chosen, Integral) or not 0 <= chosen < n_models:
+        raise ValueError(
+            f"chosen must be the position of one of the {n_models} models, from 0; got {chosen!r}."
+        )
+    return int(chosen)
 
 
 _MARKS: dict[str, dict[str, Any]] = {
@@ -171,13 +222,13 @@ def draw_band(ax: Axes, gaps: Array, noise: ArrayLike, order: Array, colour: str
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    noise = np.asarray(noise, dtype=float)
-    if noise.shape != (len(gaps), 2):
+    ends = _table("noise", noise)
+    if ends.shape != (len(gaps), 2):
         raise ValueError(
             f"noise must have a lower and an upper end for each of the {len(gaps)} models; got "
-            f"shape {noise.shape}."
+            f"{noise!r}."
         )
-    (low, high), quads = noise[order].T, []
+    (low, high), quads = ends[order].T, []
     for i in range(len(gaps) - 1):
         left, right = sorted((i, i + 1), key=lambda k: gaps[k])  # by gap, for one orientation
         corners = [
@@ -190,7 +241,7 @@ def draw_band(ax: Axes, gaps: Array, noise: ArrayLike, order: Array, colour: str
         label="confidence interval of the accuracy",
     )  # fmt: skip
     ax.add_patch(band)
-    ax.update_datalim(np.column_stack([np.repeat(gaps, 2), noise[order].ravel()]))
+    ax.update_datalim(np.column_stack([np.repeat(gaps, 2), ends[order].ravel()]))
     return band
 
 
@@ -199,6 +250,14 @@ def selection_gap(y_true: ArrayLike, y_pred: ArrayLike, **rows: Any) -> float:
     values = np.unique(np.concatenate([np.asarray(y_true), np.asarray(y_pred)]))
     selected = np.asarray(y_pred) == values[-1]
     return weak_partial_demographic_parity_difference(y_true, selected, threshold=0.5, **rows)
+
+
+def _table(argument: str, values: ArrayLike) -> Array:
+    """Return numbers as an array."""
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{argument} must be numbers; got {values!r}.") from error
 
 
 def checked_points(name: str, points: ArrayLike) -> Array:
@@ -211,7 +270,7 @@ def checked_points(name: str, points: ArrayLike) -> Array:
     """
     if not isinstance(name, str):
         raise ValueError(f"name must be a string, the name in the legend; got {name!r}.")
-    places = np.asarray(points, dtype=float)
+    places = _table("points", points)
     if places.shape != (2,) and (places.ndim != 2 or places.shape[1] != 2):
         raise ValueError(
             f"points of {name!r} must be a pair (gap, accuracy), or pairs of shape (n, 2); "

@@ -10,7 +10,9 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 
 from fairconstrained.plotting.style import MARKERS, line_style, style_axes
 from fairconstrained.solvers.result import Result, Trace
+from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import check_finite, check_positive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +118,10 @@ class ConvergenceDisplay:
         Raises
         ------
         ValueError
-            If there are no results, `x` is unknown, or there are not three axes.
+            If there are no results, `x` is unknown, `reference` or `feasible` is not valid, or
+            there are not three axes.
+        TypeError
+            If `results` are not results.
         """
         check_matplotlib_support(f"{cls.__name__}.from_results")
         traces = {name: result.trace for name, result in _named(results).items()}
@@ -132,10 +137,7 @@ class ConvergenceDisplay:
     ) -> ConvergenceDisplay:
         """Plot the traces; see :meth:`from_results` for the parameters."""
         check_matplotlib_support(f"{type(self).__name__}.plot")
-        if self.x not in _X_LABELS:
-            raise ValueError(f"x must be one of {', '.join(map(repr, _X_LABELS))}, got {self.x!r}.")
-        if not self.traces:
-            raise ValueError("ConvergenceDisplay: there are no results to plot.")
+        self._check()
         self.axes_ = self._make_axes(axes)
         self.figure_ = self.axes_[0].figure
         self.lines_: dict[str, list[Line2D]] = {}
@@ -148,6 +150,19 @@ class ConvergenceDisplay:
         self._scale(log_x, floor)
         self._legend(new_figure=axes is None)
         return self
+
+    def _check(self) -> None:
+        """Check what the constructor has stored."""
+        check_option("x", self.x, _X_LABELS)
+        if self.reference is not None:
+            check_finite("reference", self.reference)
+        check_positive("feasible", self.feasible)
+        traces = self.traces
+        values = traces.values() if isinstance(traces, Mapping) else [traces]
+        if not all(isinstance(trace, Trace) for trace in values):
+            raise TypeError(f"traces must be a mapping from names to traces; got {traces!r}.")
+        if not traces:
+            raise ValueError("ConvergenceDisplay: there are no results to plot.")
 
     def _make_axes(self, axes: Sequence[Axes] | Array | None) -> Array:
         import matplotlib.pyplot as plt
@@ -252,9 +267,15 @@ class ConvergenceDisplay:
 
 def _named(results: Mapping[str, Result] | Iterable[Result] | Result) -> dict[str, Result]:
     """Return the results by name. Without names, use those of the solvers, numbered if repeated."""
+    values = results.values() if isinstance(results, Mapping) else results
+    given: list[Result] = list(values) if isinstance(values, Iterable) else [values]
+    if not all(isinstance(result, Result) for result in given):
+        raise TypeError(
+            "results must be the result_ of an estimator, a list of results or a mapping from "
+            f"names to results; got {results!r}."
+        )
     if isinstance(results, Mapping):
         return dict(results)
-    given: Sequence[Result] = [results] if isinstance(results, Result) else list(results)
     kinds = [type(result.solver).__name__ for result in given]
     names = [
         kind if kinds.count(kind) == 1 else f"{kind} {kinds[: i + 1].count(kind)}"

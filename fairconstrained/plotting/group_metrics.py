@@ -326,6 +326,10 @@ class GroupMetricsDisplay:
 
 def _check_options(metrics: Sequence[str], confidence: float | None) -> float:
     """Check the names of metrics, and return the confidence level of the tables."""
+    if isinstance(metrics, str) or not isinstance(metrics, Sequence):
+        raise TypeError(
+            f"metrics must be a list of names, such as {list(DEFAULT_RATES)}; got {metrics!r}."
+        )
     for metric in metrics:
         check_option("metrics", metric, dict.fromkeys(RATES, ""))
     return 0.95 if confidence is None else check_confidence(confidence)

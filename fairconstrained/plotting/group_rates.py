@@ -21,7 +21,7 @@ from fairconstrained.plotting.style import (
 )
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
-from fairconstrained.utils.validation import check_ranks
+from fairconstrained.utils.validation import check_kappa, check_ranks
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -257,6 +257,7 @@ class GroupRateDisplay:
             if len(part[0])
         }
         ranks = None if ranks is None else check_ranks(ranks)
+        kappa = None if kappa is None else check_kappa(kappa)
         return cls(curves, reference=names[first], rate=rate, ranks=ranks, kappa=kappa)
 
     def plot(self, *, ax: Axes | None = None) -> GroupRateDisplay:

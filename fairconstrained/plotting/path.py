@@ -10,12 +10,14 @@ from sklearn.metrics import accuracy_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from fairconstrained.estimators.linear.base import FairLinearClassifier
+from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.plotting._path_parts import (
     MarginLabels,
+    checked_pair,
     checked_points,
+    checked_position,
     draw_band,
     draw_mark,
     in_order,
@@ -30,6 +32,7 @@ from fairconstrained.plotting.style import (
     style_axes,
 )
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.validation import check_finite
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -159,7 +162,10 @@ class FairnessPathDisplay:
         Raises
         ------
         ValueError
-            If ``rows="validation"`` and the path has no validation rows.
+            If ``rows="validation"`` and the path has no validation rows, or `chosen` is not a
+            number.
+        TypeError
+            If `path` is not a FairnessPath.
         """
         display = cls._of(path, rows, points, chosen, confidence)
         display.unconstrained = unconstrained
@@ -174,14 +180,15 @@ class FairnessPathDisplay:
         chosen: float | None = None,
         confidence: float | None = 0.95,
     ) -> FairnessPathDisplay:
-        measured = measures_of(path, rows, confidence)
-        nearest = None if chosen is None else int(np.argmin(np.abs(path.kappas - chosen)))
+        measured, nearest = measures_of(path, rows, confidence), None
+        if chosen is not None:
+            nearest = int(np.argmin(np.abs(path.kappas - check_finite("chosen", chosen))))
         return cls(**measured, kappas=path.kappas, points=points, chosen=nearest)
 
     @classmethod
     def from_estimator(
         cls,
-        estimator: FairLinearClassifier | Pipeline,
+        estimator: FairEstimator | Pipeline,
         X: MatrixLike,
         y: ArrayLike,
         *,
@@ -195,8 +202,8 @@ class FairnessPathDisplay:
 
         Parameters
         ----------
-        estimator : FairLogisticClassifier or FairHingeClassifier
-            The estimator to fit for each tolerance.
+        estimator : estimator or Pipeline
+            The estimator of this library to fit for each tolerance, or a pipeline that ends in one.
         X, y, sensitive_features
             The training data, as for its `fit`.
         rows, points, ax
@@ -302,10 +309,16 @@ class FairnessPathDisplay:
 
         Raises
         ------
-        ValueError
-            If there are no models, or the numbers of gaps and accuracies differ.
+        ValueError, TypeError
+            If there are no models, the numbers of gaps and accuracies differ, or an argument of the
+            constructor is not valid.
         """
         gaps, accuracies, kappas, order = in_order(self.gaps, self.accuracies, self.kappas)
+        if not isinstance(self.points, Mapping | None):
+            raise TypeError(
+                "points must be a mapping from names to pairs (gap, accuracy), or None; got "
+                f"{self.points!r}."
+            )
         self.ax_ = axes_for(ax, f"{type(self).__name__}.plot")
         self.figure_ = self.ax_.figure
         style_axes(self.ax_)
@@ -363,13 +376,15 @@ class FairnessPathDisplay:
             for i in sorted({0, len(gaps) - 1}):
                 self._margin.add(f"κ = {kappas[i]:.2g}", gaps[i], accuracies[i])
         if self.chosen is not None:
-            x, y = (np.asarray(values)[self.chosen] for values in (self.gaps, self.accuracies))
-            of = "" if self.kappas is None else f", κ = {np.asarray(self.kappas)[self.chosen]:.2g}"
+            k = checked_position(self.chosen, len(gaps))
+            x, y = (np.atleast_1d(values)[k] for values in (self.gaps, self.accuracies))
+            of = "" if self.kappas is None else f", κ = {np.atleast_1d(self.kappas)[k]:.2g}"
             self._margin.add(f"chosen{of}", x, y)
             self.chosen_ = draw_mark(self.ax_, x, y, "chosen")
         if self.unconstrained is not None:
-            self._margin.add("unconstrained", *self.unconstrained)
-            self.unconstrained_ = draw_mark(self.ax_, *self.unconstrained, "unconstrained")
+            pair = checked_pair("unconstrained", self.unconstrained)
+            self._margin.add("unconstrained", *pair)
+            self.unconstrained_ = draw_mark(self.ax_, *pair, "unconstrained")
 
     def _set_limits(self) -> None:
         """Fit the axes to all points, without space for negative gaps, and draw the legend."""

@@ -34,11 +34,16 @@ def axes_for(ax: Axes | None, method: str, figsize: tuple[float, float] = (5.6, 
     ------
     ImportError
         If matplotlib is not installed. The message names `method`, which needs it.
+    TypeError
+        If `ax` is not an Axes of matplotlib.
     """
     check_matplotlib_support(method)
-    if ax is not None:
-        return ax
     import matplotlib.pyplot as plt
+
+    if ax is not None:
+        if not isinstance(ax, plt.Axes):
+            raise TypeError(f"ax must be an Axes of matplotlib, or None; got {ax!r}.")
+        return ax
 
     new: Axes = plt.subplots(figsize=figsize, layout="constrained")[1]
     return new

@@ -47,6 +47,19 @@ def check_between(argument: str, value: object, low: float, high: float, what: s
     return float(value)
 
 
+def check_finite(argument: str, value: object) -> float:
+    """Return a number as a float.
+
+    Raises
+    ------
+    ValueError
+        If it is not a finite number.
+    """
+    if not is_number(value, Real) or not np.isfinite(value):
+        raise ValueError(f"{argument} must be a finite number; got {value!r}.")
+    return float(value)
+
+
 def check_positive(argument: str, value: object) -> float:
     """Return a number as a float.
 

@@ -134,7 +134,7 @@ def test_line_properties_can_be_set(results):
 
 
 def test_invalid_input_raises(results):
-    with pytest.raises(ValueError, match="'data_passes', 'seconds', 'iteration', got 'time'"):
+    with pytest.raises(ValueError, match="x='time' is unknown"):
         ConvergenceDisplay.from_results(results, x="time")
     with pytest.raises(ValueError, match="no results"):
         ConvergenceDisplay.from_results({})
