@@ -42,7 +42,11 @@ class MultiplierRule:
     n_probes : int
         Random directions that estimate :math:`S_j` of more constraints.
     every : int
-        Trees between two estimates of :math:`S_j` and :math:`\rho`.
+        The largest number of trees between two estimates of :math:`S_j` and :math:`\rho`.
+    growth : float
+        They are estimated again where the number of active constraints has grown by this factor:
+        the eigenvalue is that of the active ones, and many similar constraints become active
+        together.
     floor : float
         :math:`S_j` is at least this part of its largest estimate so far.
     stable : float
@@ -55,6 +59,7 @@ class MultiplierRule:
     n_exact: int = 8
     n_probes: int = 4
     every: int = 20
+    growth: float = 5.0
     floor: float = 0.25
     stable: float = 0.5
 
@@ -165,6 +170,7 @@ class ScoreLagrangian:
         m = self.problem.n_constraints
         self.multipliers, self.iteration = np.zeros(m), 0
         self._largest, self._squares, self._gram = np.zeros(m), np.ones(m), 1.0
+        self._n_active = 0  # where the eigenvalue was estimated
         self._bend = 0.0  # the curvature of the constraints' sum per unit of its weights
         self.n_scores = max(model.n_parameters for model in self.problem.models)
         self.own = self.problem.start()[self.n_scores :] + self.first_score
@@ -197,9 +203,9 @@ class ScoreLagrangian:
             return np.zeros(self.n_scores), 1.0
         first, k = self.iteration in (0, 1, 2, 5, 10), self.iteration
         self.iteration += 1
-        measured = first or k % self.rule.every == 0
-        self._last = ConstraintsAt(self.problem.constraints, scores, self.own, known)
-        metric = hessian() if measured else None
+        at = self._last = ConstraintsAt(self.problem.constraints, scores, self.own, known)
+        more = self._active(at).sum() > max(self.rule.growth * self._n_active, 1)
+        metric = hessian() if first or more or k % self.rule.every == 0 else None
         if metric is not None:
             self._measure(scores, metric, first=k == 0)
         unit = self.learning_rate * self._squares * self._gram
@@ -281,14 +287,15 @@ class ScoreLagrangian:
 
     def _largest_eigenvalue(self, at: ConstraintsAt, hessian: Array, gram: Array | None) -> float:
         """Return the largest eigenvalue of the active constraints' Gram matrix, at least 1."""
-        active = (self.multipliers > 0.0) | (at.constraints > 0.0)
-        if active.sum() < 2:
+        active = self._active(at)
+        self._n_active = int(active.sum())
+        if self._n_active < 2:
             return 1.0
         root = np.sqrt(self._squares[active])
         if gram is not None:
             scaled = gram[np.ix_(active, active)] / np.outer(root, root)
             return max(1.0, float(np.linalg.eigvalsh(scaled)[-1]))
-        vector, length = np.full(active.sum(), active.sum() ** -0.5), 1.0
+        vector, length = np.full(self._n_active, self._n_active**-0.5), 1.0
         for _ in range(4):
             weights = np.zeros(len(active))
             weights[active] = vector / root
@@ -299,6 +306,10 @@ class ScoreLagrangian:
                 return 1.0
             vector = image / length
         return max(1.0, length)
+
+    def _active(self, at: ConstraintsAt) -> Array:
+        """Return which constraints have a multiplier or are violated, shape (n_constraints,)."""
+        return np.asarray((self.multipliers > 0.0) | (at.constraints > 0.0))
 
     def _curvature(self, at: ConstraintsAt, weights: Array, hessian: Array) -> float:
         """Return the largest curvature of the constraints' sum, per unit of the weights.

@@ -4,10 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from _support.boosting import fitted, rows
+from _support.boosting import fitted, rows, small
 
 from fairconstrained import ConstantDecisionWarning, InfeasibleConstraintWarning
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss, MinorityRate
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.utils.rounding import ROUNDING
 
 KAPPA = 0.05
@@ -73,3 +74,12 @@ def test_curved_surrogates_of_pairs_do_not_make_boosting_diverge():
     clf = fitted("group_auc", data, kappa=0.01, n_estimators=60, num_leaves=15)
     assert clf.result_.converged and clf.violation_ <= 1e-4
     assert abs(clf.decision_function(data[0])).max() < 20.0
+
+
+def test_many_similar_constraints_that_become_active_together_do_not_make_boosting_diverge():
+    X, y, groups = rows(gap=0.6)
+    fit = Fit.of(small("roc_parity", kappa=0.05), X, y, None, groups)
+    grown = fit.problem.at(fit.parametrization.first.w)
+    assert fit.problem.n_constraints == 800
+    assert grown.violation <= 0.02
+    assert grown.objective < np.log(2.0)
