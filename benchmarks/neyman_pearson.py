@@ -22,7 +22,7 @@ from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import IPC, Solver, SwitchingSubgradient, ThreeSEcon
+from fairconstrained.solvers import AugmentedLagrangian, Solver, SwitchingSubgradient, ThreeSEcon
 from fairconstrained.terms.class_margins import class_losses
 
 KAPPA, RADIUS, CLASSES = 4.5, 0.3, 10
@@ -68,7 +68,7 @@ def problem_of(n_rows: int | None = None) -> Problem:
 def methods() -> dict[str, Solver]:
     """Return the solvers: ours first."""
     return {
-        "IPC (auto)": IPC(),
+        "augmented Lagrangian (auto)": AugmentedLagrangian(),
         "3S-Econ-D": ThreeSEcon(max_iter=400),
         "3S-Econ-S": ThreeSEcon.stochastic(),
         "SSG": SwitchingSubgradient(max_iter=400),

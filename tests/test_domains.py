@@ -130,6 +130,14 @@ def test_l1_projection_of_a_point_that_is_moved_outwards_is_the_same(w, radius):
     assert_allclose(np.abs(far).sum(), radius, rtol=1e-12)
 
 
+def test_projection_of_very_distant_points_depends_on_their_direction_only():
+    ellipsoid, direction = Ellipsoid(np.array([1e-3, 2.0, 30.0])), np.array([3.0, -1.0, 2.0])
+    expected = ellipsoid.project(1e40 * direction)
+    for size in (1e100, 1e200, 1e300):
+        assert_allclose(ellipsoid.project(size * direction), expected, rtol=1e-12)
+    assert_allclose(np.linalg.norm(expected / ellipsoid.axes), 1.0)
+
+
 STRETCHABLE = [Box(-1.0, 2.0), L1Ball(1.5), L2Ball(1.5), Blocks(L2Ball(1.0), 2), WholeSpace()]
 
 

@@ -10,7 +10,7 @@ from fairconstrained.utils.validation import check_numbers, check_positive
 
 _MAX_NEWTON_STEPS = 100
 _ROUNDING = 1e-15  # of the norm, relative
-_FARTHEST = 1e150  # points that are farther away have the same projection up to rounding
+_FARTHEST = 1e20  # in units of an ellipsoid: beyond, only the direction of a point matters
 
 
 def _check_positive_vector(argument: str, values: object) -> None:
@@ -156,7 +156,7 @@ class Ellipsoid(Domain):
             return w
         unit = w / largest  # its squares neither overflow nor vanish
         norm = float(np.linalg.norm(unit / axes))
-        largest = min(largest, _FARTHEST)
+        largest = min(largest, _FARTHEST * float(axes.max()) ** 2 / float(axes.min()))
         if largest * norm <= 1.0:
             return w
         squares, t = axes**2, 0.0

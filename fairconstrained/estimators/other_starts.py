@@ -46,7 +46,7 @@ def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]
     )
     best: Start | None = None
     for level in sorted(levels):
-        solver = AugmentedLagrangian(max_iter=1, max_inner=_ITERATIONS)
+        solver = AugmentedLagrangian(max_iter=1, max_inner=_ITERATIONS, polish=False)
         w = smooth.start()
         w[: unit.size] += level * unit
         result, there = solver.solve(smooth, warm=Start(w))

@@ -13,7 +13,8 @@ from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.lbfgs import CurvaturePairs, InverseHessian
 from fairconstrained.solvers._tools.minimize import LatestEvaluation, minimize_smooth
-from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
+from fairconstrained.solvers.base import Iterate, Start, is_stuck
+from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.solvers.result import Status
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
@@ -28,7 +29,7 @@ _LONG_STEP = 1.1  # growth of the multipliers' norm from which an extrapolation 
 _REQUIRED_FALL = 0.5  # what a long extrapolation must leave of the constraints, at most
 
 
-class AugmentedLagrangian(Solver):
+class AugmentedLagrangian(PolishedSolver):
     r"""Augmented Lagrangian method with L-BFGS, for smooth problems.
 
     Every round minimises, to a tolerance that decreases from round to round,
@@ -59,6 +60,9 @@ class AugmentedLagrangian(Solver):
         The maximum number of L-BFGS iterations in a round.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
+    polish : bool, default=True
+        Whether a run that does not reach `tol` is finished by sequential quadratic programming
+        steps from its best point, see :attr:`PolishedSolver.polish`.
 
     References
     ----------
@@ -81,12 +85,14 @@ class AugmentedLagrangian(Solver):
         max_iter: int = 100,
         max_inner: int = 1000,
         tol: float = 1e-4,
+        polish: bool = True,
     ):
         self.sigma = sigma
         self.growth = growth
         self.max_iter = max_iter
         self.max_inner = max_inner
         self.tol = tol
+        self.polish = polish
 
     def proximity(self, problem: Problem) -> float:
         """Return a small rho^: the method needs smoothness, not convexity."""

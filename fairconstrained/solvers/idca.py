@@ -25,9 +25,9 @@ _FIRST_TOL = 3.0  # times tol: the solution of a subproblem then violates by at 
 _TIGHTEN = 0.3
 _MOST_PASSES = 100  # of a subproblem
 _ORACLES = (  # in order of preference; majorants may lack an interior, and multipliers a bound
-    AugmentedLagrangian(),
+    AugmentedLagrangian(polish=False),
     InteriorPoint(max_iter=1),
-    Smoothing(AugmentedLagrangian()),
+    Smoothing(AugmentedLagrangian(polish=False)),
     ConEx(max_iter=100),
 )
 

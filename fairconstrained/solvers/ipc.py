@@ -138,7 +138,8 @@ class IPC(PolishedSolver):
 
     @property
     def _oracle(self) -> Solver:
-        return AugmentedLagrangian() if self.oracle is None else self.oracle.unpolished()
+        oracle = AugmentedLagrangian() if self.oracle is None else self.oracle
+        return oracle.unpolished()
 
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method or its oracle."""

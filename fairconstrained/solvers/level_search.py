@@ -14,7 +14,6 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.state import RoundingState
@@ -41,8 +40,8 @@ class LevelSearch(Solver):
     Parameters
     ----------
     solver : Solver or None, default=None
-        The solver of the problem of a level; None takes :class:`IPC` if it is smooth, else
-        :class:`Smoothing`.
+        The solver of the problem of a level; None takes
+        :class:`AugmentedLagrangian` if it is smooth, else :class:`Smoothing`.
     max_iter : int, default=20
         The maximum number of levels.
     tol : float, default=1e-4
@@ -72,9 +71,7 @@ class LevelSearch(Solver):
     def _solver_for(self, problem: Problem) -> Solver:
         if self.solver is not None:
             return self.solver
-        if not problem.smooth:
-            return Smoothing()
-        return IPC() if problem.weakly_convex else AugmentedLagrangian()
+        return AugmentedLagrangian() if problem.smooth else Smoothing()
 
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method, or those of a level for the solver."""

@@ -44,9 +44,9 @@ def idca_stochastic(**options: Any) -> IDCA:
 
 _NAMED: dict[str, Callable[..., Solver]] = {
     "level-search": LevelSearch,
-    "ipc": IPC,
     "augmented-lagrangian": AugmentedLagrangian,
     "smoothing": Smoothing,
+    "ipc": IPC,
     "ipp-ssg": ipp_ssg,
     "ssg": SwitchingSubgradient,
     "ssg-stochastic": StochasticSwitchingSubgradient,

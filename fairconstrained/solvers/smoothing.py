@@ -5,7 +5,6 @@ from __future__ import annotations
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Solver
-from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.rounded_kinks import RoundedKinks
 
 
@@ -25,8 +24,7 @@ class Smoothing(RoundedKinks):
     Parameters
     ----------
     solver : Solver or None, default=None
-        The solver of the smooth problems; None takes :class:`IPC` if these are known to be weakly
-        convex, else (with a nonlinear model) :class:`AugmentedLagrangian`.
+        The solver of the smooth problems; None takes :class:`AugmentedLagrangian`.
     width : float, default=1.0
         The first width, > 0. With a width as large as that of the ramp the first problems have
         fewer local minima, and the solutions are better: by a fifth for weak partial parity of
@@ -70,6 +68,4 @@ class Smoothing(RoundedKinks):
 
     def _solver_for(self, smooth: Problem) -> Solver:
         """Return the solver of the smooth problems."""
-        if self.solver is not None:
-            return self.solver
-        return IPC() if smooth.weakly_convex else AugmentedLagrangian()
+        return AugmentedLagrangian() if self.solver is None else self.solver

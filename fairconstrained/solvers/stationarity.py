@@ -91,7 +91,7 @@ def near_stationarity(
             raise ValueError("rho: the problem is not weakly convex, so that no bound is known.")
         rho = max(-problem.modulus, _LEAST)
     if solver is None:
-        solver = AugmentedLagrangian() if problem.smooth else SwitchingSubgradient()
+        solver = AugmentedLagrangian(polish=False) if problem.smooth else SwitchingSubgradient()
     w = np.asarray(w, dtype=float)
     found = solver.minimize(problem.uncounted().proximal(w, 2.0 * rho), w, tol=tol, random_state=0)
     return float(np.linalg.norm(found.w - w)) if found.violation <= tol else np.inf

@@ -86,6 +86,14 @@ class Ranked:
         return out
 
 
+def centered(scores: Array) -> Array:
+    """Return the scores minus their mean.
+
+    Sums over differences are equal, and a large intercept does not cost them their digits.
+    """
+    return scores - np.mean(scores) if scores.size else scores
+
+
 @singledispatch
 def pair_sum(
     function: ScalarFunction, first: Ranked, second: Ranked, max_pairs: int = MAX_PAIRS

@@ -12,7 +12,13 @@ import scipy.sparse as sp
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Identity
 from fairconstrained.functions.surrogates import ShiftedSquare
-from fairconstrained.terms._ranked_sums import MAX_PAIRS, Ranked, pair_subgradient_error, pair_sum
+from fairconstrained.terms._ranked_sums import (
+    MAX_PAIRS,
+    Ranked,
+    centered,
+    pair_subgradient_error,
+    pair_sum,
+)
 from fairconstrained.terms.affine import FunctionAverages, as_csr
 from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback, Shardable
 from fairconstrained.terms.cell_means import CellMeans, cell_codes, reweighted, rows_by_cell
@@ -251,7 +257,8 @@ class PairMeans(PairTerm):
         return rows_by_cell(self.cells)
 
     def _ranked(self, scores: Array) -> list[Ranked]:
-        """Return the scores of every cell."""
+        """Return the scores of every cell, measured from the mean of all."""
+        scores = centered(scores)
         return [Ranked(scores[rows], weights) for rows, weights in self._rows_by_cell]
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:

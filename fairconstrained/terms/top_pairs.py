@@ -13,6 +13,7 @@ from fairconstrained.functions.base import Rounded, ScalarFunction
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.terms._ranked_sums import (
     Ranked,
+    centered,
     losses_at,
     pair_subgradient_error,
     pair_sum,
@@ -148,6 +149,7 @@ class TopPairs(FunctionAverages, Batchable):
     def _chosen(self, scores: Array, width: float) -> list[tuple[Ranked, Ranked, Array, float]]:
         """Return, for every level, the positives, the highest negatives, which, and rounding."""
         (low, weights), (high, others) = self._by_class
+        scores = centered(scores)
         negatives, positives = Ranked(scores[low], weights), Ranked(scores[high], others)
         out = []
         for level in self.levels:

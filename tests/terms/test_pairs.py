@@ -340,6 +340,13 @@ def test_partial_auc_is_the_mean_over_negatives_in_the_range(loss, seed, ranks):
     assert_allclose(value, [expected], rtol=1e-10)
 
 
+@pytest.mark.parametrize("objective", [PairwiseLoss("hinge"), PartialAUC((0.0, 0.5))], ids=repr)
+def test_a_large_intercept_costs_losses_of_pairs_no_digits(objective, rng):
+    y, scores = np.repeat([1.0, -1.0], [80, 120]), np.round(rng.normal(size=200), 4)
+    term = objective.bind(y, np.ones(200))
+    assert_allclose(term.value(scores + 2.0**20), term.value(scores), rtol=1e-8)
+
+
 def test_partial_auc_counts_the_negative_on_the_boundary_in_part():
     y, scores = np.array([1, -1, -1, -1]), np.array([0.0, 0.0, 1.0, 2.0])
     value = PartialAUC((0.0, 0.5), loss="hinge").bind(y, np.ones(4)).value(scores)
