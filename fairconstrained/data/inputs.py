@@ -102,7 +102,6 @@ def known_labels(argument: str, y: ArrayLike, classes: list[object]) -> Array:
     ValueError
         If a label is missing, or is not among the classes of the estimator.
     """
-    check_held(argument, y)
     labels = check_labels(argument, y, len(np.ravel(np.asarray(y))), rows=argument)
     unknown = [one for one in np.unique(labels).tolist() if one not in classes]
     if unknown:

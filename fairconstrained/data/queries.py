@@ -54,14 +54,20 @@ class Queries:
         Raises
         ------
         ValueError
-            If the number of labels is not that of the rows, or labels are missing.
+            If the number of labels is not that of the rows, or labels are missing or cannot be
+            compared.
         """
         if isinstance(query, Queries):
             return query
         if query is None:
             return cls(np.zeros(n_rows, dtype=int), np.array(["all rows"]))
         labels = check_labels("query", query, n_rows, rows=rows)
-        codes, names = pd.factorize(labels)
+        try:
+            codes, names = pd.factorize(labels)
+        except TypeError as error:  # dictionaries and lists
+            raise ValueError(
+                f"query must hold strings, numbers or other labels, one per row of {rows}: {error}."
+            ) from error
         return cls(codes, np.asarray(names))
 
     def take(self, rows: Array) -> Queries:

@@ -31,7 +31,7 @@ from fairconstrained.estimators.parametrization import (
     Parametrization,
     parametrization_of,
 )
-from fairconstrained.estimators.rows import Rows, checked_data
+from fairconstrained.estimators.rows import RowSplit, checked_data
 from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.estimators.thresholds import (
     SelectionRate,
@@ -139,7 +139,7 @@ class Fit:
             If a parameter or an argument is not valid.
         """
         data, constraints = checked_data(estimator, X, y, sample_weight, sensitive_features, query)
-        rows = Rows.of(estimator, data, constraints)
+        rows = RowSplit.of(estimator, data, constraints)
         if isinstance(estimator.threshold, SelectionRate):
             own = rows.training, rows.validation
             rows = rows.moved(cls.first_threshold(estimator, *own, path=path))

@@ -74,7 +74,7 @@ def checked_data(
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RowSplit:
     """The rows of a fit.
 
     Attributes
@@ -94,19 +94,19 @@ class Rows:
     held_out: TrainingData | None
     positions: Array
 
-    def moved(self, by: float) -> Rows:
+    def moved(self, by: float) -> RowSplit:
         """Return the rows with a threshold that is higher by a number."""
         training, validation, held_out = (
             None if one is None else replace(one, convention=one.convention.moved(by))
             for one in (self.training, self.validation, self.held_out)
         )
         assert training is not None
-        return Rows(training, validation, held_out, self.positions)
+        return RowSplit(training, validation, held_out, self.positions)
 
     @classmethod
     def of(
         cls, estimator: FairOptions, data: TrainingData, constraints: Sequence[Constraint]
-    ) -> Rows:
+    ) -> RowSplit:
         """Return the parts that an estimator's options ask for.
 
         Parameters

@@ -28,7 +28,7 @@ _UNKNOWN = Interval(np.array(np.nan), np.array(np.nan), np.array(np.nan))
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class AssessedRows:
     """Rows with scores and groups on which constraints are assessed.
 
     Parameters
@@ -137,7 +137,7 @@ def name_of(constraint: Constraint) -> str:
 def assess(
     name: str,
     constraint: Constraint,
-    rows: Rows,
+    rows: AssessedRows,
     confidence: float,
     *,
     scores_known: bool = True,
@@ -151,7 +151,7 @@ def assess(
         The name of the constraint.
     constraint : Constraint
         The constraint, with its tolerance.
-    rows : Rows
+    rows : AssessedRows
         The rows.
     confidence : float
         The confidence level of the interval.
@@ -181,7 +181,9 @@ def assess(
     return Assessment(name, tolerance, on_scores, on_predictions, low, high, worst)
 
 
-def _gaps(terms: list[Term], rows: Rows, scores_known: bool) -> tuple[float, float, float, str]:
+def _gaps(
+    terms: list[Term], rows: AssessedRows, scores_known: bool
+) -> tuple[float, float, float, str]:
     """Return the tolerance, the gaps on scores and of predictions, and the output with the latter.
 
     With several terms these are the values of the term with the largest gap of the predictions.
@@ -201,14 +203,14 @@ def _gaps(terms: list[Term], rows: Rows, scores_known: bool) -> tuple[float, flo
     return tolerance, on_scores, on_predictions, worst
 
 
-def _terms(constraint: Constraint, rows: Rows) -> list[Term]:
+def _terms(constraint: Constraint, rows: AssessedRows) -> list[Term]:
     with warnings.catch_warnings():  # the tables show nan for cells without rows
         warnings.simplefilter("ignore", VacuousConstraintWarning)
         bound = [constraint.bind(rows.y, one, rows.weight) for one in rows.groups.separate]
     return [measured_from(term, rows.threshold) for term in bound]
 
 
-def interval_of(constraint: Constraint, rows: Rows, confidence: float) -> Interval:
+def interval_of(constraint: Constraint, rows: AssessedRows, confidence: float) -> Interval:
     """Return the interval of the gap of the predictions; nan if no method is known for it."""
     if not constraint.rates_compared:
         return _UNKNOWN

@@ -18,7 +18,7 @@ from fairconstrained.inspection.scores import (
     groups_of,
 )
 from fairconstrained.metrics.rates import Predictions
-from fairconstrained.utils.meta_estimators import best_estimator, final_estimator
+from fairconstrained.utils.meta_estimators import best_estimator, final_estimator, named_models
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 
 
@@ -204,13 +204,7 @@ def collect_classes(
     check_same_rows(
         test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
     )
-    named = dict(models) if isinstance(models, Mapping) else {"": models}
-    if not named:
-        raise ValueError(
-            "The models (argument estimator or models) are an empty mapping: pass a fitted "
-            "classifier, or a mapping from names to classifiers."
-        )
-    fitted = {str(name): best_estimator(model) for name, model in named.items()}
+    fitted = {name: best_estimator(model) for name, model in named_models(models).items()}
     for model in fitted.values():
         _check_no_ranker(model)
         if len(getattr(model, "classes_", ())) <= 2:

@@ -33,7 +33,7 @@ from fairconstrained.objectives import Objective
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
-from fairconstrained.utils.validation import check_seed, is_number
+from fairconstrained.utils.validation import check_jobs, check_seed, is_number
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
 _CV = "an integer >= 2, a splitter, an iterable of splits, or None"
@@ -233,10 +233,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
         check_seed(self.random_state)
-        if self.n_jobs is not None and (not is_number(self.n_jobs, Integral) or self.n_jobs == 0):
-            raise ValueError(
-                f"n_jobs must be None or an integer other than 0; got {self.n_jobs!r}."
-            )
+        check_jobs(self.n_jobs)
         rule = self._rule()
         base, alphas = self._base(), self._alphas()
         rows = (X, y, sample_weight, sensitive_features)
@@ -248,15 +245,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         progress = SearchProgress(self, X, y, sample_weight, 1 + len(alphas) * len(folds))
         on_all = {"accuracy": whole.train_accuracy, "gap": whole.decision_gaps}
         progress.path("all rows", whole.kappas, on_all)
-        runs = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(_measure)(clone(base).set_params(alpha=alpha), rows, self.kappas_, train, test)
-            for alpha, (train, test) in product(alphas, folds)
-        )
-        measured = []
-        for (alpha, k), run in zip(product(alphas, range(len(folds))), runs, strict=True):
-            name = f"fold {k + 1} of {len(folds)}" + f", alpha {alpha}" * (len(alphas) > 1)
-            progress.path(name, self.kappas_, run[0])
-            measured.append(run)
+        measured = self._measured(base, alphas, rows, folds, progress)
         self.cv_results_ = _results(alphas, self.kappas_, measured, len(folds))
         self.best_index_ = int(rule(self.cv_results_))
         best = self.cv_results_["params"][self.best_index_]
@@ -268,6 +257,26 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             setattr(self, name, value)
         progress.close(self._fitted)
         return self
+
+    def _measured(
+        self,
+        base: FairLogisticClassifier,
+        alphas: list[Any],
+        rows: tuple[Any, ...],
+        folds: list[tuple[Array, Array]],
+        progress: SearchProgress,
+    ) -> list[tuple[dict[str, Array], int]]:
+        """Return what the paths of every alpha and fold are worth, see `_measure`."""
+        runs = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(_measure)(clone(base).set_params(alpha=alpha), rows, self.kappas_, train, test)
+            for alpha, (train, test) in product(alphas, folds)
+        )
+        measured = []
+        for (alpha, k), run in zip(product(alphas, range(len(folds))), runs, strict=True):
+            name = f"fold {k + 1} of {len(folds)}" + f", alpha {alpha}" * (len(alphas) > 1)
+            progress.path(name, self.kappas_, run[0])
+            measured.append(run)
+        return measured
 
     def _fitted(self) -> dict[str, Any]:
         """Return the fitted attributes of the model fitted to all rows."""

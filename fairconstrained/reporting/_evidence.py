@@ -10,8 +10,8 @@ import numpy as np
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.inspection.assessment import (
+    AssessedRows,
     Assessment,
-    Rows,
     assess,
     constraints_of,
     interval_of,
@@ -166,9 +166,9 @@ class Evidence:
 
 def evidence_of(
     rows: CollectedClasses,
-    positive: Sequence[Any],
+    positive: Sequence[object],
     X: MatrixLike,
-    sensitive_features: Any,
+    sensitive_features: MatrixLike | None,
     constraints: NamedConstraints | None,
     path: FairnessPath | None,
     confidence: float,
@@ -195,28 +195,17 @@ def evidence_of(
     several = len(positive) > 1
     models = {name: one.estimator for name, one in rows.outputs.items()}
     asked = _asked(models, constraints)
-    classes = {}
-    for label in positive:
-        collected = rows.of_class(label)
-        found = {
-            name: _findings(collected, output, *asked[name], confidence)
-            for name, output in collected.outputs.items()
-        }
-        classes[str(label) if several else ""] = ClassEvidence(collected, found)
+    classes = {
+        str(label) if several else "": _of_class(rows, label, asked, confidence)
+        for label in positive
+    }
     findings = _together(classes, confidence) if several else classes[""].findings
-    first, *others = models
     reference = next((found[0] for found in reversed(list(findings.values())) if found), None)
     points: list[FrontierPoint] = []
     if path is not None:
         constraint = None if reference is None else reference.constraint
         points = _frontier(path, rows, positive, X, sensitive_features, constraint, confidence)
-    if several:
-        measured = {name: overall_of_classes(rows, one) for name, one in rows.outputs.items()}
-        costs = {name: cost_of_classes(rows, first, name, confidence) for name in others}
-    else:
-        one = classes[""].collected
-        measured = {name: overall(one, output) for name, output in one.outputs.items()}
-        costs = {name: cost_of(one, first, name, confidence) for name in others}
+    measured, costs = _on_all_rows(rows, classes, confidence)
     return Evidence(
         rows=rows,
         classes=classes,
@@ -227,6 +216,38 @@ def evidence_of(
         trained_here=[name for name in models if _trained_here(models[name], findings[name])],
         frontier=points,
         frontier_gap="demographic_parity" if reference is None else reference.assessment.name,
+    )
+
+
+def _of_class(
+    rows: CollectedClasses,
+    label: object,
+    asked: Mapping[str, tuple[NamedConstraints, bool]],
+    confidence: float,
+) -> ClassEvidence:
+    """Return the constraints of all models for a positive class."""
+    collected = rows.of_class(label)
+    found = {
+        name: _findings(collected, output, *asked[name], confidence)
+        for name, output in collected.outputs.items()
+    }
+    return ClassEvidence(collected, found)
+
+
+def _on_all_rows(
+    rows: CollectedClasses, classes: Mapping[str, ClassEvidence], confidence: float
+) -> tuple[dict[str, dict[str, float]], dict[str, Cost]]:
+    """Return the measures of every model on all rows, and the costs of all but the first."""
+    first, *others = rows.outputs
+    if len(classes) > 1:
+        return (
+            {name: overall_of_classes(rows, one) for name, one in rows.outputs.items()},
+            {name: cost_of_classes(rows, first, name, confidence) for name in others},
+        )
+    one = next(iter(classes.values())).collected
+    return (
+        {name: overall(one, output) for name, output in one.outputs.items()},
+        {name: cost_of(one, first, name, confidence) for name in others},
     )
 
 
@@ -292,11 +313,11 @@ def _excess(one: Assessment) -> float:
     return float(np.nan_to_num(one.on_predictions - one.tolerance, nan=-np.inf))
 
 
-def rows_of(collected: Collected, output: ModelOutput) -> Rows:
+def rows_of(collected: Collected, output: ModelOutput) -> AssessedRows:
     """Return the rows on which constraints are measured, with the scores of a model."""
     labels = np.where(collected.labels, 1.0, -1.0)
     threshold = 0.0 if np.isnan(output.threshold) else output.threshold
-    return Rows(
+    return AssessedRows(
         labels, output.centred, collected.groups, collected.weight, threshold, output.log_odds
     )
 
@@ -341,9 +362,9 @@ def _trained_here(model: Any, findings: list[Finding]) -> bool:
 def _frontier(
     path: FairnessPath,
     rows: CollectedClasses,
-    positive: Sequence[Any],
+    positive: Sequence[object],
     X: MatrixLike,
-    sensitive_features: Any,
+    sensitive_features: MatrixLike | None,
     constraint: Constraint | None,
     confidence: float,
 ) -> list[FrontierPoint]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 import numpy as np
@@ -183,48 +183,69 @@ def _gap_of(evidence: Evidence, model: str, finding: Finding) -> tuple[svg.Dot, 
 
 def _frontier(evidence: Evidence) -> Iterator[str]:
     """Yield the models of the path with accuracy and gap, and the models of the report."""
-    points = evidence.frontier
-    if not points:
+    if not evidence.frontier:
         return
-    names = evidence.names
-    gaps = {name: _gap_on_frontier(evidence, name) for name in names}
+    gaps = {name: _gap_on_frontier(evidence, name) for name in evidence.names}
     limits = [
         one.assessment.tolerance
-        for one in evidence.findings[names[-1]]
+        for one in evidence.findings[evidence.names[-1]]
         if one.assessment.name == evidence.frontier_gap and not one.minimized
     ]
-    accuracies = [evidence.overall[name]["accuracy"] for name in names]
-    plane = svg.Plane(
+    plane = _frontier_plane(evidence, gaps, limits)
+    drawn = [*_path_drawn(evidence, plane, limits), *_models_drawn(evidence, plane, gaps)]
+    picture = plane.wrap(_frontier_title(evidence, gaps), drawn, "plane")
+    yield "<h2>Frontier</h2>"
+    yield f"<figure>{picture}{_frontier_caption(evidence, limits)}"
+    yield "</figure>"
+
+
+def _frontier_plane(
+    evidence: Evidence, gaps: Mapping[str, float], limits: Sequence[float]
+) -> svg.Plane:
+    """Return the axes that show all models, the tolerances and a gap of zero."""
+    points = evidence.frontier
+    accuracies = [evidence.overall[name]["accuracy"] for name in evidence.names]
+    return svg.Plane(
         svg.Scale.of(np.array([*(p.gap for p in points), *gaps.values(), *limits, 0.0])),
         svg.Scale.of(np.array([v for p in points for v in map(float, p.accuracy)] + accuracies)),
         360, 270, "gap of the predictions", "accuracy",
     )  # fmt: skip
-    inside = [
-        plane.interval(p.gap, float(p.accuracy.low), float(p.accuracy.high), "interval few m0")
-        for p in points
-    ]
-    inside.append(
-        f'<g class="m0">'
-        f"{plane.line([p.gap for p in points], [float(p.accuracy.value) for p in points], '')}</g>"
-    )
-    inside += [plane.at(p.gap, float(p.accuracy.value), '<circle r="2.5"/>') for p in points]
-    inside += [plane.line([one, one], [plane.y.low, plane.y.high], "limit") for one in limits[:1]]
-    for k, name in enumerate(names):
-        shape = svg.mark(k, len(names))
-        inside.append(plane.at(gaps[name], evidence.overall[name]["accuracy"], shape))
-    title = f"Accuracy against the gap of {evidence.frontier_gap.replace('_', ' ')}. "
-    title += "; ".join(
+
+
+def _path_drawn(evidence: Evidence, plane: svg.Plane, limits: Sequence[float]) -> Iterator[str]:
+    """Yield the intervals, the line and the dots of the path, and the line of the tolerance."""
+    points = evidence.frontier
+    for p in points:
+        low, high = float(p.accuracy.low), float(p.accuracy.high)
+        yield plane.interval(p.gap, low, high, "interval few m0")
+    line = plane.line([p.gap for p in points], [float(p.accuracy.value) for p in points], "")
+    yield f'<g class="m0">{line}</g>'
+    for p in points:
+        yield plane.at(p.gap, float(p.accuracy.value), '<circle r="2.5"/>')
+    for one in limits[:1]:
+        yield plane.line([one, one], [plane.y.low, plane.y.high], "limit")
+
+
+def _models_drawn(evidence: Evidence, plane: svg.Plane, gaps: Mapping[str, float]) -> Iterator[str]:
+    """Yield the marks of the models of the report."""
+    for k, name in enumerate(evidence.names):
+        shape = svg.mark(k, len(evidence.names))
+        yield plane.at(gaps[name], evidence.overall[name]["accuracy"], shape)
+
+
+def _frontier_title(evidence: Evidence, gaps: Mapping[str, float]) -> str:
+    """Return the alternative text of the picture."""
+    parts = [f"Accuracy against the gap of {evidence.frontier_gap.replace('_', ' ')}. "]
+    parts[0] += "; ".join(
         f"kappa {p.kappa:.3g}: gap {p.gap:.3f}, accuracy {float(p.accuracy.value):.3f}"
-        for p in points
+        for p in evidence.frontier
     )
-    title += "".join(
-        f"; {name or 'the model'}: gap {gaps[name]:.3f}, "
+    parts += [
+        f"{name or 'the model'}: gap {gaps[name]:.3f}, "
         f"accuracy {evidence.overall[name]['accuracy']:.3f}"
-        for name in names
-    )
-    yield "<h2>Frontier</h2>"
-    yield f"<figure>{plane.wrap(title, inside, 'plane')}{_frontier_caption(evidence, limits)}"
-    yield "</figure>"
+        for name in evidence.names
+    ]
+    return "; ".join(parts)
 
 
 def _frontier_caption(evidence: Evidence, limits: Sequence[float]) -> str:

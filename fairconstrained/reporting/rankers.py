@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from fairconstrained.metrics.ranking import (
     query_pairwise_errors,
 )
 from fairconstrained.reporting._text import aligned, markdown_table
-from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.meta_estimators import final_estimator, named_models
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_confidence
@@ -157,6 +157,8 @@ def compare_rankers(
     ValueError
         If there are no models, lengths differ, labels are not of two classes, no groups are known,
         or a model predicts labels.
+    TypeError
+        If a model has no method `predict`.
 
     See Also
     --------
@@ -175,18 +177,16 @@ def compare_rankers(
     (['rows', 'relevant', 'ndcg'], (4, 2))
     """
     level = check_confidence(confidence)
-    named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
-    if not named:
-        raise ValueError("models is an empty mapping: pass a fitted ranker, or several by name.")
+    named = named_models(models, alone=type(models).__name__)
     check_same_rows(test=True, X=X, y=y, sensitive_features=sensitive_features, query=query)
     last = list(named.values())[-1]
     found = groups_of(last, X, sensitive_features, marginal=True, missing=groups_missing)
     if pos_label is None:
         pos_label = getattr(final_estimator(last), "pos_label_", None)
     rows = _Rows.of(y, query, found, k, pos_label)
-    scores = {str(name): _scores(model, X) for name, model in named.items()}
+    scores = {name: _scores(model, X) for name, model in named.items()}
     measured = {
-        str(name): rows.summary(scores[str(name)], level) | rows.bound(model, scores[str(name)])
+        name: rows.summary(scores[name], level) | rows.bound(model, scores[name])
         for name, model in named.items()
     }
     tables = {
@@ -298,12 +298,17 @@ class _Rows:
         return table.astype({"rows": int, "relevant": int})
 
 
-def _scores(model: Any, X: MatrixLike) -> Array:
+def _scores(model: Ranker, X: MatrixLike) -> Array:
     """Return the scores of a model."""
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        raise TypeError(
+            "models must be a fitted ranker, or a mapping from names to fitted rankers; got "
+            f"{model!r}."
+        )
     if hasattr(final_estimator(model), "predict_proba") or hasattr(model, "decision_function"):
         raise ValueError(
-            f"{type(model).__name__} is a classifier, whose predictions are labels: use compare "
-            "or fairness_report."
+            f"models: {type(model).__name__} is a classifier, whose predictions are labels; use "
+            "compare or fairness_report."
         )
     return check_scores("the predictions", model.predict(X))
 

@@ -17,7 +17,7 @@ from fairconstrained.solvers._tools.multiplier_models import (
     constraint_features,
 )
 from fairconstrained.solvers._tools.parameters import Choice, InstanceOf, Valid
-from fairconstrained.solvers._tools.rows import Drawn, Rows, rows_of
+from fairconstrained.solvers._tools.rows import Drawn, RowSource, rows_of
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.utils.typing import Array, Matrix
@@ -261,7 +261,7 @@ class LagrangianDescentAscent(PolishedSolver):
     def _first(problem: Problem, start: Start) -> Array:
         return np.zeros(problem.n_constraints) if start.multipliers is None else start.multipliers
 
-    def _ascent(self, rows: Rows) -> float:
+    def _ascent(self, rows: RowSource) -> float:
         if self.sigma is not None:
             return self.sigma
         # the curvature at the start: if that of a growing multiplier counted, it would grow faster

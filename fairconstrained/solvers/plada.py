@@ -10,7 +10,7 @@ import numpy as np
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.proximal_step import proximal_step
-from fairconstrained.solvers._tools.rows import Drawn, Rows, rows_of
+from fairconstrained.solvers._tools.rows import Drawn, RowSource, rows_of
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.utils.typing import Array
@@ -227,7 +227,7 @@ class PLADA(PolishedSolver):
                 for answer in rows.answers(drawn.at, last=last):
                     yield Iterate(answer, np.maximum(dual.multipliers, 0.0), k)
 
-    def _dual(self, rows: Rows, values: Array, multipliers: Array | None) -> _Dual:
+    def _dual(self, rows: RowSource, values: Array, multipliers: Array | None) -> _Dual:
         lipschitz = rows.lipschitz
         if self.alpha is None:
             balanced = lipschitz.curvature / (2.0 * lipschitz.slope**2)
@@ -247,7 +247,7 @@ class PLADA(PolishedSolver):
             steps=np.zeros_like(values),
         )
 
-    def _step(self, rows: Rows, rho: float) -> float:
+    def _step(self, rows: RowSource, rho: float) -> float:
         if self.eta is not None:
             return self.eta
         lipschitz = rows.lipschitz

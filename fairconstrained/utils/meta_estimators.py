@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -18,6 +19,33 @@ def final_estimator(model: Any) -> Any:
     while hasattr(model, "steps"):
         model = best_estimator(model.steps[-1][1])
     return model
+
+
+def named_models(models: Any, alone: str = "") -> dict[str, Any]:
+    """Return models by name.
+
+    Parameters
+    ----------
+    models : model or mapping of str to model
+        One model, or several by name.
+    alone : str, default=""
+        The name of a single model.
+
+    Raises
+    ------
+    ValueError
+        If there are no models, or two of them have the same name.
+    """
+    if not isinstance(models, Mapping):
+        return {alone: models}
+    named = {str(name): model for name, model in models.items()}
+    if not named:
+        raise ValueError(
+            "models (or estimator) is an empty mapping: pass a fitted model, or several by name."
+        )
+    if len(named) < len(models):
+        raise ValueError(f"models must have different names; got {list(models)!r}.")
+    return named
 
 
 def prediction_groups(model: Any, sensitive_features: Any) -> dict[str, Any]:

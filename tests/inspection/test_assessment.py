@@ -17,7 +17,7 @@ from fairconstrained.constraints import (
     resolve_constraints,
 )
 from fairconstrained.data.groups import Groups
-from fairconstrained.inspection.assessment import Rows, assess
+from fairconstrained.inspection.assessment import AssessedRows, assess
 from fairconstrained.metrics.rates import RATES
 
 COMPARED = {
@@ -33,7 +33,7 @@ COMPARED = {
 def rows(n=400, seed=0):
     random = np.random.default_rng(seed)
     groups = Groups.encode(random.choice(["a", "b", "c"], n))
-    return Rows(random.choice([-1.0, 1.0], n), random.normal(size=n), groups, np.ones(n))
+    return AssessedRows(random.choice([-1.0, 1.0], n), random.normal(size=n), groups, np.ones(n))
 
 
 def bound(name):

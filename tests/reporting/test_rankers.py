@@ -126,7 +126,7 @@ class TestInterface:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"models": {}}, "models is an empty mapping"),
+            ({"models": {}}, "is an empty mapping"),
             ({"sensitive_features": None}, "No groups are known"),
             ({"query": QUERY[:-1]}, "query has"),
             ({"confidence": 2.0}, "confidence"),

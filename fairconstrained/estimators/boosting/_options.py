@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.utils.validation import check_count, check_switch, is_number
+from fairconstrained.utils.validation import check_count, check_jobs, check_switch, is_number
 
 
 @dataclass(frozen=True)
@@ -148,9 +148,7 @@ def check_boosting_options(estimator: Any) -> None:
     check_count("n_iter_no_change", estimator.n_iter_no_change)
     if estimator.n_fitted_trees is not None:
         check_count("n_fitted_trees", estimator.n_fitted_trees)
-    jobs = estimator.n_jobs
-    if jobs is not None and not (is_number(jobs, Integral) and jobs != 0):
-        raise ValueError(f"n_jobs must be None or an integer other than 0; got {jobs!r}.")
+    check_jobs(estimator.n_jobs)
     _check_others(estimator, estimator.lightgbm_params)
 
 

@@ -21,6 +21,7 @@ from fairconstrained.estimators.parametrization import Parametrization
 from fairconstrained.estimators.ranking.boosted import BoostedScores
 from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.estimators.solving import SolverOptions, solver_of
+from fairconstrained.models._modules import ACTIVATIONS
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.models.network import TorchModel
@@ -28,7 +29,7 @@ from fairconstrained.penalties.base import Penalty
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver
 from fairconstrained.utils.extras import import_extra
-from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count
 
@@ -174,8 +175,9 @@ class LayeredScores(RankerModel):
         Raises
         ------
         ValueError
-            If they are not a sequence of counts.
+            If they are not a sequence of counts, or the activation is unknown.
         """
+        check_option("activation", estimator.activation, ACTIVATIONS)
         sizes = estimator.hidden_layer_sizes
         if isinstance(sizes, str | bytes) or not isinstance(sizes, Sequence | np.ndarray):
             raise ValueError(

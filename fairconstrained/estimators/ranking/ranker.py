@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.features import FeatureKind
+from fairconstrained.data.inputs import known_labels
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.boosting._trees import import_lightgbm
@@ -365,7 +365,8 @@ class FairRanker(FairEstimator):
         ValueError
             If there are no queries, or lengths differ.
         """
-        queries, relevant = _given(query, "score"), np.asarray(y) == self.pos_label_
+        queries = _given(query, "score")
+        relevant = known_labels("y", y, self.classes_.tolist()) == self.pos_label_
         return mean_ndcg(relevant, self.predict(X), query=queries, sample_weight=sample_weight)
 
 

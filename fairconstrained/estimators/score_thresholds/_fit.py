@@ -40,7 +40,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_kappa, check_seed, check_switch
+from fairconstrained.utils.validation import check_jobs, check_kappa, check_seed, check_switch
 
 
 def check_threshold_options(estimator: Any) -> None:
@@ -48,9 +48,15 @@ def check_threshold_options(estimator: Any) -> None:
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         With the argument's name, what was found and what is valid.
     """
+    if isinstance(estimator.estimator, type) or not hasattr(estimator.estimator, "fit"):
+        raise TypeError(
+            "estimator must be a classifier, such as RandomForestClassifier(); got "
+            f"{estimator.estimator!r}."
+        )
+    check_jobs(estimator.n_jobs)
     check_switch("per_group", estimator.per_group)
     check_switch("use_sensitive", estimator.use_sensitive)
     check_option("combine", estimator.combine, COMBINE)

@@ -16,7 +16,7 @@ from fairconstrained.utils.typing import Array
 _PROBES = 5  # batches that the constants are measured on
 
 
-def rows_of(problem: Problem, start: Start, batch_size: int | None, memory: int) -> Rows:
+def rows_of(problem: Problem, start: Start, batch_size: int | None, memory: int) -> RowSource:
     """Return what the steps of a run read.
 
     Parameters
@@ -67,7 +67,7 @@ class Drawn:
         return isinstance(self.constraints, slice)
 
 
-class Rows(ABC):
+class RowSource(ABC):
     """Where functions and gradients come from."""
 
     lipschitz: Lipschitz
@@ -97,7 +97,7 @@ class Rows(ABC):
         """Learn from a step what can be learnt about the constants."""
 
 
-class AllRows(Rows):
+class AllRows(RowSource):
     """Every row in every step."""
 
     def __init__(self, first: Evaluation):
@@ -117,7 +117,7 @@ class AllRows(Rows):
         self.lipschitz.observe(before, after, gradient, multipliers)
 
 
-class _Averaged(Rows):
+class _Averaged(RowSource):
     """Some rows per step: the answer is an average of recent points."""
 
     def __init__(self, anchor: Evaluation, memory: int):
