@@ -31,7 +31,7 @@ def fitted(rows, constraint, **options):
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
 def test_a_fit_from_a_sample_has_the_solution_of_all_rows_in_fewer_passes(rows, constraint):
-    clf, direct = fitted(rows, constraint), fitted(rows, constraint, solver="ipc")
+    clf, direct = fitted(rows, constraint), fitted(rows, constraint, solver="augmented-lagrangian")
     assert direct.result_.solver.__class__ is clf.result_.solver.__class__
     assert clf.result_.converged and clf.multipliers_.max() > 1e-2
     assert clf.violation_ <= clf.tol and clf.kkt_residual_ <= clf.tol
@@ -41,7 +41,7 @@ def test_a_fit_from_a_sample_has_the_solution_of_all_rows_in_fewer_passes(rows, 
 
 
 def test_a_model_without_constraints_starts_from_a_sample(rows):
-    clf, direct = fitted(rows, None), fitted(rows, None, solver="ipc")
+    clf, direct = fitted(rows, None), fitted(rows, None, solver="augmented-lagrangian")
     assert_allclose(clf.objective_, direct.objective_, atol=1e-8)
     assert_allclose(clf.coef_, direct.coef_, atol=1e-3)
     assert clf.result_.data_passes < 0.7 * direct.result_.data_passes
@@ -53,7 +53,7 @@ def test_a_fit_from_a_sample_is_the_same_every_time(rows):
     assert first.result_.data_passes == second.result_.data_passes
 
 
-@pytest.mark.parametrize("options", [{"solver": "ipc"}, {"max_iter": 50}])
+@pytest.mark.parametrize("options", [{"solver": "augmented-lagrangian"}, {"max_iter": 50}])
 def test_methods_that_are_asked_for_start_where_they_say(rows, options):
     X, y, groups = rows
     clf = FairLogisticClassifier("demographic_parity", 0.02, **options)

@@ -150,13 +150,13 @@ def test_names_of_classes_do_not_matter(iris):
 def test_weights_and_units(iris):
     X, y = iris
     counts = np.arange(150) % 3
-    weighted = NeymanPearsonClassifier(kappa=0.4, tol=1e-6).fit(X, y, counts)
-    repeated = NeymanPearsonClassifier(kappa=0.4, tol=1e-6).fit(
+    weighted = NeymanPearsonClassifier(kappa=0.4, tol=1e-7).fit(X, y, counts)
+    repeated = NeymanPearsonClassifier(kappa=0.4, tol=1e-7).fit(
         np.repeat(X, counts, axis=0), np.repeat(y, counts)
     )
     assert_allclose(weighted.decision_function(X), repeated.decision_function(X), atol=1e-5)
     units = np.array([1e3, 1.0, 1e-3, 1.0])
-    scaled = NeymanPearsonClassifier(kappa=0.4, tol=1e-6).fit(X * units, y, counts)
+    scaled = NeymanPearsonClassifier(kappa=0.4, tol=1e-7).fit(X * units, y, counts)
     assert_allclose(scaled.decision_function(X * units), weighted.decision_function(X), atol=1e-5)
 
 
