@@ -179,6 +179,11 @@ _TABLE = (
         "A ranker with two constraints per query, five methods (PLADA, appendix D.3)",
     ),
     Benchmark(
+        "new_queries",
+        "benchmarks.new_queries",
+        "Bounds of rankers on queries that are not of the training rows: linear, boosted",
+    ),
+    Benchmark(
         "additions",
         "benchmarks.additions",
         "What each addition of the defaults to the printed algorithms buys",

@@ -323,8 +323,8 @@ def _split_queries(
     both = (counts[0] > 0) & (counts[1] > 0)
     if both.sum() < 2:
         raise ValueError(
-            "early_stopping sets queries aside, and fewer than two of them have rows of both "
-            "classes: use early_stopping=False."
+            "early_stopping and constraint_fraction set queries aside, and fewer than two of them "
+            "have rows of both classes: use early_stopping=False and constraint_fraction=None."
         )
     random, held = check_random_state(random_state), np.zeros(n, dtype=bool)
     for kind in (both, ~both):

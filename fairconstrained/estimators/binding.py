@@ -225,6 +225,7 @@ def with_constraints(
     constraints: Sequence[Constraint],
     data: TrainingData,
     unconstrained: Unconstrained | ScoresOnRows,
+    rows: TrainingData | None = None,
 ) -> Problem:
     """Return the problem with these constraints in place of its own.
 
@@ -238,9 +239,15 @@ def with_constraints(
         The rows of the model.
     unconstrained : Unconstrained or ScoresOnRows
         The model without constraints, for constraints that depend on its scores.
+    rows : TrainingData or None, default=None
+        The rows of the constraints; None for those of the model.
     """
     model = problem.objective.model
     assert model is not None, "constraints are on the scores of a model"
+    if rows is not None:
+        assert isinstance(unconstrained, Unconstrained)
+        model, data = model.on(rows.X), rows
+        unconstrained = ScoresOnRows(unconstrained, model)
     parts = bound_parts(constraints, model, data, unconstrained)
     return replace(problem, constraints=tuple(parts), n_variables=0)
 

@@ -29,6 +29,11 @@ class SolvedDirectly:
 
     most_thresholds: ClassVar[int] = 12
 
+    @property
+    def constrained(self) -> TrainingData | None:
+        """None: constraints are on all training rows."""
+        return None
+
     def moved(self, by: float) -> Self:
         """Return the same for scores measured from a threshold that is higher by a number."""
         return self
@@ -114,7 +119,7 @@ class SolvedDirectly:
         return self._of_the_best_kind(estimator, solver, problem, *found, callback)
 
     def unconstrained(
-        self, estimator: object, problem: Problem, validation: Problem | None
+        self, estimator: SolverOptions, problem: Problem, validation: Problem | None
     ) -> Result:
         """Return the default solver's solution."""
         return minimize_by_default(problem)

@@ -33,10 +33,7 @@ from fairconstrained.estimators.parametrization import (
 )
 from fairconstrained.estimators.rows import RowSplit, checked_data
 from fairconstrained.estimators.solution import Solution, measures
-from fairconstrained.estimators.thresholds import (
-    SelectionRate,
-    decision_attributes,
-)
+from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
 from fairconstrained.models import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
@@ -190,7 +187,8 @@ class Fit:
         with limited_threads(data.X):
             parametrization = parametrization_of(estimator, data, path=path)
             free, unconstrained = without_constraints(estimator, parametrization, data, validation)
-            problem = with_constraints(free, constraints, data, unconstrained)
+            rows = parametrization.constrained
+            problem = with_constraints(free, constraints, data, unconstrained, rows)
         bound = tuple(constraints), unconstrained, problem
         return cls(estimator, data, parametrization, *bound, validation=validation)
 
@@ -224,7 +222,8 @@ class Fit:
         """
         constraints = constraints_of(self.estimator, self.data, kappa=check_kappa(kappa))
         with without_repeated_warnings():
-            problem = with_constraints(self.problem, constraints, self.data, self.unconstrained)
+            given = self.data, self.unconstrained, self.parametrization.constrained
+            problem = with_constraints(self.problem, constraints, *given)
         return replace(self, constraints=tuple(constraints), problem=problem)
 
     def constraints_on(self, data: TrainingData) -> tuple[CompositeFunction, ...]:

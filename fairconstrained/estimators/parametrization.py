@@ -80,6 +80,10 @@ class Parametrization(Protocol):
     domain: Domain
     most_thresholds: ClassVar[int]
 
+    @property
+    def constrained(self) -> TrainingData | None:
+        """The rows that constraints are bound to, None for all training rows."""
+
     def moved(self, by: float) -> Self:
         """Return the same for scores measured from a threshold that is higher by a number."""
 

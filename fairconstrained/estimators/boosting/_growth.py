@@ -15,7 +15,11 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.tightening import steeper_part
 from fairconstrained.estimators.binding import bound_parts
-from fairconstrained.estimators.boosting._lagrangian import MultiplierRule, ScoreLagrangian
+from fairconstrained.estimators.boosting._lagrangian import (
+    ConstraintsAt,
+    MultiplierRule,
+    ScoreLagrangian,
+)
 from fairconstrained.estimators.boosting._losses import LogLoss, LossOf
 from fairconstrained.estimators.boosting._trees import Trees, as_lightgbm_data, import_lightgbm
 from fairconstrained.functions.exponentials import Exponentials
@@ -69,6 +73,9 @@ class Growing:
         The categories of the columns of pandas' category dtype.
     early_stopping : EarlyStopping or None
         When to stop before the last tree.
+    constraint_fraction : float or None
+        The share of the rows on which the constraints are measured; trees are grown on the others.
+        They also are the rows of early stopping. None measures them where trees are grown.
     zero_one : bool
         Whether the constraints are on predictions.
     n_fitted : int or None
@@ -86,10 +93,18 @@ class Growing:
     is_categorical: Array
     categories: list[list[Any]] | None = None
     early_stopping: EarlyStopping | None = None
+    constraint_fraction: float | None = None
     zero_one: bool = False
     n_fitted: int | None = None
     seed: int = 0
     loss: LossOf = LogLoss
+
+    @property
+    def share_aside(self) -> float | None:
+        """The share of the rows that is not used for growing, None if there are none."""
+        if self.constraint_fraction is not None:
+            return self.constraint_fraction
+        return None if self.early_stopping is None else self.early_stopping.fraction
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +126,8 @@ class Grown:
     meets : bool
         With constraints on predictions: whether the predictions of the kept trees on the training
         rows meet them.
+    constrained : TrainingData or None
+        The rows on which the constraints are measured, None for all.
     """
 
     trees: Trees
@@ -119,6 +136,7 @@ class Grown:
     curvature: float
     scores: Array | None = None
     meets: bool = False
+    constrained: TrainingData | None = None
 
 
 def grow(how: Growing, data: TrainingData, constraints: Sequence[Constraint]) -> Grown:
@@ -134,10 +152,11 @@ def grow(how: Growing, data: TrainingData, constraints: Sequence[Constraint]) ->
         All must hold; their tolerances are set.
     """
     source = np.random.RandomState(how.seed)
-    held = None
-    if how.early_stopping is not None:
-        data, held, _ = split(data, how.early_stopping.fraction, source)
-    return _Growth(how, data, constraints, held, source).run()
+    held, share = None, how.share_aside
+    if share is not None:
+        data, held, _ = split(data, share, source)
+    grown = _Growth(how, data, constraints, held, source).run()
+    return grown if how.constraint_fraction is None else replace(grown, constrained=held)
 
 
 @dataclass(eq=False)
@@ -146,11 +165,13 @@ class _FreeScores:
 
     how: Growing
     data: TrainingData
+    shown: TrainingData
 
     @cached_property
     def _scores(self) -> Array:
-        grown = grow(replace(self.how, early_stopping=None, zero_one=False), self.data, ())
-        return grown.trees.first_score + grown.trees.scores(self.data.X)
+        how = replace(self.how, early_stopping=None, constraint_fraction=None, zero_one=False)
+        trees = grow(how, self.data, ()).trees
+        return trees.first_score + trees.scores(self.shown.X)
 
     def weighted_scores(
         self, data: TrainingData, rows: Array | None = None
@@ -173,13 +194,20 @@ class _Growth:
     source: np.random.RandomState
     violations: list[float] = field(default_factory=list)  # before each tree
     losses: list[float] = field(default_factory=list)  # on the held-out rows, after each tree
+    outside: Array | None = (
+        None  # the constraints on the held-out rows, if multipliers follow these
+    )
 
     def __post_init__(self) -> None:
         """Bind the constraints to the scores, and make the data set."""
         data, self.loss = self.data, self.how.loss(self.data)
         self.first_score = self.loss.first_score
         space = ScoreSpace([data.X])
-        problem = self._problem(space)
+        problem = Problem(
+            CompositeFunction(ScoreModel(space, np.arange(len(data.y))), self.loss.term),
+            self._parts(data, space),
+        )
+        self.elsewhere = self._parts_elsewhere(problem)
         others = np.full(space.n_rows - len(data.y), self.loss.total / len(data.y))
         self.weight = np.append(self.loss.weight, others)
         self.held_loss = None if self.held is None else self.loss.on(self.held)
@@ -194,15 +222,37 @@ class _Growth:
         )
         self.booster = self._booster(space)
 
-    def _problem(self, space: ScoreSpace) -> Problem:
-        data, n = self.data, len(self.data.y)
-        model = ScoreModel(space, np.arange(n))
-        rows = data.with_features(np.arange(n)[:, None], lambda features, X: space.add(features))
-        free = _FreeScores(self.how, data)
-        parts = bound_parts(self.constraints, model, rows, free)
-        if self.how.zero_one:
-            parts = [steeper_part(part, _STEEPER) for part in parts]
-        return Problem(CompositeFunction(model, self.loss.term), tuple(parts))
+    def _parts(self, rows: TrainingData, space: ScoreSpace) -> tuple[CompositeFunction, ...]:
+        """Return the constraints on rows as functions of their scores."""
+        n = len(rows.y)
+        placed = rows.with_features(np.arange(n)[:, None], lambda features, X: space.add(features))
+        free = _FreeScores(self.how, self.data, rows)
+        parts = bound_parts(self.constraints, ScoreModel(space, np.arange(n)), placed, free)
+        return tuple(steeper_part(part, _STEEPER) if self.how.zero_one else part for part in parts)
+
+    def _parts_elsewhere(self, problem: Problem) -> tuple[CompositeFunction, ...]:
+        """Return the constraints on the held-out rows, if these are what multipliers follow.
+
+        Raises
+        ------
+        ValueError
+            If the rows for growing have other constraints.
+        """
+        if self.held is None or self.how.constraint_fraction is None:
+            return ()
+        space = ScoreSpace([self.held.X])
+        parts = self._parts(self.held, space)
+        names = [
+            [part.term.names for part in some if part.term] for some in (parts, problem.constraints)
+        ]
+        if names[0] != names[1] or space.n_rows > len(self.held.y):
+            raise ValueError(
+                f"constraint_fraction={self.how.constraint_fraction!r}: multipliers that follow "
+                "the constraints on other rows need the same constraints there. "
+                "QueryParity(average=True) has them; a constraint for every query, or one with "
+                "thresholds or rows of its own, has not. Use constraint_fraction=None."
+            )
+        return parts
 
     def _booster(self, space: ScoreSpace) -> Any:
         """Return a LightGBM booster without trees."""
@@ -243,14 +293,14 @@ class _Growth:
         def metric() -> Array:
             return self.weight / total * np.maximum(curvatures, 1e-3)
 
-        gradient, factor = self.lagrangian.step(scores, metric, known)
+        gradient, factor = self.lagrangian.step(scores, metric, known, self.outside)
         gradient *= total
         slopes *= self.weight[: len(slopes)]
         gradient[: len(slopes)] += slopes
         hessian = np.maximum(curvatures, _LEAST_HESSIAN)
         hessian *= self.weight if factor == 1.0 else factor * self.weight
         needed = self.how.zero_one or self.held is not None
-        self.violations.append(self.lagrangian.violation(scores) if needed else np.nan)
+        self.violations.append(self._violation(scores) if needed else np.nan)
         return gradient, hessian
 
     def run(self) -> Grown:
@@ -282,14 +332,24 @@ class _Growth:
         multipliers, own = self.lagrangian.multipliers, self.lagrangian.own
         return Grown(trees, multipliers, own, curvature, scores, meets)
 
+    def _violation(self, scores: Array) -> float:
+        """Return the violation on the rows whose constraints the multipliers follow."""
+        if self.outside is None:
+            return self.lagrangian.violation(scores)
+        return max(float(self.outside.max(initial=0.0)), 0.0)
+
     def _measure_held(self, scores: Array, _: object) -> tuple[str, float, bool]:
         assert self.held_loss is not None
         self.losses.append(self.held_loss(scores))
+        if self.elsewhere:
+            scores = np.array(scores, dtype=float)
+            at = ConstraintsAt(self.elsewhere, scores, self.lagrangian.own)
+            self.outside = at.constraints
         return "loss", self.losses[-1], False
 
     def _measure_last(self, scores: Array, _: object) -> tuple[str, float, bool]:
         self.scores = np.array(scores, dtype=float)
-        self.violations.append(self.lagrangian.violation(self.scores))
+        self.violations.append(self._violation(self.scores))
         return "violation", self.violations[-1], False
 
     def _allowed(self) -> Array:
@@ -310,7 +370,7 @@ class _Growth:
     def _kept(self, n_trees: int) -> int:
         """Return the number of trees to keep."""
         allowed = np.flatnonzero(self._allowed()[:n_trees])
-        if self.held is not None and len(allowed):
+        if self.how.early_stopping is not None and len(allowed):
             return int(allowed[np.argmin(np.array(self.losses)[allowed])]) + 1
         final = allowed[allowed + 1 > (1.0 - _FINAL) * n_trees]
         if self.how.zero_one and len(final):

@@ -178,7 +178,11 @@ class ScoreLagrangian:
         self._strict = [part.zero_one() for part in self.problem.constraints]
 
     def step(
-        self, scores: Array, hessian: Callable[[], Array], known: Exponentials | None = None
+        self,
+        scores: Array,
+        hessian: Callable[[], Array],
+        known: Exponentials | None = None,
+        values: Array | None = None,
     ) -> tuple[Array, float]:
         """Return the gradient of the constraints' sum, and update the multipliers.
 
@@ -191,6 +195,8 @@ class ScoreLagrangian:
             the steps need them.
         known : Exponentials or None, default=None
             Of the scores.
+        values : ndarray of shape (n_constraints,) or None, default=None
+            The constraints on other rows, which the multipliers then follow.
 
         Returns
         -------
@@ -213,7 +219,8 @@ class ScoreLagrangian:
         if self.own.size:
             self._minimize_own(scores, sigma)
         at = self._at(scores)
-        values = self._zero_one(at) if self.zero_one else at.constraints
+        if values is None:
+            values = self._zero_one(at) if self.zero_one else at.constraints
         if k:
             self.multipliers = np.maximum(self.multipliers + self.rule.step / unit * values, 0.0)
         weights = np.maximum(self.multipliers + sigma * values, 0.0)

@@ -104,6 +104,11 @@ class LeafParametrization(LinearParametrization):
         return LogLoss
 
     @classmethod
+    def growing(cls, estimator: BoostedEstimator) -> Growing:
+        """Return how trees are grown."""
+        return _growing(estimator, cls.options(estimator), cls.loss(estimator))
+
+    @classmethod
     def features(cls, estimator: BoostedEstimator, data: TrainingData) -> TrainingData:
         """Return the rows as they are, once parameters and codes of categories are checked."""
         options = cls.options(estimator)
@@ -136,7 +141,7 @@ class LeafParametrization(LinearParametrization):
         cls, estimator: BoostedEstimator, data: TrainingData, constraints: Sequence[Constraint]
     ) -> Self:
         options = cls.options(estimator)
-        how = _growing(estimator, options, cls.loss(estimator))
+        how = cls.growing(estimator)
         if not constraints:  # constraints, if any, come later, and need all leaves
             how = replace(how, n_fitted=None)
         grown = grow(how, data, constraints)
@@ -157,6 +162,11 @@ class LeafParametrization(LinearParametrization):
         start = np.append(values[: model.n_parameters], grown.own)
         first = Start(start, grown.multipliers)
         return cls(model, penalty, WholeSpace(), grown, first, convention=data.convention)
+
+    @property
+    def constrained(self) -> TrainingData | None:
+        """The rows whose constraints the multipliers followed, None for all training rows."""
+        return self.grown.constrained
 
     def moved(self, by: float) -> Self:
         """Return the same trees for scores measured from a threshold that is higher by a number."""

@@ -91,6 +91,11 @@ class NetworkParametrization:
 
     most_thresholds: ClassVar[int] = 5
 
+    @property
+    def constrained(self) -> TrainingData | None:
+        """None: constraints are on all training rows."""
+        return None
+
     def moved(self, by: float) -> Self:
         """Return the same for scores measured from a threshold that is higher by a number."""
         return self

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from fairconstrained.data.features import FeatureKind
 from fairconstrained.estimators.boosting._features import TreeFeatures
+from fairconstrained.estimators.boosting._growth import Growing
 from fairconstrained.estimators.boosting._losses import LossOf, PairLoss
 from fairconstrained.estimators.boosting._options import thread_count
 from fairconstrained.estimators.boosting._trees import Booster, as_lightgbm_data
@@ -21,6 +24,7 @@ from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.utils.typing import Array
+from fairconstrained.utils.validation import is_number
 
 _OF_LAYERS = {"hidden_layer_sizes": (), "activation": "relu", "alpha": 1e-4, "warm_start": False}
 
@@ -70,6 +74,13 @@ class BoostedScores(RankerModel):
         all rows.
     n_iter_no_change : int, default=10
         Growing stops after this number of iterations without a smaller validation loss.
+    constraint_fraction : float or None, default=None
+        The share of the queries, in (0, 1), on which the constraints are measured: trees are grown
+        on the other queries, with multipliers that follow the constraints on these; so do the
+        constraints of the leaf fit. Bounds then carry over to new queries, see the notes. It needs
+        constraints that are the same for all queries, such as ``QueryParity(average=True)``. With
+        `early_stopping` these queries are the validation queries. None measures the constraints on
+        all queries.
     lightgbm_params : dict or None, default=None
         Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``.
     alpha : float, default=0.1
@@ -124,6 +135,7 @@ class BoostedScores(RankerModel):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
+        constraint_fraction: float | None = None,
         lightgbm_params: Mapping[str, Any] | None = None,
         alpha: float = 0.1,
         n_fitted_trees: int | None = 25,
@@ -146,6 +158,7 @@ class BoostedScores(RankerModel):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.constraint_fraction = constraint_fraction
         self.lightgbm_params = lightgbm_params
         self.alpha = alpha
         self.n_fitted_trees = n_fitted_trees
@@ -171,6 +184,11 @@ class BoostedScores(RankerModel):
                     f"{name}={value!r} is a parameter of linear scores and networks; with boosted "
                     f"scores leave it at {default!r} and use the parameters of BoostedScores."
                 )
+        fraction = self.constraint_fraction
+        if fraction is not None and not (is_number(fraction, Real) and 0.0 < fraction < 1.0):
+            raise ValueError(
+                f"constraint_fraction must be None or a number > 0 and < 1; got {fraction!r}."
+            )
         return BoostedRanking
 
 
@@ -195,6 +213,12 @@ class BoostedRanking(LeafParametrization):
     def loss(cls, estimator: BoostedEstimator) -> LossOf:
         """Return the loss that trees are grown for: that of pairs within queries."""
         return partial(PairLoss, objective=resolve_objective("loss", estimator.loss))
+
+    @classmethod
+    def growing(cls, estimator: BoostedEstimator) -> Growing:
+        """Return how trees are grown, with the share of queries that constraints are on."""
+        fraction = cls.options(estimator).constraint_fraction
+        return replace(super().growing(estimator), constraint_fraction=fraction)
 
     def attributes(self, w: Array) -> dict[str, Any]:
         """Return a booster with these leaf values and the number of trees."""

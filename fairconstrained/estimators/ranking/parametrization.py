@@ -27,7 +27,7 @@ from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.models.network import TorchModel
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import PLADA, Result, Solver
+from fairconstrained.solvers import PLADA, Result, Solver, default_solver
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array
@@ -121,14 +121,15 @@ class NetworkRanking(SolvedDirectly):
         return cls(model, penalty_of(estimator.alpha), WholeSpace())
 
     def solver(self, estimator: SolverOptions, problem: Problem) -> Solver:
-        """Return the solver with the estimator's options; "auto" is stochastic PLADA."""
-        return solver_of(estimator, problem, default=default_by_query)
+        """Return the solver with the estimator's options, see :func:`default_of_network`."""
+        return solver_of(estimator, problem, default=default_of_network)
 
     def unconstrained(
-        self, estimator: object, problem: Problem, validation: Problem | None
+        self, estimator: SolverOptions, problem: Problem, validation: Problem | None
     ) -> Result:
         """Return the solution of a problem without constraints."""
-        return default_by_query(problem).minimize(problem)
+        solver = default_by_query(problem)
+        return solver.minimize(problem, random_state=estimator.random_state)
 
     def attributes(self, w: Array) -> dict[str, object]:
         """Return the weights, and a module of PyTorch for features in the units of X."""
@@ -147,6 +148,11 @@ class NetworkRanking(SolvedDirectly):
         with torch.no_grad():
             scores = estimator.module_(torch.as_tensor(rows, dtype=torch.float64))
         return np.asarray(scores.numpy())
+
+
+def default_of_network(problem: Problem) -> Solver:
+    """Return the solver that "auto" stands for: stochastic PLADA, or one for goal="fairness"."""
+    return default_solver(problem) if problem.in_epigraph_form else default_by_query(problem)
 
 
 def default_by_query(problem: Problem) -> Solver:

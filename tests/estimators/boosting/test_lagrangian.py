@@ -98,6 +98,17 @@ def test_multipliers_rise_while_a_constraint_is_violated_and_fall_after(rng):
     assert lagrangian.violation(unfair) == pytest.approx(problem.at(unfair).violation)
 
 
+def test_multipliers_follow_constraints_on_other_rows(rng):
+    problem, groups = problem_of(DemographicParity(0.05))
+    lagrangian = ScoreLagrangian(problem, 0.1)
+    fair, elsewhere = 0.1 * rng.normal(size=N), np.array([0.3, -0.4])
+    for _ in range(3):
+        gradient, _ = lagrangian.step(fair, partial(hessian_of, fair), None, elsewhere)
+    assert problem.at(fair).violation == 0.0
+    assert lagrangian.multipliers[0] > 0.0 == lagrangian.multipliers[1]
+    assert gradient @ (groups == 0) > 0.0 > gradient @ (groups == 1)
+
+
 def test_zero_one_violations_are_those_of_predictions(rng):
     problem, groups = problem_of(DemographicParity(0.05))
     lagrangian = ScoreLagrangian(problem, 0.1, zero_one=True)

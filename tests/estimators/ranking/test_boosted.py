@@ -15,6 +15,7 @@ from fairconstrained import (
     BoostedScores,
     FairRanker,
     VacuousConstraintWarning,
+    fairness_path,
     make_biased_ranking,
 )
 from fairconstrained.constraints import QueryParity
@@ -22,6 +23,7 @@ from fairconstrained.data.queries import Queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
 from fairconstrained.estimators.boosting._losses import PairLoss
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions import Hinge
 from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.metrics import query_parity_difference
@@ -196,8 +198,61 @@ class TestEarlyStopping:
 
     def test_two_queries_of_both_classes_are_needed(self):
         one = np.zeros(len(Y), dtype=int)
-        with pytest.raises(ValueError, match="early_stopping sets queries aside"):
+        with pytest.raises(ValueError, match="constraint_fraction set queries aside"):
             boosted(None, trees={"early_stopping": True}).fit(X, Y, query=one)
+
+
+SHARE = {"constraint_fraction": 0.4}
+AVERAGE = QueryParity(average=True)
+
+
+class TestConstraintsOnOtherQueries:
+    def test_the_bound_holds_on_the_queries_set_aside(self):
+        ranker = fitted(AVERAGE, 0.05, trees=SHARE)
+        fit = Fit.of(ranker, X, Y, None, GROUPS, query=QUERY)
+        aside = fit.parametrization.constrained
+        assert len(aside.query) == 16
+        (rows,) = np.nonzero(np.isin(QUERY, aside.query.names))
+        bind = QueryParity(0.05, average=True).bind
+        term = bind(2 * Y[rows] - 1, GROUPS[rows], np.ones(len(rows)), QUERY[rows])
+        assert ranker.result_.converged
+        assert ranker.gap_ == pytest.approx(term.gap(ranker.predict(X[rows])).max(), abs=1e-9)
+        assert ranker.gap_ == pytest.approx(0.05, abs=1e-4)
+        assert ranker.multipliers_.max() > 1e-3
+
+    def test_bounds_carry_over_to_new_queries(self):
+        X, y, query, groups = make_biased_ranking(300, 6, n_documents=30, random_state=1)
+        seen = query < 150
+        new = query >= 150
+        term = QueryParity(0.0, average=True).bind(
+            2 * y[new] - 1, groups[new], np.ones(new.sum()), query[new]
+        )
+        gaps = []
+        for trees in ({}, {"constraint_fraction": 0.3, "n_fitted_trees": 5}):
+            trees |= {"n_estimators": 30, "num_leaves": 15}
+            ranker = boosted(AVERAGE, 0.02, trees=trees)
+            ranker.fit(X[seen], y[seen], query=query[seen], sensitive_features=groups[seen])
+            gaps.append(term.gap(ranker.predict(X[new])).max())
+        assert gaps[1] < 0.5 * gaps[0]
+
+    def test_early_stopping_counts_iterations_that_meet_the_bound_on_the_same_queries(self):
+        trees = SHARE | {"early_stopping": True, "n_iter_no_change": 3, "n_estimators": 60}
+        ranker = fitted(AVERAGE, 0.3, trees=trees)
+        assert 1 <= ranker.n_estimators_ < 60
+        assert ranker.violation_ <= 1e-4
+
+    def test_paths_have_the_same_rows(self):
+        ranker = boosted(AVERAGE, trees=SHARE)
+        path = fairness_path(
+            ranker, X, Y, kappas=[0.3, 0.05], query=QUERY, sensitive_features=GROUPS
+        )
+        assert_array_equal(path.statuses, "converged")
+        assert np.all(path.gaps <= path.kappas + 1e-4)
+
+    @pytest.mark.parametrize("constraint", ["query_parity", QueryParity()], ids=str)
+    def test_constraints_of_single_queries_are_refused(self, constraint):
+        with pytest.raises(ValueError, match=r"constraint_fraction=0\.4.*same constraints there"):
+            fitted(constraint, trees=SHARE)
 
 
 def rows():
@@ -242,6 +297,7 @@ class TestArguments:
             ({"loss": "logistic"}, ValueError, "loss of pairs within queries"),
             ({"model": BoostedScores(n_estimators=0)}, ValueError, "n_estimators must be"),
             ({"model": BoostedScores(alpha=-1.0)}, ValueError, "alpha must be"),
+            ({"model": BoostedScores(constraint_fraction=1)}, ValueError, "constraint_fraction"),
             (
                 {"model": BoostedScores(lightgbm_params={"boosting": "dart"})},
                 ValueError,

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from fairconstrained import BoostedScores, FairRanker, make_biased_ranking
+from fairconstrained import BoostedScores, FairRanker, fairness_path, make_biased_ranking
 from fairconstrained.constraints import QueryParity
+from fairconstrained.estimators.ranking import parametrization
 
 X, Y, QUERY, GROUPS = make_biased_ranking(25, 4, random_state=0)
 AVERAGE = QueryParity(average=True)
@@ -60,3 +61,43 @@ def test_boosted_scores():
     assert fair.objective_ <= 1.02 * free.objective_ + 1e-4
     assert fair.gap_ < unfair - 0.02
     assert np.isfinite(fair.predict(X)).all()
+
+
+class TestNetworks:
+    """With few steps: networks are not trained to the end."""
+
+    ROWS = make_biased_ranking(10, 3, n_documents=20, random_state=0)
+
+    @pytest.fixture(autouse=True)
+    def few_steps(self, monkeypatch):
+        pytest.importorskip("torch", reason="networks need PyTorch, an optional dependency")
+        monkeypatch.setattr(parametrization, "_LEAST_STEPS", 200)
+
+    def network(self, **options):
+        return FairRanker(AVERAGE, hidden_layer_sizes=(3,), random_state=0, **options)
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_the_gap_falls_within_the_loss_allowed(self):
+        X, y, query, groups = self.ROWS
+        fair = self.network(goal="fairness", max_loss_increase=0.05, max_iter=3)
+        fair.fit(X, y, query=query, sensitive_features=groups)
+        fit = fair.bind(X, y, sensitive_features=groups, query=query)
+        free = fit.unconstrained.result
+        assert fair.violation_ <= fair.tol
+        assert fair.objective_ <= 1.05 * free.objective + 1e-3
+        assert fair.gap_ < fit.problem.at(free.w).gap - 0.1
+        again = self.network().bind(X, y, sensitive_features=groups, query=query)
+        assert again.unconstrained.result.objective == free.objective, "random_state is used"
+
+    @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+    def test_paths(self):
+        X, y, query, groups = self.ROWS
+        path = fairness_path(
+            self.network(), X, y, kappas=[1.0, 0.1], query=query, sensitive_features=groups
+        )
+        assert path.violations.max() <= 1e-4
+        assert np.all(path.gaps <= path.kappas + 1e-4)
+        assert path.objectives[1] > path.objectives[0]
+        scores = path.estimator_at(1).predict(X)
+        term = AVERAGE.bind(2 * y - 1, groups, np.ones(len(y)), query)
+        assert term.gap(scores).max() == pytest.approx(path.gaps[1], abs=1e-9)
