@@ -97,6 +97,9 @@ class Constraint(Parametrized, ABC):
         Whether it compares the groups of the sensitive features, each of which needs enough rows.
     joins_attributes : bool
         Whether one part has the groups of all attributes, also with ``combine="marginal"``.
+    averages_atoms : bool
+        Whether its terms are averages over rows that agree in label and groups, so that it can be
+        bound to one row for all of these.
     by_class : bool
         Whether it can be put on each of several classes, against all others.
     labels : tuple of str
@@ -115,6 +118,7 @@ class Constraint(Parametrized, ABC):
     compares_groups: bool = True
     joins_attributes: ClassVar[bool] = False
     by_class: ClassVar[bool] = True
+    averages_atoms: bool = False
     labels: tuple[str, str] = ("-1", "+1")
     kappa: float | None
     surrogate: str | ScalarFunction | None

@@ -84,6 +84,11 @@ class RateParity(Constraint):
         return self.rates if self.against == "pairs" else ()
 
     @property
+    def averages_atoms(self) -> bool:  # type: ignore[override]
+        """Whether `bind` alone makes the term, of labels, groups and weights."""
+        return type(self).build is Constraint.build and type(self).parts is Constraint.parts
+
+    @property
     def compares_ratios(self) -> bool:  # type: ignore[override]
         """Whether `ratio` is given."""
         return self.ratio is not None

@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from fairconstrained.dask._data import (
     AtomTable,
-    ShardedData,
     ShardedParametrization,
     atom_data,
     sharded_data,
@@ -25,6 +24,7 @@ from fairconstrained.estimators.binding import constraints_of
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import check_options, warn_of_small_groups
 from fairconstrained.estimators.thresholds import SelectionRate
+from fairconstrained.shards.data import ShardedData
 from fairconstrained.terms.base import Shardable
 
 

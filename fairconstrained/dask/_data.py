@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,41 +19,13 @@ from fairconstrained.estimators.linear.parametrization import (
     ClassifierParametrization,
     LinearOptions,
     feature_map_of,
-    in_solver_units,
 )
-from fairconstrained.estimators.options import domain_of, penalty_of
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale
-from fairconstrained.models.linear import LinearModel
-from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.data import ShardedData
 from fairconstrained.shards.moments import Moments
-from fairconstrained.shards.places import Shards
 from fairconstrained.shards.rows import AtomRows
 from fairconstrained.utils.typing import Array
-
-
-@dataclass(frozen=True, eq=False)
-class ShardedData(TrainingData):
-    """Training data with one row per atom; the rows of the atoms are in shards.
-
-    Attributes
-    ----------
-    shards : Shards
-        The rows.
-    feature_scale : FeatureScale
-        Of all rows.
-    largest : float
-        The largest weight of a row.
-    """
-
-    shards: Shards = field(kw_only=True)
-    feature_scale: FeatureScale = field(kw_only=True)
-    largest: float = field(kw_only=True)
-
-    @property
-    def largest_weight(self) -> float:
-        """The largest weight of a row."""
-        return self.largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,27 +232,3 @@ class ShardedParametrization(ClassifierParametrization):
     def features(cls, estimator: LinearOptions, data: TrainingData) -> TrainingData:
         """Return the data: shards have group interactions already."""
         return data
-
-    @classmethod
-    def of(cls, estimator: LinearOptions, data: TrainingData) -> Self:
-        """Return the parametrization for an estimator's alpha, domain and fit_intercept."""
-        assert isinstance(data, ShardedData)
-        n = len(data.feature_scale.mean)
-        plain = LinearModel.standardized(
-            np.empty((0, n)),
-            np.empty(0),
-            fit_intercept=estimator.fit_intercept,
-            known=data.feature_scale,
-        )
-        model, penalty, domain = in_solver_units(
-            plain, penalty_of(estimator.alpha), domain_of(estimator.domain)
-        )
-        feature_map = feature_map_of(estimator, data)
-        return cls(
-            ShardedLinearModel(model, data.shards, data.sample_weight),
-            penalty,
-            domain,
-            feature_map,
-            data.groups.names if feature_map.n_groups and data.groups is not None else None,
-            convention=data.convention,
-        )

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fairconstrained.constraints import Constraint
-from fairconstrained.dask._data import AtomTable, ShardedData
+from fairconstrained.dask._data import AtomTable
 from fairconstrained.dask._rows import divide
 from fairconstrained.dask._shards import Part, Workers
 from fairconstrained.data.validation import TrainingData
@@ -18,6 +18,7 @@ from fairconstrained.decisions.held_out import HeldOut, claims_on_all, expected_
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.binding import ScoresOnRows
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.shards.data import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 from pandas.api.types import infer_dtype
 
 from fairconstrained.data.inputs import check_held
+from fairconstrained.utils.blocks import codes_in_blocks
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, FrameLike, MatrixLike
 
@@ -75,6 +76,11 @@ class Groups:
         attributes = tuple(one.take(rows) for one in self.attributes)
         return replace(self, codes=codes, names=self.names[present], attributes=attributes)
 
+    def widened(self) -> Groups:
+        """Return the same groups with codes that can be calculated with."""
+        attributes = tuple(one.widened() for one in self.attributes)
+        return replace(self, codes=self.codes.astype(np.intp, copy=False), attributes=attributes)
+
     @property
     def known(self) -> Array:
         """Which rows' group is known, (n_rows,) of bool."""
@@ -111,6 +117,7 @@ class Groups:
         name: str = "sensitive_features",
         combine: str = "intersection",
         missing: str = "raise",
+        narrow: bool = False,
     ) -> Groups:
         """Return the groups of an array, Series or DataFrame.
 
@@ -126,6 +133,8 @@ class Groups:
         missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
             What missing values mean: an error, a group called "missing", or rows without a group,
             of code -1 (of several columns: where one of them is missing).
+        narrow : bool, default=False
+            Whether codes are short integers where that takes no conversion, see `widened`.
 
         Raises
         ------
@@ -139,7 +148,7 @@ class Groups:
             return values
         columns = group_columns(values, name)
         encoded = tuple(
-            cls(*_encode_column(column, name, missing), title=_title(column, k))
+            cls(*_encode_column(column, name, missing, narrow), title=_title(column, k))
             for k, column in enumerate(columns)
         )
         if len(encoded) == 1:
@@ -186,8 +195,8 @@ def group_columns(values: object, name: str) -> list[pd.Series]:
                 f"got {values.ndim}."
             )
         if values.ndim == 1:
-            return [pd.Series(values).infer_objects()]
-        values = pd.DataFrame(values).infer_objects()
+            return [pd.Series(values, copy=False).infer_objects()]
+        values = pd.DataFrame(values, copy=False).infer_objects()
     if values.shape[1] == 0:
         raise ValueError(f"{name} has no columns; give at least one attribute.")
     return [values.iloc[:, k] for k in range(values.shape[1])]
@@ -202,11 +211,11 @@ def missing_values_error(name: str, n_missing: int, n_rows: int) -> ValueError:
     )
 
 
-def _encode_column(column: pd.Series, name: str, missing: str) -> tuple[Array, Array]:
+def _encode_column(column: pd.Series, name: str, missing: str, narrow: bool) -> tuple[Array, Array]:
     """Return codes and names of a column; missing values are of code -1 or the last group."""
     unknown = column.isna().to_numpy()
     if not unknown.any():
-        return _encode_known(column, name)
+        return _encode_known(column, name, narrow)
     if missing == "raise":
         raise missing_values_error(name, int(unknown.sum()), len(column))
     if unknown.all():
@@ -229,7 +238,7 @@ def _encode_column(column: pd.Series, name: str, missing: str) -> tuple[Array, A
     return np.where(unknown, len(names), codes), extended
 
 
-def _encode_known(column: pd.Series, name: str) -> tuple[Array, Array]:
+def _encode_known(column: pd.Series, name: str, narrow: bool = False) -> tuple[Array, Array]:
     """Return codes and sorted names of a column without missing values."""
     kinds = _kinds(column)
     if len(kinds) > 1:
@@ -239,7 +248,7 @@ def _encode_known(column: pd.Series, name: str) -> tuple[Array, Array]:
             "`astype(str)`."
         )
     try:
-        codes, levels = pd.factorize(column.to_numpy())
+        codes, levels = _factorized(column, narrow)
     except TypeError as error:
         raise ValueError(
             f"{name} must hold strings, numbers, bools or categories: {error}."
@@ -250,7 +259,24 @@ def _encode_known(column: pd.Series, name: str) -> tuple[Array, Array]:
         order = np.argsort([f"{type(level).__name__} {level}" for level in levels])
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    return rank[codes], np.asarray(levels)[order]
+    return rank.astype(codes.dtype)[codes], np.asarray(levels)[order]
+
+
+def _factorized(column: pd.Series, narrow: bool) -> tuple[Array, Array]:
+    """Return codes and the values that they stand for, in the order of their first rows."""
+    if not narrow:
+        return pd.factorize(column.to_numpy())
+
+    def encode(rows: slice) -> tuple[Array, Array]:
+        codes, levels = pd.factorize(column.iloc[rows].to_numpy())
+        return levels, codes
+
+    def merge(values: Array) -> tuple[Array, Array]:
+        codes, levels = pd.factorize(values)
+        return levels, codes
+
+    levels, codes = codes_in_blocks(len(column), encode, merge)
+    return codes, levels
 
 
 def _kinds(column: pd.Series) -> set[str]:
@@ -270,8 +296,9 @@ def check_groups(
     rows: str = "X",
     combine: str = "intersection",
     missing: str = "raise",
+    narrow: bool = False,
 ) -> Groups:
-    """Return the groups of `n_rows` rows, which messages call `rows`.
+    """Return the groups of `n_rows` rows, which messages call `rows`; see :meth:`Groups.encode`.
 
     Raises
     ------
@@ -279,7 +306,8 @@ def check_groups(
         If the number of rows differs or values are missing (the message calls them `name`), or
         attributes are on their own where one grouping is needed.
     """
-    groups = Groups.encode(values, name=name, combine=combine, missing=missing)
+    options = {"combine": combine, "missing": missing}
+    groups = Groups.encode(values, name=name, narrow=narrow, **options)
     if groups.marginal and combine != "marginal":
         raise ValueError(
             f"{name}: {len(groups.attributes)} attributes are on their own (combine='marginal'), "

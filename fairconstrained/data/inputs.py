@@ -112,7 +112,9 @@ def known_labels(argument: str, y: ArrayLike, classes: list[object]) -> Array:
     return labels
 
 
-def check_weight(name: str, weight: object, n_rows: int, *, rows: str = "X") -> Array:
+def check_weight(
+    name: str, weight: object, n_rows: int, *, rows: str = "X", narrow: bool = False
+) -> Array:
     """Return weights as floats of shape (n_rows,); ones where there are none.
 
     Parameters
@@ -123,6 +125,8 @@ def check_weight(name: str, weight: object, n_rows: int, *, rows: str = "X") -> 
         The weights.
     n_rows : int
         How many there must be.
+    narrow : bool, default=False
+        Whether all weights are one entry in memory where there are none; it cannot be written to.
 
     Raises
     ------
@@ -136,6 +140,8 @@ def check_weight(name: str, weight: object, n_rows: int, *, rows: str = "X") -> 
             "sklearn.utils.class_weight.compute_sample_weight('balanced', y)."
         )
     check_held(name, weight)
+    if narrow and weight is None:
+        return np.broadcast_to(np.ones(()), n_rows)
     try:
         values = None if weight is None else np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -157,7 +163,7 @@ def check_weight(name: str, weight: object, n_rows: int, *, rows: str = "X") -> 
             dtype=np.float64,
             ensure_non_negative=True,
         )
-        total, squares = checked.sum(), (checked**2).sum()
+        total, squares = checked.sum(), checked @ checked
     if not np.isfinite(total + squares):
         raise ValueError(f"{name} is too large: the sum of its squares overflows; divide it.")
     if total > 0.0 and squares < np.finfo(float).tiny:

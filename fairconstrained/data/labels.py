@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
+from fairconstrained.utils.blocks import codes_in_blocks
 from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
@@ -66,7 +67,7 @@ class ScoreConvention:
         return self.sign * scores - self.threshold
 
 
-def binary_labels(y: Array, pos_label: object = None) -> tuple[Array, Array]:
+def binary_labels(y: Array, pos_label: object = None, narrow: bool = False) -> tuple[Array, Array]:
     """Return the classes, the favourable one last, and the labels -1 and +1.
 
     Parameters
@@ -75,13 +76,15 @@ def binary_labels(y: Array, pos_label: object = None) -> tuple[Array, Array]:
         The labels.
     pos_label : label or None, default=None
         The favourable class; None takes the second of the sorted classes.
+    narrow : bool, default=False
+        Whether labels are short integers, not floats.
 
     Raises
     ------
     ValueError
         If there are not two classes, or `pos_label` is not one of them.
     """
-    classes, positions = _classes(y)
+    classes, positions = _classes(y, narrow)
     if len(classes) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: "
@@ -90,10 +93,12 @@ def binary_labels(y: Array, pos_label: object = None) -> tuple[Array, Array]:
     return _signs(classes, positions, pos_label)
 
 
-def _classes(y: Array) -> tuple[Array, Array]:
+def _classes(y: Array, narrow: bool = False) -> tuple[Array, Array]:
     """Return the sorted classes and the position of every label among them."""
     if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
         check_classification_targets(y)
+    if narrow:
+        return codes_in_blocks(len(y), lambda rows: unique_codes(y[rows]), unique_codes)
     return unique_codes(y)
 
 
@@ -101,8 +106,9 @@ def _signs(classes: Array, positions: Array, pos_label: object) -> tuple[Array, 
     """Return two classes, the favourable one last, and the labels -1 and +1."""
     if len(classes) < 2:
         raise ValueError(f"y must have two classes; there is one class: {classes.tolist()[0]!r}.")
+    signs = np.array([-1, 1], np.int8 if positions.dtype == np.int8 else float)
     if pos_label is None:
-        return classes, 2.0 * positions - 1.0
+        return classes, signs[positions]
     names = classes.tolist()
     if np.ndim(np.asarray(pos_label, dtype=object)) or pos_label not in names:
         raise ValueError(
@@ -110,15 +116,15 @@ def _signs(classes: Array, positions: Array, pos_label: object) -> tuple[Array, 
             "label of the favourable decision, or None for the second of the sorted labels."
         )
     favourable = names.index(pos_label)
-    return classes[[1 - favourable, favourable]], np.where(positions == favourable, 1.0, -1.0)
+    return classes[[1 - favourable, favourable]], (signs if favourable else -signs)[positions]
 
 
-def class_labels(y: Array, pos_label: object = None) -> tuple[Array, Array]:
+def class_labels(y: Array, pos_label: object = None, narrow: bool = False) -> tuple[Array, Array]:
     """Return the classes and the labels: -1 and +1 of two classes, 0, 1, ... of several.
 
     Parameters
     ----------
-    y, pos_label
+    y, pos_label, narrow
         See :func:`binary_labels`; several classes have no favourable one.
 
     Raises
@@ -127,7 +133,7 @@ def class_labels(y: Array, pos_label: object = None) -> tuple[Array, Array]:
         If there is one class, or `pos_label` is given and there are more than two or it is not one
         of them.
     """
-    classes, positions = _classes(y)
+    classes, positions = _classes(y, narrow)
     if len(classes) <= 2:
         return _signs(classes, positions, pos_label)
     if pos_label is not None:
@@ -135,7 +141,7 @@ def class_labels(y: Array, pos_label: object = None) -> tuple[Array, Array]:
             f"pos_label={pos_label!r}: y has {len(classes)} classes, and constraints are on the "
             "rate of each of them; use pos_label=None."
         )
-    return classes, positions.astype(float)
+    return classes, positions if narrow else positions.astype(float)
 
 
 def check_classes_counted(classes: Array, labels: Array) -> None:

@@ -28,6 +28,7 @@ from fairconstrained.data.labels import (
 )
 from fairconstrained.data.queries import Queries
 from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.utils.blocks import MANY_ROWS
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
 
 
@@ -72,6 +73,7 @@ def given_groups(
     n_rows: int,
     combine: str,
     missing: str,
+    narrow: bool = False,
 ) -> Groups | None:
     """Return the groups that were passed or, without them, those in columns of X; None for neither.
 
@@ -85,6 +87,8 @@ def given_groups(
         The number of rows.
     combine, missing : str
         See :class:`Reader`.
+    narrow : bool, default=False
+        See :meth:`Groups.encode`.
 
     Raises
     ------
@@ -94,7 +98,8 @@ def given_groups(
     given = {"sensitive_features": sensitive_features, "sensitive_columns": sensitive_columns}
     for name, values in given.items():
         if values is not None:
-            return check_groups(values, n_rows, name=name, combine=combine, missing=missing)
+            options = {"combine": combine, "missing": missing}
+            return check_groups(values, n_rows, name=name, narrow=narrow, **options)
     return None
 
 
@@ -102,9 +107,9 @@ def of_positive_weight(
     features: Any, labels: Array, weight: Array, groups: Groups | None, queries: Queries | None
 ) -> tuple[Any, Array, Array, Groups | None, Queries | None]:
     """Return the rows whose weight is positive: all of them as they are, or copies of some."""
-    counted = np.flatnonzero(weight)
-    if len(counted) == len(weight):
+    if np.count_nonzero(weight) == len(weight):
         return features, labels, weight, groups, queries
+    counted = np.flatnonzero(weight)
     return (
         features[counted],
         labels[counted],
@@ -151,7 +156,7 @@ class Reader:
             values, source = self.columns.groups(self.estimator, X), "sensitive_columns"
         found = None
         if values is not None:
-            options = {"combine": self.combine, "missing": self.missing}
+            options: Any = {"combine": self.combine, "missing": self.missing}
             found = check_groups(values, features.shape[0], name=source, rows=rows, **options)
         return (features if self.expand is None else self.expand(features, X)), found
 
@@ -216,6 +221,11 @@ class TrainingData:
         return self.sample_weight * self.class_weight[self.class_positions]
 
     @property
+    def narrow(self) -> bool:
+        """Whether labels, groups and weights take a byte per row, see `check`."""
+        return bool(self.y.dtype.kind == "i")
+
+    @property
     def several_classes(self) -> bool:
         """Whether there are more than two classes."""
         return len(self.classes) > 2
@@ -247,8 +257,12 @@ class TrainingData:
         pos_label: object = None,
         class_weight: ClassWeight = None,
         several_classes: bool = False,
+        narrow: bool = False,
     ) -> TrainingData:
         """Check what was passed to `fit`; sets n_features_in_ and feature_names_in_.
+
+        With `narrow`, many dense rows have labels, groups and weights that take a byte per row;
+        `widened` returns what can be calculated with.
 
         Raises
         ------
@@ -259,16 +273,17 @@ class TrainingData:
         X = columns.table(estimator, X)
         features = columns.features(estimator, X, reset=True)
         n_rows = features.shape[0]
+        narrow = narrow and n_rows >= MANY_ROWS and isinstance(features, np.ndarray)
         labels = check_labels("y", y, n_rows)
         values = None
         if sensitive_features is None:
             values = columns.groups(estimator, X)
             check_same_rows(X=X, sensitive_columns=values)
-        groups = given_groups(sensitive_features, values, n_rows, combine, missing)
+        groups = given_groups(sensitive_features, values, n_rows, combine, missing, narrow)
         read = class_labels if several_classes else binary_labels
-        classes, labels = read(labels, pos_label)
+        classes, labels = read(labels, pos_label, narrow)
         queries = None if query is None else Queries.encode(query, n_rows)
-        weight = check_weight("sample_weight", sample_weight, n_rows)
+        weight = check_weight("sample_weight", sample_weight, n_rows, narrow=narrow)
         if feature_kind(estimator).squared:
             names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
             check_squares(features, weight.sum(), names[columns.kept(estimator)])
@@ -290,6 +305,14 @@ class TrainingData:
             class_weight=by_class,
             convention=convention,
         )
+
+    def widened(self) -> TrainingData:
+        """Return the rows with labels, codes and weights of full width, see `check`."""
+        if not self.narrow:
+            return self
+        groups = None if self.groups is None else self.groups.widened()
+        weight = np.ascontiguousarray(self.sample_weight)
+        return replace(self, y=self.y.astype(float), groups=groups, sample_weight=weight)
 
     def with_features(
         self, X: Matrix, expand: Callable[[Any, Any], Any] | None = None

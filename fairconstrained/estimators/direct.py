@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import minimize_by_default
@@ -37,6 +37,11 @@ class SolvedDirectly:
     def moved(self, by: float) -> Self:
         """Return the same for scores measured from a threshold that is higher by a number."""
         return self
+
+    @classmethod
+    def by_atom(cls, estimator: Any) -> bool:
+        """Return False: evaluations may need the scores of the rows."""
+        return False
 
     @classmethod
     def validation_share(cls, estimator: object, data: TrainingData) -> float | None:

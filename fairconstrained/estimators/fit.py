@@ -135,7 +135,8 @@ class Fit:
         ValueError
             If a parameter or an argument is not valid.
         """
-        data, constraints = checked_data(estimator, X, y, sample_weight, sensitive_features, query)
+        passed = X, y, sample_weight, sensitive_features, query
+        data, constraints = checked_data(estimator, *passed, path=path)
         rows = RowSplit.of(estimator, data, constraints)
         if isinstance(estimator.threshold, SelectionRate):
             own = rows.training, rows.validation

@@ -88,6 +88,10 @@ class Parametrization(Protocol):
         """Return the same for scores measured from a threshold that is higher by a number."""
 
     @classmethod
+    def by_atom(cls, estimator: Any) -> bool:
+        """Return whether rows may be read once per evaluation: nothing needs their scores."""
+
+    @classmethod
     def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
         """Return the rows with the features that the model uses."""
 

@@ -20,6 +20,7 @@ from fairconstrained.estimators.options import (
 )
 from fairconstrained.estimators.parametrization import FairOptions
 from fairconstrained.estimators.thresholds import score_convention
+from fairconstrained.shards.in_memory import rows_by_atom
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
@@ -30,18 +31,21 @@ def checked_data(
     sample_weight: ArrayLike | None,
     sensitive_features: MatrixLike | None,
     query: ArrayLike | None = None,
+    *,
+    path: bool = False,
 ) -> tuple[TrainingData, list[Constraint]]:
     """Return the rows that a user passes to `fit`, with the model's features, and the constraints.
 
     Parameters
     ----------
-    estimator, X, y, sample_weight, sensitive_features, query
+    estimator, X, y, sample_weight, sensitive_features, query, path
         See :meth:`~fairconstrained.estimators.fit.Fit.of`.
 
     Returns
     -------
     data : TrainingData
-        All rows of positive weight.
+        All rows of positive weight; one row per atom where there are many rows and every evaluation
+        can be made in one read of them.
     constraints : list of Constraint
         With the estimator's tolerance where they have none of their own.
 
@@ -51,6 +55,7 @@ def checked_data(
         If a parameter of the estimator or an argument is not valid.
     """
     check_options(estimator)
+    by_atom = not path and estimator.parametrization.by_atom(estimator)
     data = TrainingData.check(
         estimator,
         X,
@@ -64,13 +69,18 @@ def checked_data(
         estimator.pos_label,
         estimator.class_weight,
         estimator.several_classes,
+        narrow=by_atom,
     )
     data = replace(data, convention=score_convention(estimator, data))
     constraints = constraints_of(estimator, data)
     if data.several_classes:
         check_several_classes(estimator, constraints)
     warn_of_small_groups(constraints, data)
-    return estimator.parametrization.features(estimator, data), constraints
+    data = estimator.parametrization.features(estimator, data)
+    found = None
+    if data.narrow and all(one.averages_atoms for one in constraints):
+        found = rows_by_atom(data)
+    return data.widened() if found is None else found, constraints
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,19 +7,21 @@ from typing import Protocol
 
 import numpy as np
 
+from fairconstrained.models import Model
 from fairconstrained.penalties.base import Linear
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.in_memory import RowsInMemory, drawn
 from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.rows import Shard
 from fairconstrained.solvers import Result, Solver, Status
 from fairconstrained.terms.base import Shiftable
 from fairconstrained.terms.tilted import Tilted
-from fairconstrained.utils.ranges import grouped
+from fairconstrained.utils.blocks import MANY_ROWS
 from fairconstrained.utils.typing import Array
 
-_LEAST_ROWS = 1 << 17
 _PART = 64  # of the rows: fifty evaluations of them cost less than one of all rows
 _LEAST_SAMPLE, _MOST_SAMPLE = 1 << 13, 1 << 16
 _FEW = 2000  # rows of a cell, of which all are taken: cells of few rows move the solution most
@@ -100,11 +102,9 @@ def sampled_start(
     """
     if options.solver != "auto" or options.max_iter is not None or not _is_large(problem):
         return None
-    size = int(np.clip(problem.n_rows // _PART, _LEAST_SAMPLE, _MOST_SAMPLE))
-    rows, weights = _drawn(problem.strata()[0], size)
-    if len(rows) > problem.n_rows // 4:
+    part = _sample(problem)
+    if part.n_rows > problem.n_rows // 4:
         return None
-    part = replace(problem.uncounted().batch(rows, weights=[weights]), full_rows=0)
     first = solver.solve(part, tol=max(_ROUGH, solver.tol))[0]
     if first.status is not Status.CONVERGED:
         return None
@@ -166,26 +166,45 @@ def _tilted(part: CompositeFunction, slopes: Array, shifts: Array, w: Array) -> 
     return replace(part, term=term, auxiliary=slice(0, len(w)))
 
 
-def _drawn(codes: Array, size: int) -> tuple[Array, Array]:
-    """Return rows from every stratum, in rising order, and one over the share that was drawn."""
-    order, starts = grouped(codes)
-    sizes = np.diff(starts)
-    counts = np.minimum(np.maximum(np.round(size * sizes / len(codes)).astype(int), _FEW), sizes)
-    source = np.random.default_rng(0)
-    drawn = [
-        order[start + source.choice(n, count, replace=False, shuffle=False)]
-        for start, n, count in zip(starts, sizes, counts, strict=False)
-    ]
-    rows = np.sort(np.concatenate(drawn))
-    return rows, (sizes / counts)[codes[rows]]
+def _sample(problem: Problem) -> Problem:
+    """Return the problem of a sample of the rows."""
+    size = int(np.clip(problem.n_rows // _PART, _LEAST_SAMPLE, _MOST_SAMPLE))
+    model, strata = problem.models[0], problem.strata()[0]
+    if not isinstance(model, ShardedLinearModel):
+        rows, weights = drawn(strata, np.arange(strata.max() + 1), size, _FEW)
+        return replace(problem.uncounted().batch(rows, weights=[weights]), full_rows=0)
+    shard = _rows_of(model)
+    assert shard is not None
+    rows, weights = drawn(shard.atoms, strata, size, _FEW)
+    few = model.model_of(shard.X[rows])
+    atoms = shard.atoms[rows]
+    shares = weights / model.totals[atoms]
+    if shard.sample_weight is not None:
+        shares *= shard.sample_weight[rows]
+
+    def take(part: CompositeFunction) -> CompositeFunction:
+        if part.term is None:
+            return part
+        return replace(part, model=few, term=model.sharded(part.term).term.take(atoms, shares))
+
+    parts = [take(part) for part in problem.parts]
+    return replace(problem.uncounted(), objective=parts[0]).with_constraints(parts[1:])
+
+
+def _rows_of(model: Model) -> Shard | None:
+    """Return the rows of a linear model in memory that are read once per evaluation."""
+    if not isinstance(model, ShardedLinearModel) or not isinstance(model.shards, RowsInMemory):
+        return None
+    return model.shards.shard
 
 
 def _is_large(problem: Problem) -> bool:
     """Return whether a problem has many rows, all of one linear model, that can be sampled."""
-    if len(problem.models) != 1 or problem.n_rows < _LEAST_ROWS:
+    if len(problem.models) != 1 or problem.n_rows < MANY_ROWS:
         return False
     model = problem.models[0]
-    known = model.linear and not isinstance(model, ShardedLinearModel)
     shiftable = all(isinstance(part.term, Shiftable) for part in problem.constraints)
+    if isinstance(model, ShardedLinearModel):
+        return problem.smooth and shiftable and _rows_of(model) is not None
     sampled = problem.batchable and shiftable and problem.blocks() == [None]
-    return known and problem.smooth and sampled
+    return model.linear and problem.smooth and sampled

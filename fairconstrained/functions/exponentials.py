@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from fairconstrained.functions.base import ExponentialFunction, ScalarFunction, exponential
 from fairconstrained.utils.typing import Array
 
@@ -40,6 +38,20 @@ class Exponentials:
         return self._known[scale]
 
 
+def value_of(function: ScalarFunction, t: Array, known: Exponentials | None) -> Array:
+    """Return phi(t).
+
+    Parameters
+    ----------
+    function, t, known
+        See :func:`value_and_derivative`.
+    """
+    shared = _sharing(function)
+    if known is None or shared is None:
+        return function.value(t)
+    return shared.value_from(t, known.at(shared.exponential_scale))
+
+
 def value_and_derivative(
     function: ScalarFunction, t: Array, known: Exponentials | None
 ) -> tuple[Array, Array]:
@@ -54,10 +66,16 @@ def value_and_derivative(
     known : Exponentials or None
         Of t or of -t, which functions of the same scores share; None where there are none.
     """
-    shared = isinstance(function, ExponentialFunction) and function.shares_exponential
-    if known is None or not shared:
+    shared = _sharing(function)
+    if known is None or shared is None:
         value = function.value(t)
         return value, function.derivative(t, value)
-    found = cast("ExponentialFunction", function)
-    exponentials = known.at(found.exponential_scale)
-    return found.value_from(t, exponentials), found.derivative_from(t, exponentials)
+    exponentials = known.at(shared.exponential_scale)
+    return shared.value_from(t, exponentials), shared.derivative_from(t, exponentials)
+
+
+def _sharing(function: ScalarFunction) -> ExponentialFunction | None:
+    """Return a function that is computed from an exponential, None if it is not."""
+    if isinstance(function, ExponentialFunction) and function.shares_exponential:
+        return function
+    return None

@@ -109,7 +109,7 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
     center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
     low, high = np.full(n, np.inf, X.dtype), np.full(n, -np.inf, X.dtype)
     for rows in row_blocks(X):
-        weight = sample_weight[rows]
+        weight = np.ascontiguousarray(sample_weight[rows])  # products need it
         np.minimum(low, _column_extremes(np.minimum, X[rows]), out=low)
         np.maximum(high, _column_extremes(np.maximum, X[rows]), out=high)
         block = X[rows].astype(float)

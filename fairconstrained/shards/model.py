@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from fairconstrained.models.base import largest_eigenvalue
+from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards.distributions import (
     SCORE_BINS,
@@ -32,7 +33,7 @@ from fairconstrained.shards.sums import (
     weighted_gradient,
 )
 from fairconstrained.terms.base import Shardable, Smoothable, Term
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, Matrix
 
 _KEPT_TERMS = 256
 
@@ -159,6 +160,10 @@ class ShardedLinearModel:
                 self._sharded.clear()
             self._sharded[term] = ShardedTerm(term, self.totals, self.positions)
         return self._sharded[term]
+
+    def model_of(self, X: Matrix) -> LinearModel:
+        """Return the linear model of a few rows, with the same parameters."""
+        return replace(self.plain, X=cast("Features", X), is_batch=True)
 
     def place(self, w: Array) -> tuple[Array, float]:
         """Return the coefficients of X itself, (n_features,), and the intercept; linear in w."""

@@ -36,11 +36,14 @@ class Shard:
         The atom of each row: rows of one atom have the same label and the same groups.
     sample_weight : ndarray of shape (n_rows,) or None
         The weights of the rows; None stands for ones.
+    ordered : bool, default=True
+        Whether the rows of an atom mostly follow each other.
     """
 
     X: Matrix
     atoms: Array
     sample_weight: Array | None = None
+    ordered: bool = True
 
     @property
     def n_rows(self) -> int:
@@ -71,7 +74,7 @@ class Shard:
         """
         X = self.X
         if not isinstance(X, np.ndarray):
-            yield Block(X, self._transpose, self.atoms, self.sample_weight)
+            yield Block(X, self._transpose, self.atoms, self.sample_weight, self.ordered)
             return
         size, columns_first = _block_rows(X), X.flags.f_contiguous and not X.flags.c_contiguous
         buffer = np.empty((X.shape[1], size) if columns_first else (size, X.shape[1]))
@@ -85,7 +88,8 @@ class Shard:
             if X.dtype != buffer.dtype:
                 features = buffer[: len(features)]
                 np.copyto(features, X[rows])
-            yield Block(features, features.T, self.atoms[rows], self._weight(rows))
+            weight = self._weight(rows)
+            yield Block(features, features.T, self.atoms[rows], weight, self.ordered)
         del above
 
     def _weight(self, rows: slice) -> Array | None:
@@ -128,6 +132,7 @@ class Block:
     transpose: Matrix
     atoms: Array
     sample_weight: Array | None
+    ordered: bool = True
 
     @cached_property
     def weight(self) -> Array:
@@ -139,7 +144,7 @@ class Block:
     @cached_property
     def runs(self) -> list[tuple[int, slice]] | None:
         """The atoms and the rows of runs of equal atoms, None for sparse rows or many runs."""
-        if not isinstance(self.X, np.ndarray):
+        if not isinstance(self.X, np.ndarray) or not self.ordered:
             return None
         ends = np.flatnonzero(self.atoms[1:] != self.atoms[:-1]) + 1
         if len(ends) >= _MANY_RUNS:
@@ -163,8 +168,10 @@ class Block:
         rows : slice, default=all
             The rows that they are for; other rows have weight zero. Dense rows only.
         """
-        across = self.transpose if rows is ALL else cast("Array", self.transpose)[:, rows]
-        slopes = np.asarray((across @ weights.T).T)
+        if isinstance(self.X, np.ndarray):
+            slopes = weights @ self.X[rows]
+        else:
+            slopes = np.asarray((self.transpose @ weights.T).T)
         return np.concatenate([slopes, weights.sum(axis=-1, keepdims=True)], axis=-1)
 
 

@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from fairconstrained.functions.exponentials import Exponentials, value_and_derivative
+from fairconstrained.functions.exponentials import Exponentials, value_and_derivative, value_of
 from fairconstrained.shards.rows import Block, Shard
 from fairconstrained.terms.base import Shardable, Term, subgradient_error
 from fairconstrained.terms.cell_means import CellMeans
@@ -44,22 +44,22 @@ class ShardedTerm:
     @property
     def in_one_round(self) -> bool:
         """Whether statistics come with their Jacobian: averages over cells that are not many."""
-        term = self.term
-        return (
-            isinstance(term, CellMeans)
-            and self.positions is None
-            and term.n_statistics <= _MANY_STATISTICS
-        )
+        return self.of_all_cells and self.term.n_statistics <= _MANY_STATISTICS
+
+    @property
+    def of_all_cells(self) -> bool:
+        """Whether the term is made of averages over cells of all atoms."""
+        return isinstance(self.term, CellMeans) and self.positions is None
 
     @cached_property
     def _shares(self) -> Array:
         """The share of a row of unit weight in every cell, (n_cells, n_atoms)."""
         return np.asarray(cast("CellMeans", self.term).cells.toarray() / self.totals)
 
-    def add(
+    def add_runs(
         self, block: Block, scores: Array, known: Exponentials, statistics: Array, jacobian: Array
     ) -> None:
-        """Add the block's part of the statistics and of their Jacobian.
+        """Add the part of a block whose rows are ordered to the statistics and their Jacobian.
 
         Parameters
         ----------
@@ -75,25 +75,66 @@ class ShardedTerm:
             Added to.
         """
         value, slope = self._weighted(block, scores, known)
-        if block.runs is None:
-            shares = np.take(self._shares, block.atoms, axis=1)
-            statistics += shares @ value
-            shares *= slope
-            jacobian += block.gradient(shares)
-            return
-        for atom, rows in block.runs:
+        for atom, rows in block.runs or ():
             share = self._shares[:, atom]
             if share.any():
                 statistics += share * value[rows].sum()
                 jacobian += share[:, None] * block.gradient(slope[rows], rows)
 
+    def add_rows(
+        self, block: Block, scores: Array, known: Exponentials, statistics: Array, slopes: Array
+    ) -> None:
+        """Add the part of a block to the statistics, and store their derivatives in the scores.
+
+        Parameters
+        ----------
+        block, scores, known, statistics
+            See `add_runs`.
+        slopes : ndarray of shape (n_statistics, n_rows)
+            Overwritten.
+        """
+        value, slope = self._weighted(block, scores, known)
+        if self._equal_shares:
+            statistics += self._shares[:, 0] * value.sum()
+            np.multiply(slope, self._shares[0, 0], out=slopes[0])
+            return
+        statistics += self._cell_sums(block, value)
+        np.take(self._shares, block.atoms, axis=1, out=slopes, mode="clip")  # without a buffer
+        slopes *= slope
+
+    def statistics(self, block: Block, scores: Array, known: Exponentials) -> Array:
+        """Return a block's part of the statistics of averages over cells."""
+        return self._cell_sums(block, self._value(block, scores, known))
+
+    @cached_property
+    def _equal_shares(self) -> bool:
+        """Whether there is one cell, in which all rows of unit weight have the same share."""
+        return len(self._shares) == 1 and bool(np.all(self._shares == self._shares[0, 0]))
+
+    def _cell_sums(self, block: Block, value: Array) -> Array:
+        """Return the sums over the cells of the rows' shares times a value."""
+        return self._shares @ np.bincount(block.atoms, value, minlength=self._shares.shape[1])
+
+    def _margins(
+        self, block: Block, scores: Array, known: Exponentials
+    ) -> tuple[Array, Array | None, Exponentials | None]:
+        """Return margins, signs, and the exponentials if they are those of the margins as well."""
+        term = cast("CellMeans", self.term)
+        signs = None if term.signs is None else np.take(term.signs, block.atoms)
+        moved = scores + term.shift if term.shift else scores
+        return moved if signs is None else signs * moved, signs, None if term.shift else known
+
+    def _value(self, block: Block, scores: Array, known: Exponentials) -> Array:
+        """Return the function of the scores, times the weights of the rows."""
+        margins, _, shared = self._margins(block, scores, known)
+        value = value_of(cast("CellMeans", self.term).function, margins, shared)
+        return value if block.sample_weight is None else value * block.weight
+
     def _weighted(self, block: Block, scores: Array, known: Exponentials) -> tuple[Array, Array]:
         """Return the function of the scores and its derivative, times the weights of the rows."""
-        term = cast("CellMeans", self.term)
-        signs = None if term.signs is None else term.signs[block.atoms]
-        moved = scores + term.shift if term.shift else scores
-        margins = moved if signs is None else signs * moved
-        value, slope = value_and_derivative(term.function, margins, None if term.shift else known)
+        margins, signs, shared = self._margins(block, scores, known)
+        function = cast("CellMeans", self.term).function
+        value, slope = value_and_derivative(function, margins, shared)
         if signs is not None:
             slope = slope * signs
         if block.sample_weight is not None:
@@ -147,22 +188,35 @@ def statistics_with_jacobian(
     statistics, jacobian = np.zeros(ends[-1]), np.zeros((ends[-1], len(coefficients) + 1))
     places = [slice(*pair) for pair in pairwise(ends)]
     more: list[Array] = []
+    slopes = np.empty((0, 0))
     for block in shard.blocks():
         scores = block.scores(coefficients, intercept)
         known = Exponentials(scores)
+        if slopes.shape[1] != len(scores) and block.runs is None:
+            slopes = np.empty((len(statistics), len(scores)))
         for one, own in zip(terms, places, strict=True):
-            one.add(block, scores, known, statistics[own], jacobian[own])
-        values = _statistics(block, scores, others)
+            if block.runs is None:
+                one.add_rows(block, scores, known, statistics[own], slopes[own])
+            else:
+                one.add_runs(block, scores, known, statistics[own], jacobian[own])
+        if block.runs is None:
+            jacobian += block.gradient(slopes)
+        values = _statistics(block, scores, known, others)
         more = [a + b for a, b in zip(more, values, strict=True)] if more else values
     return statistics, jacobian, *more
 
 
-def _statistics(block: Block, scores: Array, requests: Sequence[Request]) -> list[Array]:
+def _statistics(
+    block: Block, scores: Array, known: Exponentials, requests: Sequence[Request]
+) -> list[Array]:
     """Return a block's part of the statistics of each term."""
     found = []
     for one, auxiliary in requests:
-        term, rows = one.on(block)
-        found.append(term.forward(scores[rows], auxiliary)[0])
+        if one.of_all_cells:
+            found.append(one.statistics(block, scores, known))
+        else:
+            term, rows = one.on(block)
+            found.append(term.forward(scores[rows], auxiliary)[0])
     return found
 
 
@@ -172,7 +226,8 @@ def statistics_only(
     """Return a shard's part of the statistics of each term."""
     found: list[Array] | None = None
     for block in shard.blocks():
-        values = _statistics(block, block.scores(coefficients, intercept), requests)
+        scores = block.scores(coefficients, intercept)
+        values = _statistics(block, scores, Exponentials(scores), requests)
         found = values if found is None else [a + b for a, b in zip(found, values, strict=True)]
     return tuple(found or ())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol, Self
 
 import numpy as np
@@ -20,14 +21,17 @@ from fairconstrained.estimators.binding import Unconstrained, with_constraints
 from fairconstrained.estimators.direct import SolvedDirectly
 from fairconstrained.estimators.options import domain_of, penalty_of
 from fairconstrained.estimators.parametrization import FairOptions
-from fairconstrained.models.feature_scale import Features
+from fairconstrained.estimators.thresholds import SelectionRate
+from fairconstrained.models.feature_scale import Features, FeatureScale
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.objectives.base import Objective
+from fairconstrained.objectives import resolve_objective
+from fairconstrained.objectives.base import MeanLoss, Objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.penalties.separable import InUnits
 from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
+from fairconstrained.shards.data import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
 
@@ -116,6 +120,18 @@ class ClassifierParametrization(LinearParametrization):
     groups: Array | None = None
 
     @classmethod
+    def by_atom(cls, estimator: LinearOptions) -> bool:
+        """Return whether rows may be read once per evaluation: no result has an entry per row.
+
+        Solvers that are chosen by name may draw rows, and a search on decisions needs scores.
+        """
+        plain = estimator.solver == "auto" and estimator.max_iter is None
+        scores_only = estimator.enforce == "score" and estimator.confidence is None
+        mean = isinstance(resolve_objective("loss", estimator.loss), MeanLoss)
+        fixed = not isinstance(estimator.threshold, SelectionRate)
+        return plain and scores_only and mean and fixed and not estimator.group_interactions
+
+    @classmethod
     def features(cls, estimator: LinearOptions, data: TrainingData) -> TrainingData:
         """Return the rows with the features of the feature map.
 
@@ -142,14 +158,7 @@ class ClassifierParametrization(LinearParametrization):
     @classmethod
     def of(cls, estimator: LinearOptions, data: TrainingData) -> Self:
         """Return the parametrization for an estimator's alpha, domain and fit_intercept."""
-        linear = linear_parametrization(
-            data.X,
-            data.sample_weight,
-            penalty=penalty_of(estimator.alpha),
-            domain=domain_of(estimator.domain),
-            fit_intercept=estimator.fit_intercept,
-            n_outputs=len(data.classes) if data.several_classes else 1,
-        )
+        linear = _linear(estimator, data)
         feature_map = feature_map_of(estimator, data)
         groups = data.groups.names if feature_map.n_groups and data.groups is not None else None
         return cls(
@@ -184,6 +193,23 @@ class ClassifierParametrization(LinearParametrization):
         return self.model.variables(coef, intercept)
 
 
+def _linear(estimator: LinearOptions, data: TrainingData) -> LinearParametrization:
+    """Return the linear scores of rows, which may be in shards."""
+    of_rows = partial(
+        linear_parametrization,
+        penalty=penalty_of(estimator.alpha),
+        domain=domain_of(estimator.domain),
+        fit_intercept=estimator.fit_intercept,
+    )
+    if not isinstance(data, ShardedData):
+        n_outputs = len(data.classes) if data.several_classes else 1
+        return of_rows(data.X, data.sample_weight, n_outputs=n_outputs)
+    scale = data.feature_scale
+    linear = of_rows(np.empty((0, len(scale.mean))), np.empty(0), known=scale)
+    assert isinstance(linear.model, LinearModel)
+    return replace(linear, model=ShardedLinearModel(linear.model, data.shards, data.sample_weight))
+
+
 def feature_map_of(estimator: LinearOptions, data: TrainingData) -> FeatureMap:
     """Return how the model's features come from X and the groups."""
     columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
@@ -200,6 +226,7 @@ def linear_parametrization(
     domain: Domain,
     fit_intercept: bool,
     n_outputs: int = 1,
+    known: FeatureScale | None = None,
 ) -> LinearParametrization:
     """Return linear scores of centred and scaled features.
 
@@ -222,9 +249,11 @@ def linear_parametrization(
         Whether there are intercepts.
     n_outputs : int, default=1
         The number of scores per row.
+    known : FeatureScale or None, default=None
+        The feature scale, where it is not that of these rows.
     """
     model = LinearModel.standardized(
-        X, sample_weight, fit_intercept=fit_intercept, n_outputs=n_outputs
+        X, sample_weight, fit_intercept=fit_intercept, n_outputs=n_outputs, known=known
     )
     return LinearParametrization(*in_solver_units(model, penalty, domain))
 

@@ -101,6 +101,11 @@ class NetworkParametrization:
         return self
 
     @classmethod
+    def by_atom(cls, estimator: Any) -> bool:
+        """Return False: evaluations need the scores of the rows."""
+        return False
+
+    @classmethod
     def features(cls, estimator: NetworkOptions, data: TrainingData) -> TrainingData:
         """Return the rows as they are, after the estimator's own parameters were checked."""
         check_network_options(estimator)

@@ -226,6 +226,11 @@ class RankerParametrization:
         return None
 
     @classmethod
+    def by_atom(cls, estimator: Any) -> bool:
+        """Return False: evaluations need the scores of the rows."""
+        return False
+
+    @classmethod
     def features(cls, estimator: RankerOptions, data: TrainingData) -> TrainingData:
         """Return the rows with the features that the model uses."""
         return cls.kind(estimator).features(estimator, data)
