@@ -108,14 +108,25 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
     total, n = sample_weight.sum(), X.shape[1]
     center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
     low, high = np.full(n, np.inf, X.dtype), np.full(n, -np.inf, X.dtype)
-    for rows in row_blocks(X):
-        weight = np.ascontiguousarray(sample_weight[rows])  # products need it
-        np.minimum(low, _column_extremes(np.minimum, X[rows]), out=low)
-        np.maximum(high, _column_extremes(np.maximum, X[rows]), out=high)
-        block = X[rows].astype(float)
-        if rows.start == 0:
+    size = max(1, _BLOCK // max(1, n))
+    size -= size % _SIDE_BY_SIDE if size > _SIDE_BY_SIDE else 0
+    columns_first = X.flags.f_contiguous and not X.flags.c_contiguous
+    buffer = np.empty((n, size)).T if columns_first else np.empty((size, n))
+    for start in range(0, X.shape[0], size):
+        features = X[start : start + size]
+        weight = np.ascontiguousarray(sample_weight[start : start + size])  # products need it
+        beside = _SIDE_BY_SIDE if not len(features) % _SIDE_BY_SIDE and not columns_first else 1
+        np.minimum(low, _column_extremes(np.minimum, features, beside), out=low)
+        np.maximum(high, _column_extremes(np.maximum, features, beside), out=high)
+        block = buffer[: len(features)]  # an array for each block would cost more than the sums
+        np.copyto(block, features)
+        if start == 0:
             center = weight @ block / weight.sum()
-        block -= center
+        if beside > 1:  # operations on a few columns are not vectorised
+            wide = block.reshape(-1, beside * n)
+            wide -= np.tile(center, beside)
+        else:
+            block -= center
         shift += weight @ block
         block *= block
         squares += weight @ block
@@ -123,17 +134,12 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
     return center + shift, np.maximum(squares / total - shift**2, 0.0), low, high
 
 
-def _column_extremes(extreme: np.ufunc, X: Array) -> Array:
-    """Return the minimum or the maximum of every column.
-
-    Many rows side by side are reduced together: operations on a few columns are not vectorised.
-    """
-    n_rows, n = X.shape
-    wide = n_rows - n_rows % _SIDE_BY_SIDE
-    if not wide or not X.flags.c_contiguous:
+def _column_extremes(extreme: np.ufunc, X: Array, beside: int) -> Array:
+    """Return the minimum or the maximum of every column, of so many rows side by side first."""
+    if beside == 1:
         return np.asarray(extreme.reduce(X, axis=0))
-    found = extreme.reduce(X[:wide].reshape(-1, _SIDE_BY_SIDE * n), axis=0)
-    return np.asarray(extreme.reduce(np.vstack([found.reshape(-1, n), X[wide:]]), axis=0))
+    found = extreme.reduce(X.reshape(-1, beside * X.shape[1]), axis=0)
+    return np.asarray(extreme.reduce(found.reshape(beside, -1), axis=0))
 
 
 def _sparse_range(X: SparseMatrix) -> tuple[Array, Array]:

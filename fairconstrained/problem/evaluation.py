@@ -170,7 +170,11 @@ class Evaluation:
     def zero_one_constraints(self) -> Array:
         """g(w) with the indicator in place of the surrogate, shape (n_constraints,)."""
         parts = [part.zero_one() for part in self.problem.constraints]
-        return self.problem.with_constraints(parts).at(self.w, like=self).constraints
+        at = self.problem.with_constraints(parts).at(self.w, like=self)
+        found = at.constraints
+        new = at._terms[len(self._terms) :]
+        self._terms += [one for one in new if one.model_pass.at_once]  # others cost memory
+        return found
 
     @property
     def zero_one_violation(self) -> float:

@@ -142,6 +142,11 @@ class Block:
         return np.asarray(self.sample_weight, dtype=float)
 
     @cached_property
+    def places(self) -> Array:
+        """The atoms as integers that need no conversion where they are indices."""
+        return np.asarray(self.atoms, dtype=np.intp)
+
+    @cached_property
     def runs(self) -> list[tuple[int, slice]] | None:
         """The atoms and the rows of runs of equal atoms, None for sparse rows or many runs."""
         if not isinstance(self.X, np.ndarray) or not self.ordered:

@@ -10,6 +10,7 @@ from typing import cast
 
 import numpy as np
 
+from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.exponentials import Exponentials, value_and_derivative, value_of
 from fairconstrained.shards.rows import Block, Shard
 from fairconstrained.terms.base import Shardable, Term, subgradient_error
@@ -44,7 +45,8 @@ class ShardedTerm:
     @property
     def in_one_round(self) -> bool:
         """Whether statistics come with their Jacobian: averages over cells that are not many."""
-        return self.of_all_cells and self.term.n_statistics <= _MANY_STATISTICS
+        few = self.of_all_cells and self.term.n_statistics <= _MANY_STATISTICS
+        return few and not isinstance(cast("CellMeans", self.term).function, Indicator)
 
     @property
     def of_all_cells(self) -> bool:
@@ -98,29 +100,26 @@ class ShardedTerm:
             statistics += self._shares[:, 0] * value.sum()
             np.multiply(slope, self._shares[0, 0], out=slopes[0])
             return
-        statistics += self._cell_sums(block, value)
-        np.take(self._shares, block.atoms, axis=1, out=slopes, mode="clip")  # without a buffer
+        np.take(self._shares, block.places, axis=1, out=slopes, mode="clip")  # without a buffer
+        statistics += slopes @ value
         slopes *= slope
 
     def statistics(self, block: Block, scores: Array, known: Exponentials) -> Array:
         """Return a block's part of the statistics of averages over cells."""
-        return self._cell_sums(block, self._value(block, scores, known))
+        value = self._value(block, scores, known)
+        return self._shares @ np.bincount(block.places, value, minlength=self._shares.shape[1])
 
     @cached_property
     def _equal_shares(self) -> bool:
         """Whether there is one cell, in which all rows of unit weight have the same share."""
         return len(self._shares) == 1 and bool(np.all(self._shares == self._shares[0, 0]))
 
-    def _cell_sums(self, block: Block, value: Array) -> Array:
-        """Return the sums over the cells of the rows' shares times a value."""
-        return self._shares @ np.bincount(block.atoms, value, minlength=self._shares.shape[1])
-
     def _margins(
         self, block: Block, scores: Array, known: Exponentials
     ) -> tuple[Array, Array | None, Exponentials | None]:
         """Return margins, signs, and the exponentials if they are those of the margins as well."""
         term = cast("CellMeans", self.term)
-        signs = None if term.signs is None else np.take(term.signs, block.atoms)
+        signs = None if term.signs is None else np.take(term.signs, block.places)
         moved = scores + term.shift if term.shift else scores
         return moved if signs is None else signs * moved, signs, None if term.shift else known
 
