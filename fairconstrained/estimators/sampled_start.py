@@ -23,6 +23,7 @@ from fairconstrained.utils.blocks import MANY_ROWS
 from fairconstrained.utils.typing import Array
 
 _PART = 64  # of the rows: fifty evaluations of them cost less than one of all rows
+_LITTLE = 32  # a sample of such a part of the rows is kept in double precision
 _LEAST_SAMPLE, _MOST_SAMPLE = 1 << 13, 1 << 16
 _FEW = 2000  # rows of a cell, of which all are taken: cells of few rows move the solution most
 _NEAR = 0.02  # constraints within this of their bound have their slopes corrected
@@ -117,7 +118,7 @@ def _corrections(
     """Return where corrections lead from the solution on a sample, None if the first one fails."""
     at, found, last = problem.at(first.w), first, None
     kkt = KKT.of(at, found.multipliers)
-    for _ in range(_CORRECTIONS):
+    for k in range(_CORRECTIONS):
         before = _error(kkt)
         corrected = _corrected(part, at, found.multipliers)
         tol = max(_SHARE * solver.tol * kkt.scale, _FALL * before)
@@ -125,6 +126,7 @@ def _corrections(
         if found.status is not Status.CONVERGED:
             return last
         at = problem.at(found.w)
+        at = at.with_zero_one() if k > 0 else at  # the first one is not the last
         kkt = KKT.of(at, found.multipliers)
         if _error(kkt) > before:
             return last
@@ -176,7 +178,10 @@ def _sample(problem: Problem) -> Problem:
     shard = _rows_of(model)
     assert shard is not None
     rows, weights = drawn(shard.atoms, strata, size, _FEW)
-    few = model.model_of(shard.X[rows])
+    kept = shard.X[rows]
+    if len(rows) <= problem.n_rows // _LITTLE:  # else it would be a part of the data that counts
+        kept = kept.astype(float)  # once, not in every pass
+    few = model.model_of(kept)
     atoms = shard.atoms[rows]
     shares = weights / model.totals[atoms]
     if shard.sample_weight is not None:

@@ -65,11 +65,20 @@ class Evaluation:
         self._terms: list[TermPass] = [*like._terms] if like is not None and shared else []
         self._found: dict[tuple[int, int, int], TermPass] = {}  # for models and terms kept in it
         self._gradient: tuple[Array, Array] | None = None
+        self._with_zero_one = False
 
     def _has_parameters_of(self, other: Evaluation) -> bool:
         """Return whether the models of another evaluation have the same parameters here."""
         n = max((model.n_parameters for model in other.problem.models), default=0)
         return self.w.size >= n and same_values(self.w[:n], other.w[:n])
+
+    def with_zero_one(self) -> Evaluation:
+        """Return this evaluation, which is to compute zero-one versions where it reads the rows.
+
+        That costs rows in shards little. Without it, zero-one versions take a read of their own.
+        """
+        self._with_zero_one = True
+        return self
 
     def without_rows(self) -> Evaluation:
         """Return the evaluation with the values known so far and without its forward passes."""
@@ -131,12 +140,13 @@ class Evaluation:
         assert part.term is not None and part.model is not None
         model_pass, needed = self._model_pass(part.model), [part]
         if model_pass.at_once:
-            others = [
-                one
-                for one in self.problem.parts
-                if one is not part and one.model is part.model and one.term is not None
-            ]
-            needed += [one for one in others if self._known(one) is None]
+            others = [*self.problem.parts]
+            if self._with_zero_one:
+                others += [one.zero_one() for one in self.problem.constraints]
+            for one in others:
+                new = one.model is part.model and all(one.term is not k.term for k in needed)
+                if new and one.term is not None and self._known(one) is None:
+                    needed.append(one)
         asked = [(one.term, self.w[one.auxiliary]) for one in needed if one.term is not None]
         made = model_pass.terms(asked)
         self._terms += made

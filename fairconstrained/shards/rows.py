@@ -14,7 +14,7 @@ from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 ALL = slice(None)
 
-_BLOCK_ROWS = 4096  # the most rows of a block
+_BLOCK_ROWS = 8192  # the most rows of a block
 _BLOCK_ENTRIES = 1 << 18  # of its features: they fit into the cache
 _SPARE = 16  # arrays of a block's length that are in use at a time
 _SMALL = 256
