@@ -1,0 +1,258 @@
+"""Many dense rows in memory: read once per evaluation, with the values of the plain problem."""
+
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fairconstrained import (
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    SelectionRate,
+    make_biased_classification,
+)
+from fairconstrained.data import validation
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.shards import rows as shard_rows
+from fairconstrained.shards.data import ShardedData
+from fairconstrained.shards.in_memory import drawn
+from fairconstrained.utils import blocks as row_blocks
+from fairconstrained.utils.blocks import codes_in_blocks, only_ones
+from fairconstrained.utils.codes import unique_codes
+from fairconstrained.utils.ranges import grouped
+
+N_ROWS = 3000
+CONSTRAINTS = [
+    None,
+    "demographic_parity",
+    "equal_opportunity",
+    "equalized_odds",
+    "error_rate_parity",
+    "disparate_impact",
+    "balanced_rate",
+    ["demographic_parity", "predictive_equality"],
+]
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Let a few thousand rows count as many, in several blocks."""
+    monkeypatch.setattr(validation, "MANY_ROWS", 1000)
+    monkeypatch.setattr(row_blocks, "_BLOCK", 700)
+    monkeypatch.setattr(shard_rows, "_BLOCK_ROWS", 512)
+
+
+def drawn_rows(dtype=np.float32, n_groups=3):
+    """Return rows, labels, groups and weights of which some are zero."""
+    X, y, groups = make_biased_classification(N_ROWS, gap=0.3, n_groups=n_groups, random_state=0)
+    weight = np.random.default_rng(0).integers(0, 4, N_ROWS) / 2.0
+    return X.astype(dtype), y, groups, weight
+
+
+def both(monkeypatch, classifier, X, y, groups=None, weight=None):
+    """Return the fit by atoms, and the one of the same rows in the plain way."""
+    by_atom = Fit.of(classifier, X, y, weight, groups)
+    with monkeypatch.context() as patch:
+        patch.setattr(validation, "MANY_ROWS", N_ROWS + 1)
+        plain = Fit.of(classifier, X, y, weight, groups)
+    assert isinstance(by_atom.data, ShardedData) and not isinstance(plain.data, ShardedData)
+    return by_atom, plain
+
+
+def assert_same(by_atom, plain, seed=0):
+    """Assert that two problems agree at a random point, with all derivatives."""
+    first, second = by_atom.problem, plain.problem
+    random = np.random.default_rng(seed)
+    w, multipliers = random.standard_normal(first.n_variables), random.random(first.n_constraints)
+    one, other = first.at(w), second.at(w)
+    assert_allclose(one.objective, other.objective, rtol=1e-12)
+    assert_allclose(one.constraints, other.constraints, atol=1e-13)
+    assert_allclose(one.gradient(multipliers), other.gradient(multipliers), atol=1e-12)
+    which = np.arange(first.n_constraints)
+    rows = one.constraint_gradients(which), other.constraint_gradients(which)
+    assert_allclose(*rows, atol=1e-12)
+    assert_allclose(one.zero_one_constraints, other.zero_one_constraints, atol=1e-13)
+    assert_allclose([one.gap, one.decision_gap], [other.gap, other.decision_gap], atol=1e-13)
+    assert first.n_rows == second.n_rows
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_values_and_derivatives_are_those_of_the_plain_problem(
+    many, monkeypatch, constraint, weighted
+):
+    X, y, groups, weight = drawn_rows()
+    classifier = FairLogisticClassifier(constraint, 0.05)
+    assert_same(*both(monkeypatch, classifier, X, y, groups, weight if weighted else None))
+
+
+@pytest.mark.parametrize(
+    "container",
+    [np.asarray, np.asfortranarray, pd.DataFrame, lambda X: np.repeat(X, 2, axis=1)[:, ::2]],
+    ids=["by rows", "by columns", "frame", "strided"],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_layout_of_the_features_does_not_matter(many, monkeypatch, container, dtype):
+    X, y, groups, weight = drawn_rows(dtype)
+    classifier = FairLogisticClassifier("equalized_odds", 0.05)
+    assert_same(*both(monkeypatch, classifier, container(X), y, groups, weight))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"class_weight": "balanced"},
+        {"class_weight": {1: 3.0}, "loss": "quadratic"},
+        {"threshold": 0.3},
+        {"pos_label": 0},
+        {"fit_intercept": False, "surrogate": "ramp"},
+        {"goal": "fairness"},
+    ],
+    ids=str,
+)
+def test_options_mean_the_same(many, monkeypatch, options):
+    X, y, groups, weight = drawn_rows()
+    classifier = FairLogisticClassifier("equalized_odds", 0.05, **options)
+    assert_same(*both(monkeypatch, classifier, X, y, groups, weight))
+
+
+def test_losses_with_kinks_have_the_same_problem(many, monkeypatch):
+    X, y, groups, weight = drawn_rows()
+    classifier = FairHingeClassifier("demographic_parity", 0.05)
+    assert_same(*both(monkeypatch, classifier, X, y, groups, weight))
+
+
+def test_labels_and_groups_of_any_type_have_the_same_names(many, monkeypatch):
+    X, y, groups, _ = drawn_rows()
+    labels = np.array(["no", "yes"], dtype=object)[y]
+    table = pd.DataFrame({"sex": np.array(["m", "f", "x"])[groups], "old": y == 1})
+    for combine in ("intersection", "marginal"):
+        classifier = FairLogisticClassifier("demographic_parity", 0.05, combine=combine)
+        by_atom, plain = both(monkeypatch, classifier, X, labels, table)
+        assert_same(by_atom, plain)
+        assert_array_equal(by_atom.data.groups.listed, plain.data.groups.listed)
+        assert_array_equal(by_atom.data.classes, plain.data.classes)
+
+
+def test_rows_without_a_group_count_in_the_loss_only(many, monkeypatch):
+    X, y, groups, _ = drawn_rows()
+    values = np.array(["a", "b", None], dtype=object)[groups]
+    options = {"groups_missing": "ignore_in_constraint"}
+    classifier = FairLogisticClassifier("equalized_odds", 0.05, **options)
+    assert_same(*both(monkeypatch, classifier, X, y, values))
+    table = pd.DataFrame({"one": values, "two": X[:, 0] > 0.0})
+    classifier.set_params(combine="marginal")
+    assert not isinstance(Fit.of(classifier, X, y, None, table).data, ShardedData)
+
+
+@pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])
+def test_fits_are_equal(many, monkeypatch, constraint):
+    X, y, groups, weight = drawn_rows()
+    found = []
+    for least in (1000, N_ROWS + 1):
+        monkeypatch.setattr(validation, "MANY_ROWS", least)
+        clf = FairLogisticClassifier(constraint, 0.05)
+        found.append(clf.fit(X, y, sample_weight=weight, sensitive_features=groups))
+    one, other = found
+    names = ("coef_", "intercept_", "multipliers_", "feature_scale_", "objective_", "gap_")
+    for name in (*names, "decision_gap_", "violation_"):
+        assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-5, atol=1e-6)
+    assert one.result_.data_passes == other.result_.data_passes
+    assert_array_equal(one.classes_, other.classes_)
+    assert_array_equal(one.groups_, other.groups_)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solver": "ipc"},
+        {"max_iter": 5},
+        {"enforce": "decision"},
+        {"threshold": SelectionRate(0.3)},
+        {"constraint": "roc_parity"},
+    ],
+    ids=str,
+)
+def test_fits_that_need_scores_keep_them(many, options):
+    X, y, groups, _ = drawn_rows()
+    fit = Fit.of(FairLogisticClassifier(**options), X, y, None, groups)
+    assert not isinstance(fit.data, ShardedData) and fit.data.y.dtype == float
+    assert fit.data.groups.codes.dtype == np.intp and fit.data.sample_weight.flags.c_contiguous
+
+
+def test_sparse_rows_and_many_groups_are_kept_as_they_are(many):
+    X, y, groups, _ = drawn_rows()
+    clf = FairLogisticClassifier("demographic_parity", 0.05)
+    assert not isinstance(Fit.of(clf, sp.csr_matrix(X), y, None, groups).data, ShardedData)
+    assert not isinstance(Fit.of(clf, X, y, None, np.arange(N_ROWS) % 40).data, ShardedData)
+    assert not isinstance(Fit.of(clf, X, y, None, groups, path=True).data, ShardedData)
+
+
+def test_a_fit_needs_little_memory_beyond_the_features():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((400_000, 50), dtype=np.float32)
+    groups = random.choice(["a", "b"], len(X))
+    X[:, 0] += groups == "a"
+    y = X[:, :3].sum(axis=1) + random.logistic(size=len(X)) > 0.5
+    clf = FairLogisticClassifier("equalized_odds", 0.02)
+    tracemalloc.start()
+    clf.fit(X, y, sensitive_features=groups)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert clf.result_.converged and clf.multipliers_.max() > 1e-3
+    assert peak < 0.1 * X.nbytes
+
+
+def test_zero_one_versions_can_be_computed_in_the_same_read(many):
+    X, y, groups, _ = drawn_rows()
+    problem = Fit.of(FairLogisticClassifier("equalized_odds", 0.05), X, y, None, groups).problem
+    w, counts = np.random.default_rng(0).standard_normal(problem.n_variables), []
+    for at in (problem.at(w).with_zero_one(), problem.at(w)):
+        shards = problem.models[0].shards
+        reads = []
+        gather = type(shards).gather
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                type(shards), "gather", lambda *a, of=gather, to=reads: to.append(1) or of(*a)
+            )
+            counts.append((at.objective, at.zero_one_violation, at.decision_gap))
+        counts[-1] += (len(reads),)
+    assert counts[0][:3] == pytest.approx(counts[1][:3])
+    assert [one[3] for one in counts] == [1, 2]
+
+
+def test_codes_of_blocks_are_those_of_all_rows(monkeypatch):
+    monkeypatch.setattr(row_blocks, "_BLOCK", 100)
+    values = np.random.default_rng(0).integers(0, 300, 1000)
+    for part in (values, np.sort(values), values.astype(str), values == 0):
+        found, codes = codes_in_blocks(
+            1000, lambda rows, part=part: unique_codes(part[rows]), unique_codes
+        )
+        assert_array_equal(found[codes], part)
+        assert_array_equal(found, np.unique(part))
+        assert codes.dtype == (np.int8 if len(found) < 100 else np.int16)
+
+
+@pytest.mark.parametrize("size", [60, 400])
+def test_rows_are_drawn_from_every_stratum_in_proportion(monkeypatch, size):
+    monkeypatch.setattr(row_blocks, "_BLOCK", 100)
+    codes = np.random.default_rng(0).choice(4, 2000, p=[0.6, 0.3, 0.095, 0.005]).astype(np.uint8)
+    strata = np.array([1, 0, 2, 1])
+    rows, weights = drawn(codes, strata, size, 20)
+    of_rows = strata[codes]
+    order, starts = grouped(of_rows)
+    sizes, taken = np.diff(starts), np.bincount(of_rows[rows])
+    expected = np.minimum(np.maximum(np.round(size * sizes / 2000), 20), sizes)
+    assert_array_equal(taken, expected)
+    assert_array_equal(rows, np.unique(rows))
+    assert_allclose(weights, (sizes / taken)[of_rows[rows]])
+    assert_allclose(weights.sum(), 2000)
+    assert np.isin(rows, order).all()
+
+
+def test_only_weights_that_are_all_one_are_left_out():
+    assert only_ones(np.ones(3)) and only_ones(np.broadcast_to(1.0, 4)) and only_ones(np.ones(0))
+    assert not only_ones(np.full(3, 2.0)) and not only_ones(np.array([1.0, 0.5]))
