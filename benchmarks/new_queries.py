@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.harness.options import Default, add_seeds
+from benchmarks.harness.options import Default, add_choice, add_seeds
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained import BoostedScores, FairRanker, make_biased_ranking
 from fairconstrained.constraints import QueryParity
@@ -27,14 +27,18 @@ SCORES = {
     "trees": FairRanker(model=BoostedScores()),
     "trees with 4 leaves of 500 rows": FairRanker(model=BoostedScores(**_SMALL)),
     "trees, constraint_fraction=0.3": FairRanker(model=BoostedScores(constraint_fraction=0.3)),
-    "the same, n_fitted_trees=5": FairRanker(
+    "trees, constraint_fraction=0.3, n_fitted_trees=5": FairRanker(
         model=BoostedScores(constraint_fraction=0.3, n_fitted_trees=5)
+    ),
+    "trees with 4 leaves of 500 rows, constraint_fraction=0.3": FairRanker(
+        model=BoostedScores(constraint_fraction=0.3, **_SMALL)
     ),
 }
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add --queries, --new-queries, --kappa, --trees and --seeds."""
+    """Add --scores, --queries, --new-queries, --kappa, --trees and --seeds."""
+    add_choice(parser, "--scores", SCORES, quick=[*SCORES], help="rankers")
     parser.add_argument(
         "--queries", type=int, nargs="+", default=Default([200, 1000], [60]), help="for training"
     )
@@ -83,8 +87,8 @@ def run(options: Namespace) -> None:
     """Write new_queries.md and new_queries.csv."""
     table = []
     for n_queries in options.queries:
-        for label, ranker in SCORES.items():
-            found = []
+        for label in options.scores:
+            ranker, found = SCORES[label], []
             for seed in options.seeds:
                 size = n_queries + options.new_queries
                 rows = Rows(*make_biased_ranking(size, 10, random_state=seed))
