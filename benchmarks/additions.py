@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 
 from benchmarks.harness.data import load
 from benchmarks.harness.options import Default, add_choice
@@ -37,101 +38,148 @@ from fairconstrained.solvers.switching_subgradient import PolyakSteps, StaticTol
 KAPPA = 0.02
 FEASIBLE = 1e-4
 
+Variants = dict[str, Solver]
 
-def variants() -> dict[str, dict[str, Solver]]:
-    """Return, for every solver, its default and the default without one addition each."""
+
+def _ipc() -> Variants:
+    return {
+        "default": IPC(),
+        "switching subgradient in place of the augmented Lagrangian": IPC(
+            SwitchingSubgradient(max_iter=100, check_every=100), polish=False
+        ),
+        "paper(), 100 steps per subproblem": IPC.paper(steps=100),
+    }
+
+
+def _online_stochastic() -> Variants:
     online = {"V": 300**0.5, "alpha": 300.0}
+    return {
+        "default, not polished": OnlineStochastic(polish=False),
+        "queue: linearisation, not the new value": OnlineStochastic(linearized=True, polish=False),
+        "average of all points": OnlineStochastic(average="all", polish=False),
+        "alpha not adapted": OnlineStochastic(adapt=False, polish=False),
+        "answer not repaired": OnlineStochastic(repair=False, polish=False),
+        "V = sqrt(K), alpha = K in place of measured ones": OnlineStochastic(
+            **online, polish=False
+        ),
+        "paper()": OnlineStochastic.paper(max_iter=300, check_every=50),
+    }
+
+
+def _three_s_econ() -> Variants:
     econ = ThreeSEcon(polish=False)
+    return {
+        "default, not polished": econ,
+        "no margins": econ.with_options(margin_rate=0.0),
+        "no momentum": econ.with_options(accelerate=False),
+        "no repair": econ.with_options(repair=False),
+        "nu = 1e-5": econ.with_options(nu=1e-5),
+        "paper()": ThreeSEcon.paper(),
+    }
+
+
+def _three_s_econ_stochastic() -> Variants:
     sampled = ThreeSEcon.stochastic(polish=False)
     return {
-        "IPC": {
-            "default": IPC(),
-            "switching subgradient in place of the augmented Lagrangian": IPC(
-                SwitchingSubgradient(max_iter=100, check_every=100), polish=False
-            ),
-            "paper(), 100 steps per subproblem": IPC.paper(steps=100),
-        },
-        "OnlineStochastic": {
-            "default, not polished": OnlineStochastic(polish=False),
-            "queue: linearisation, not the new value": OnlineStochastic(
-                linearized=True, polish=False
-            ),
-            "average of all points": OnlineStochastic(average="all", polish=False),
-            "alpha not adapted": OnlineStochastic(adapt=False, polish=False),
-            "answer not repaired": OnlineStochastic(repair=False, polish=False),
-            "V = sqrt(K), alpha = K in place of measured ones": OnlineStochastic(
-                **online, polish=False
-            ),
-            "paper()": OnlineStochastic.paper(max_iter=300, check_every=50),
-        },
-        "ThreeSEcon": {
-            "default, not polished": econ,
-            "no margins": econ.with_options(margin_rate=0.0),
-            "no momentum": econ.with_options(accelerate=False),
-            "no repair": econ.with_options(repair=False),
-            "nu = 1e-5": econ.with_options(nu=1e-5),
-            "paper()": ThreeSEcon.paper(),
-        },
-        "ThreeSEcon.stochastic": {
-            "default, not polished": sampled,
-            "no averages, sampled gradients at checkpoints": sampled.with_options(accelerate=False),
-            "no repair": sampled.with_options(repair=False),
-            "no margins": sampled.with_options(margin_rate=0.0),
-            "paper()": ThreeSEcon.paper(stochastic=True),
-        },
-        "PLADA": {
-            "default, not polished": PLADA(polish=False),
-            "proximal step exact": PLADA(exact=True, polish=False),
-            "eta = 1e-3 in place of the measured one": PLADA(eta=1e-3, polish=False),
-            "alpha = 10, tau = gamma_0 = 0.1": PLADA(
-                tau=0.1, alpha=10.0, gamma_0=0.1, polish=False
-            ),
-            "paper()": PLADA.paper(),
-            "paper(), linearised": PLADA.paper(exact=False),
-        },
-        "IDCA": {
-            "default, not polished": IDCA(polish=False),
-            "without safeguard": IDCA(AugmentedLagrangian(), safeguard=False, polish=False),
-            "algorithm 2 in place of the augmented Lagrangian": IDCA(
-                SwitchingSubgradient(StaticTolerance(), max_iter=30, check_every=30), polish=False
-            ),
-            "paper(), 30 steps per subproblem": IDCA.paper(steps=30),
-        },
-        "SwitchingSubgradient": {
-            "default, not polished": SwitchingSubgradient(polish=False),
-            "no margin": SwitchingSubgradient(PolyakSteps(margin=0.0), polish=False),
-            "paper()": SwitchingSubgradient.paper(check_every=50),
-        },
-        "LagrangianDescentAscent": {
-            "default, not polished": LagrangianDescentAscent(polish=False),
-            "no extrapolation": LagrangianDescentAscent(extrapolation=0.0, polish=False),
-            "zero-one rates in the dual": LagrangianDescentAscent(
-                dual="zero_one", extrapolation=0.0, polish=False
-            ),
-        },
-        "ConEx": {
-            "default, not polished": ConEx(polish=False),
-            "c1 = 20, c2 = 0.01 in place of measured ones": ConEx(20.0, 0.01, polish=False),
-            "paper()": ConEx.paper(),
-        },
-        "ExactPenalty": {
-            "default": ExactPenalty(),
-            "linear model in a ball (no curvature)": ExactPenalty(memory=0),
-            "paper()": ExactPenalty.paper(),
-        },
-        "Regularization": {
-            "default, not polished": Regularization(polish=False, max_iter=300),
-            "strength = 1 in place of a growing one": Regularization(
-                1.0, polish=False, max_iter=300
-            ),
-            "constant steps": Regularization(decay=0.0, polish=False, max_iter=300),
-            "paper()": Regularization.paper(max_iter=300),
-        },
-        "StochasticSwitchingSubgradient": {
-            "default, not polished": StochasticSwitchingSubgradient(polish=False),
-            "polished": StochasticSwitchingSubgradient(),
-        },
+        "default, not polished": sampled,
+        "no averages, sampled gradients at checkpoints": sampled.with_options(accelerate=False),
+        "no repair": sampled.with_options(repair=False),
+        "no margins": sampled.with_options(margin_rate=0.0),
+        "paper()": ThreeSEcon.paper(stochastic=True),
     }
+
+
+def _plada() -> Variants:
+    return {
+        "default, not polished": PLADA(polish=False),
+        "proximal step exact": PLADA(exact=True, polish=False),
+        "eta = 1e-3 in place of the measured one": PLADA(eta=1e-3, polish=False),
+        "alpha = 10, tau = gamma_0 = 0.1": PLADA(tau=0.1, alpha=10.0, gamma_0=0.1, polish=False),
+        "paper()": PLADA.paper(),
+        "paper(), linearised": PLADA.paper(exact=False),
+    }
+
+
+def _idca() -> Variants:
+    return {
+        "default, not polished": IDCA(polish=False),
+        "without safeguard": IDCA(AugmentedLagrangian(), safeguard=False, polish=False),
+        "algorithm 2 in place of the augmented Lagrangian": IDCA(
+            SwitchingSubgradient(StaticTolerance(), max_iter=30, check_every=30), polish=False
+        ),
+        "paper(), 30 steps per subproblem": IDCA.paper(steps=30),
+    }
+
+
+def _switching_subgradient() -> Variants:
+    return {
+        "default, not polished": SwitchingSubgradient(polish=False),
+        "no margin": SwitchingSubgradient(PolyakSteps(margin=0.0), polish=False),
+        "paper()": SwitchingSubgradient.paper(check_every=50),
+    }
+
+
+def _lagrangian_descent_ascent() -> Variants:
+    return {
+        "default, not polished": LagrangianDescentAscent(polish=False),
+        "no extrapolation": LagrangianDescentAscent(extrapolation=0.0, polish=False),
+        "zero-one rates in the dual": LagrangianDescentAscent(
+            dual="zero_one", extrapolation=0.0, polish=False
+        ),
+    }
+
+
+def _conex() -> Variants:
+    return {
+        "default, not polished": ConEx(polish=False),
+        "c1 = 20, c2 = 0.01 in place of measured ones": ConEx(20.0, 0.01, polish=False),
+        "paper()": ConEx.paper(),
+    }
+
+
+def _exact_penalty() -> Variants:
+    return {
+        "default": ExactPenalty(),
+        "linear model in a ball (no curvature)": ExactPenalty(memory=0),
+        "paper()": ExactPenalty.paper(),
+    }
+
+
+def _regularization() -> Variants:
+    return {
+        "default, not polished": Regularization(polish=False, max_iter=300),
+        "strength = 1 in place of a growing one": Regularization(1.0, polish=False, max_iter=300),
+        "constant steps": Regularization(decay=0.0, polish=False, max_iter=300),
+        "paper()": Regularization.paper(max_iter=300),
+    }
+
+
+def _stochastic_switching_subgradient() -> Variants:
+    return {
+        "default, not polished": StochasticSwitchingSubgradient(polish=False),
+        "polished": StochasticSwitchingSubgradient(),
+    }
+
+
+_VARIANTS: dict[str, Callable[[], Variants]] = {
+    "IPC": _ipc,
+    "OnlineStochastic": _online_stochastic,
+    "ThreeSEcon": _three_s_econ,
+    "ThreeSEcon.stochastic": _three_s_econ_stochastic,
+    "PLADA": _plada,
+    "IDCA": _idca,
+    "SwitchingSubgradient": _switching_subgradient,
+    "LagrangianDescentAscent": _lagrangian_descent_ascent,
+    "ConEx": _conex,
+    "ExactPenalty": _exact_penalty,
+    "Regularization": _regularization,
+    "StochasticSwitchingSubgradient": _stochastic_switching_subgradient,
+}
+
+
+def variants() -> dict[str, Variants]:
+    """Return, for every solver, its default and the default without one addition each."""
+    return {name: make() for name, make in _VARIANTS.items()}
 
 
 def measure(problem: Problem, solver: Solver, best: float, passes: float) -> Row:

@@ -19,6 +19,7 @@ from sklearn.datasets import fetch_openml, load_svmlight_file
 from sklearn.utils import Bunch
 
 from fairconstrained.datasets._synthetic import make_biased_classification
+from fairconstrained.utils.validation import check_switch
 
 __all__ = [
     "fetch_a9a",
@@ -154,6 +155,7 @@ def _check_choice(name: str, value: object, valid: Iterable[str]) -> None:
 def _fetch(source: _Source, return_X_y: bool, data_home: _Dir, subset: str = "all") -> Any:
     """Load a data set, select its rows and convert it to the result of a ``fetch_*`` function."""
     _check_choice("subset", subset, _SUBSETS)
+    check_switch("return_X_y", return_X_y)
     folder = os.environ.get(_FOLDER)
     table, label = _from_folder(source, Path(folder)) if folder else _from_openml(source, data_home)
     target = source.positive(label).astype(int).rename(source.label)
@@ -268,6 +270,8 @@ Bunch or tuple
 
 Raises
 ------
+ValueError
+    If an argument is not valid.
 FileNotFoundError
     If a file is missing in the folder ``FAIRCONSTRAINED_DATA``, or if that is not set and OpenML
     has no copy.
@@ -333,6 +337,7 @@ def fetch_compas(*, filtered: bool = True, return_X_y: bool = False, data_home: 
         Apply ProPublica's filter: charged within 30 days of the screening, known outcome, no
         ordinary traffic offence, score present. Without the filter there are 7,214 rows.
     """
+    check_switch("filtered", filtered)
     return _fetch(_COMPAS if filtered else replace(_COMPAS, rows=None), return_X_y, data_home)
 
 
@@ -361,6 +366,7 @@ def fetch_communities(
     drop_missing : bool, default=True
         Drop the 23 of 122 features that have missing values.
     """
+    check_switch("drop_missing", drop_missing)
     return _fetch(replace(_COMMUNITIES, drop_missing=drop_missing), return_X_y, data_home)
 
 

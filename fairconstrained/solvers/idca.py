@@ -154,22 +154,31 @@ class IDCA(PolishedSolver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the accepted answers of the oracle; all of them without safeguard."""
-        oracle = self._oracle_for(problem)
-        if not self.safeguard:
-            yield from every_answer(
-                oracle, problem, start, self.max_iter, lambda at: problem.convexify(at.w, like=at)
-            )
-            return
+        return (self._safeguarded if self.safeguard else self._published)(problem, start)
+
+    def _published(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield all answers of the oracle: algorithm 1."""
+        return every_answer(
+            self._oracle_for(problem),
+            problem,
+            start,
+            self.max_iter,
+            lambda at: problem.convexify(at.w, like=at),
+        )
+
+    def _first(self, problem: Problem, start: Start) -> Evaluation:
+        """Return the first point, improved if it is poor, and feasible if phase one succeeds."""
         at = start.at(problem)
         if self.polish and start.multipliers is None:
             at = _better_start(problem, at, start)
-        if at.violation > start.tol:
-            at = phase_one(self, problem, at, start)
-            if at.violation > start.tol:
-                yield Iterate(at, None, 1)
-                return
-        if start.passes_used_up(problem):  # by phase one
-            yield Iterate(at, None, 0)
+        return phase_one(self, problem, at, start) if at.violation > start.tol else at
+
+    def _safeguarded(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the accepted answers of the oracle."""
+        oracle, at = self._oracle_for(problem), self._first(problem, start)
+        infeasible = at.violation > start.tol
+        if infeasible or start.passes_used_up(problem):  # by phase one
+            yield Iterate(at, None, int(infeasible))
             return
         last = IDCAState.of(start.state)
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)

@@ -147,15 +147,20 @@ class IPC(PolishedSolver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the accepted answers of the oracle; all of them without safeguard."""
+        return (self._safeguarded if self.safeguard else self._published)(problem, start)
+
+    def _published(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield all answers of the oracle: algorithm 1."""
         oracle = self._oracle
-        if not self.safeguard:
-            rho = oracle.proximity(problem) if self.rho is None else self.rho
-            note = "" if problem.modulus + rho >= 0.0 else _NOT_CONVEX
-            yield from every_answer(
-                oracle, problem, start, self.max_iter, lambda at: problem.proximal(at.w, rho), note
-            )
-            return
-        at = start.at(problem)
+        rho = oracle.proximity(problem) if self.rho is None else self.rho
+        note = "" if problem.modulus + rho >= 0.0 else _NOT_CONVEX
+        return every_answer(
+            oracle, problem, start, self.max_iter, lambda at: problem.proximal(at.w, rho), note
+        )
+
+    def _safeguarded(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the accepted answers of the oracle."""
+        oracle, at = self._oracle, start.at(problem)
         last = IPCState.of(start.state)
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
         rho = (self.rho if last is None else last.rho) or oracle.proximity(problem)

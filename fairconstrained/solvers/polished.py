@@ -112,23 +112,27 @@ def polished(
     )
     if not found.at_least_as_good_as(result, start.tol):
         return result, at
-    result.trace.extend(found.trace)
-    n_iter = result.n_iter + found.n_iter
     status = found.status
     if status is Status.PASS_LIMIT and not start.passes_used_up(problem):
         status = _status_without_polish(result)
+    return _joined(result, found, status, problem.passes - passes, solver), end
+
+
+def _joined(result: Result, found: Result, status: Status, passes: float, solver: Solver) -> Result:
+    """Return the result of polishing as that of the whole run."""
+    result.trace.extend(found.trace)
+    n_iter = result.n_iter + found.n_iter
     figures = found.objective, found.violation, found.kkt_residual, n_iter
-    found = replace(
+    return replace(
         found,
         status=status,
         message=describe(status, *figures),
         n_iter=n_iter,
-        data_passes=result.data_passes + problem.passes - passes,
+        data_passes=result.data_passes + passes,
         trace=result.trace,
         solver=solver,
         state=found.state if isinstance(found.state, RoundingState) else result.state,
     )
-    return found, end
 
 
 def _status_without_polish(result: Result) -> Status:

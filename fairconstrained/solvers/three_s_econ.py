@@ -14,7 +14,7 @@ from fairconstrained.domains import Domain
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.parameters import InstanceOf, Range, Valid
-from fairconstrained.solvers._tools.paths import AcceleratedSteps, AveragedSteps, ProjectedSteps
+from fairconstrained.solvers._tools.paths import AcceleratedPath, AveragedPath, ProjectedPath
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.scales import Scales
@@ -263,12 +263,10 @@ class ThreeSEcon(PolishedSolver):
         exact = rows.problem.smooth and not rows.sampled
         return penalty, Run(self.max_iter, rows.period, curvature, exact)
 
-    def _path(self, domain: Domain, w: Array, rows: _Rows) -> ProjectedSteps:
+    def _path(self, domain: Domain, w: Array, rows: _Rows) -> ProjectedPath:
         if not self.accelerate:
-            return ProjectedSteps(domain, w)
-        return (
-            AveragedSteps(domain, w, rows.period) if rows.sampled else AcceleratedSteps(domain, w)
-        )
+            return ProjectedPath(domain, w)
+        return AveragedPath(domain, w, rows.period) if rows.sampled else AcceleratedPath(domain, w)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from fairconstrained.terms.base import Batchable, Smoothable, Term, joint_codes
@@ -43,6 +44,48 @@ class Composed(Batchable, Smoothable):
         return joint_codes([term.strata() for term in with_ability(Batchable, self.terms)])
 
 
+@dataclass(frozen=True, eq=False)
+class WrappedTerm(Term):
+    """A term made of another one, with its rows, outputs and properties unless it differs.
+
+    Parameters
+    ----------
+    term : Term
+        The other term.
+    """
+
+    term: Term
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return self.term.n_rows
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of outputs."""
+        return self.term.n_outputs
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the term's outputs."""
+        return self.term.names
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the term is smooth."""
+        return self.term.smooth
+
+    @property
+    def convex(self) -> bool:
+        """Whether the term is convex."""
+        return self.term.convex
+
+    def weak_curvature(self) -> Array:
+        """Return what makes every output of the term convex."""
+        return self.term.weak_curvature()
+
+
 def with_ability(ability: type[Ability], terms: Iterable[Term]) -> tuple[Ability, ...]:
     """Return the terms, all of which must have an ability.
 
@@ -55,7 +98,7 @@ def with_ability(ability: type[Ability], terms: Iterable[Term]) -> tuple[Ability
     for term in terms:
         if not isinstance(term, ability):
             raise TypeError(
-                f"A term made of several terms needs ones that are {ability.__name__}; got a "
+                f"A term made of other terms needs ones that are {ability.__name__}; got a "
                 f"{type(term).__name__}."
             )
         out.append(term)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback, Term
+from fairconstrained.terms._composed import WrappedTerm, with_ability
+from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback
 from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Maximum(Batchable):
+class Maximum(WrappedTerm, Batchable):
     r"""The largest output :math:`\max_j c_j(s)` of a term.
 
     It has kinks where several outputs are largest; the derivative is then that of the first of
@@ -38,13 +39,6 @@ class Maximum(Batchable):
     array([0.762])
     """
 
-    term: Term
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return self.term.n_rows
-
     @property
     def n_outputs(self) -> int:
         """One."""
@@ -59,11 +53,6 @@ class Maximum(Batchable):
     def smooth(self) -> bool:
         """Whether the gradients are continuous: if there is one output, as the term's are."""
         return self.term.smooth and self.term.n_outputs == 1
-
-    @property
-    def convex(self) -> bool:
-        """Whether the maximum is convex, as that of convex functions is."""
-        return self.term.convex
 
     @property
     def n_auxiliary(self) -> int:
@@ -99,10 +88,6 @@ class Maximum(Batchable):
         """Return the largest output of the zero-one version."""
         return replace(self, term=self.term.zero_one())
 
-    def weak_curvature(self) -> Array:
-        """Return what makes every output of the term convex, and hence their maximum."""
-        return self.term.weak_curvature()
-
     def take(self, rows: Array, weights: Array) -> Maximum:
         """Return the largest output of the term on some rows."""
         return replace(self, term=self._batchable().take(rows, weights))
@@ -116,6 +101,4 @@ class Maximum(Batchable):
         return self._batchable().blocks()
 
     def _batchable(self) -> Batchable:
-        if not isinstance(self.term, Batchable):
-            raise TypeError(f"Maximum: batches need a Batchable term; got {self.term!r}.")
-        return self.term
+        return with_ability(Batchable, [self.term])[0]

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from fairconstrained.functions.exponentials import Exponentials
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, SharesExponentials, Term
+from fairconstrained.terms._composed import WrappedTerm
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, SharesExponentials
 from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted(SharesExponentials):
+class Tilted(WrappedTerm, SharesExponentials):
     r"""The function :math:`c(s) + b + A w` of scores and variables.
 
     As part of a problem its own variables are all of them: ``auxiliary=slice(0, n_variables)``.
@@ -39,38 +39,8 @@ class Tilted(SharesExponentials):
     array([7.5])
     """
 
-    term: Term
     slopes: Array
     level: Array
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return self.term.n_rows
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of outputs."""
-        return self.term.n_outputs
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The names of the term's outputs."""
-        return self.term.names
-
-    @property
-    def smooth(self) -> bool:
-        """Whether the term is smooth."""
-        return self.term.smooth
-
-    @property
-    def convex(self) -> bool:
-        """Whether the term is convex."""
-        return self.term.convex
-
-    def weak_curvature(self) -> Array:
-        """Return the term's: affine functions have no curvature."""
-        return self.term.weak_curvature()
 
     @property
     def weakly_convex(self) -> bool:

@@ -222,10 +222,8 @@ class NetworkParametrization:
         after = problem.at(last.lift(found.w))
         measured = Measured.of(Iterate(after, found.multipliers, result.n_iter), tol)
         status = result.status
-        if measured.violation <= tol and validated:
-            status = Status.VALIDATED
-        elif measured.violation <= tol and status in (Status.INFEASIBLE, Status.DIVERGED):
-            status = Status.STALLED
+        if measured.violation <= tol:
+            status = _status_of_feasible(status, validated)
         figures = measured.objective, measured.violation, measured.kkt_residual, result.n_iter
         repaired = replace(
             result,
@@ -288,6 +286,13 @@ def _is_sound(problem: Problem, result: Result) -> bool:
     if result.violation > result.solver.tol or model is None or term is None:
         return result.violation <= result.solver.tol
     return result.objective <= least_constant_loss(term, model)
+
+
+def _status_of_feasible(status: Status, validated: bool) -> Status:
+    """Return the status of a run whose point is feasible after its last layer was fitted again."""
+    if validated:
+        return Status.VALIDATED
+    return Status.STALLED if status in (Status.INFEASIBLE, Status.DIVERGED) else status
 
 
 def _worth(result: Result, tol: float) -> tuple[float, float]:

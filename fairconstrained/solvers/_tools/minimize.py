@@ -18,6 +18,9 @@ from fairconstrained.solvers._tools.projected import ProjectedSteps
 from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 
+# The callback stops the run, at the norm of the projected gradient.
+_BOX_OPTIONS = {"maxcor": 20, "gtol": 0.0, "ftol": 0.0, "maxls": 30}
+
 
 def minimize_smooth(
     function: Function,
@@ -110,14 +113,6 @@ def _minimize_in_box(
         if recorded.residual_at(scale * intermediate_result.x) <= tol or stop():
             raise StopIteration
 
-    options = {
-        "maxcor": 20,
-        "maxiter": max_iter,
-        "maxfun": 2 * max_iter,
-        "gtol": 0.0,
-        "ftol": 0.0,
-        "maxls": 30,
-    }
     found = minimize(  # type: ignore[call-overload]  # the stubs do not know jac=True with bounds
         scaled,
         w / scale,
@@ -125,7 +120,7 @@ def _minimize_in_box(
         method="L-BFGS-B",
         bounds=np.column_stack(bounds) / scale[:, None],
         callback=stop_when_small,
-        options=options,
+        options={**_BOX_OPTIONS, "maxiter": max_iter, "maxfun": 2 * max_iter},
     )
     return np.clip(scale * found.x, *bounds)
 

@@ -8,21 +8,22 @@ from fairconstrained.domains import Domain
 from fairconstrained.utils.typing import Array
 
 
-class ProjectedSteps:
-    """Where the steps lead: plain projected steps."""
+class ProjectedPath:
+    """The points of plain projected steps."""
 
     def __init__(self, domain: Domain, w: Array):
         self.domain = domain
         self.point = w
 
     def move(self, gradient: Array, length: float) -> None:
+        """Make a step."""
         self.point = self.domain.project(self.point - length * gradient)
 
     def close(self) -> None:
         """End a period."""
 
 
-class AcceleratedSteps(ProjectedSteps):
+class AcceleratedPath(ProjectedPath):
     """Nesterov's momentum, restarted if it points uphill (O'Donoghue and Candes 2015)."""
 
     def __init__(self, domain: Domain, w: Array):
@@ -40,7 +41,7 @@ class AcceleratedSteps(ProjectedSteps):
         self.landed, self.age = landed, older
 
 
-class AveragedSteps(ProjectedSteps):
+class AveragedPath(ProjectedPath):
     """Every period starts from the average over the second half of the one before."""
 
     def __init__(self, domain: Domain, w: Array, period: int):

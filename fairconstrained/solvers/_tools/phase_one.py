@@ -15,7 +15,7 @@ def phase_one(solver: Solver, problem: Problem, at: Evaluation, start: Start) ->
     r"""Return a feasible point, or one at which the violation is stationary.
 
     The solver itself minimises :math:`\max_j g_j` (as a level t with :math:`g_j \le t`, see
-    :meth:`Problem.swap`, where every point is feasible) until a point is feasible.
+    :meth:`Problem.epigraph`; every point has a feasible level) until a point is feasible.
 
     Parameters
     ----------
