@@ -159,6 +159,8 @@ def _lead(found: list[Verdict]) -> str:
         f"with {counts[Outcome.LEVEL]}, and behind {counts[Outcome.BEHIND]}; "
         f"{counts[Outcome.BEYOND]} have a smaller gap than any of ours and are less accurate."
     )
+    if judged:
+        text += f" If all were equal, chance would put about {0.025 * judged:.0f} of them behind."
     if counts[Outcome.FEW]:
         text += f" {counts[Outcome.FEW]} more points have too few splits for an interval."
     where = [one for one in found if one.found.outcome is Outcome.BEHIND]
