@@ -61,6 +61,7 @@ def solve(
     Where the solver ends at a point that violates the constraints although a constant model meets
     them, or that is worse than the best constant model that does, the problem is solved again from
     that model, by the default solver. If that is not better either, the constant model is returned.
+    The answer of a solver that does not seek feasibility, a penalty of given strength, is kept.
 
     Parameters
     ----------
@@ -84,7 +85,8 @@ def solve(
         random_state=options.random_state,
         max_data_passes=passes,
     )
-    if result.status is Status.STOPPED or _below_constants(problem, result, at):
+    kept = result.status is Status.STOPPED or not solver.seeks_feasibility
+    if kept or _below_constants(problem, result, at):
         return result, at
     constant = _best_constant(problem, result)
     if constant is None or not _is_better(constant, result):

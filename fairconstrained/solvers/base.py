@@ -185,6 +185,11 @@ class Solver(Parametrized, ABC):
         return clone(self).set_params(**{k: v for k, v in options.items() if v is not None})
 
     @property
+    def seeks_feasibility(self) -> bool:
+        """Whether the answer is meant to meet the constraints."""
+        return True
+
+    @property
     def polishes(self) -> bool:
         """Whether runs are polished, see :mod:`fairconstrained.solvers.polished`."""
         return False

@@ -128,9 +128,14 @@ class Regularization(PolishedSolver):
                 visited, before = [], best.violation
 
     @property
-    def polishes(self) -> bool:
+    def seeks_feasibility(self) -> bool:
         """Whether the strength is not given: else the answer is the minimiser of the formula."""
-        return self.polish and self.strength is None
+        return self.strength is None
+
+    @property
+    def polishes(self) -> bool:
+        """Whether the strength is not given, and `polish` is set."""
+        return self.polish and self.seeks_feasibility
 
     def _rank(self, at: Evaluation, start: Start) -> tuple[float, float]:
         """Return what sorts points: feasible ones first, or by the formula if s is given."""

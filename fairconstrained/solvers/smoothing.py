@@ -66,6 +66,11 @@ class Smoothing(RoundedKinks):
         self.max_iter = max_iter
         self.tol = tol
 
+    @property
+    def seeks_feasibility(self) -> bool:
+        """What the solver of the smooth problems says."""
+        return self.solver is None or self.solver.seeks_feasibility
+
     def _solver_for(self, smooth: Problem) -> Solver:
         """Return the solver of the smooth problems."""
         return AugmentedLagrangian() if self.solver is None else self.solver

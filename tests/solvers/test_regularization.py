@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from _support.problems import NON_SMOOTH, PROBLEMS, rate_between, reference
+from sklearn.exceptions import ConvergenceWarning
 
-from fairconstrained.solvers import Status
+from fairconstrained import FairLogisticClassifier, make_biased_classification
+from fairconstrained.solvers import Smoothing, Status
 from fairconstrained.solvers._tools.smoothness import Lipschitz
 from fairconstrained.solvers.regularization import Regularization
 
@@ -63,3 +65,22 @@ def test_kinks_of_the_loss_are_no_obstacle() -> None:
     result = Regularization(max_iter=1500).minimize(NON_SMOOTH["hinge"]())
     assert result.violation <= 1e-4
     assert result.objective == pytest.approx(reference(NON_SMOOTH["hinge"](), starts=2), rel=1e-2)
+
+
+def test_a_fit_keeps_the_answer_of_a_given_strength() -> None:
+    """The safeguard against violated constraints would replace it by the constrained solution."""
+    X, y, groups = make_biased_classification(600, gap=0.3, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="before the constraints were met"):
+        weak, none = (
+            FairLogisticClassifier(kappa=0.0, solver=Regularization(s, max_iter=500)).fit(
+                X, y, sensitive_features=groups
+            )
+            for s in (0.05, 1e-6)
+        )
+    constrained = FairLogisticClassifier(kappa=0.0).fit(X, y, sensitive_features=groups)
+    free = FairLogisticClassifier(None).fit(X, y)
+    assert none.objective_ == pytest.approx(free.objective_, rel=1e-3)
+    assert 1e-2 < weak.violation_ < none.violation_
+    assert free.objective_ < weak.objective_ < constrained.objective_
+    assert not Smoothing(Regularization(0.05)).seeks_feasibility
+    assert Smoothing().seeks_feasibility and Regularization().seeks_feasibility
