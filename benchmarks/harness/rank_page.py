@@ -112,5 +112,6 @@ _METHOD = f"""The paper prints curves only. "ours there" is the
 accuracy of our models at the fairness of the baseline's, interpolated between levels. "+-" is half
 the 95% interval of the difference over the same splits; with fewer than {LEAST_SPLITS} splits it
 says nothing. Ours has the paper's tolerances and further ones, where baselines are fairer or less
-fair.
+fair. Regularisation makes 1,000 subgradient steps, as in the paper; with large strengths it has not
+converged then.
 """
