@@ -152,9 +152,20 @@ def test_the_lead_of_the_papers_counts_full_runs(tmp_path) -> None:
     ]
     papers_page.write_page(tmp_path, table, [])
     text = (tmp_path / "papers.md").read_text()
-    assert "2 of them have been run with as many data passes as published; 1 of these" in text
+    assert "2 of these rows have been run with as many data passes as published: 1 of 2" in text
     assert "Of the 3 lines of E1 to E6, 2 have been run in full" in text
     assert "in 1 of these" in text
+
+
+def test_the_default_is_compared_with_the_best_published_row(tmp_path) -> None:
+    lines = [line for line in all_lines() if (line.experiment, line.data) == ("E4", "a9a")]
+    found = {"objective": 0.4, "violation": 0.0, "form": "full", "status": "converged"}
+    found |= {"SVio": 0.1, "passes": 9.0, "seconds": 2.0}
+    table = [{"line": line, "paper": None, "default": found} for line in lines]
+    papers_page.write_page(tmp_path, table, [])
+    text = (tmp_path / "papers.md").read_text()
+    assert "ends at 0.4, violation 0.0e+00, after 2 s" in text
+    assert "the lowest published objective is 0.505" in text
 
 
 def points(method: str, accuracy: float, gap: float, splits: int = 4) -> list[dict]:
