@@ -16,7 +16,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.in_memory import RowsInMemory, drawn
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard
-from fairconstrained.solvers import Result, Solver, Status
+from fairconstrained.solvers import Result, Solver, Status, default_solver
 from fairconstrained.terms.base import Shiftable
 from fairconstrained.terms.tilted import Tilted
 from fairconstrained.utils.blocks import MANY_ROWS
@@ -89,7 +89,7 @@ def sampled_start(
     Parameters
     ----------
     solver : Solver
-        The solver of the fit.
+        The solver of the fit. The default solver for rows in memory solves problems of the sample.
     problem : Problem
         The problem on all rows.
     options : estimator
@@ -106,10 +106,11 @@ def sampled_start(
     part = _sample(problem)
     if part.n_rows > problem.n_rows // 4:
         return None
-    first = solver.solve(part, tol=max(_ROUGH, solver.tol))[0]
+    of_sample = default_solver(part).with_options(tol=solver.tol)
+    first = of_sample.solve(part, tol=max(_ROUGH, solver.tol))[0]
     if first.status is not Status.CONVERGED:
         return None
-    return _corrections(solver, problem.uncounted(), part, first)
+    return _corrections(of_sample, problem.uncounted(), part, first)
 
 
 def _corrections(

@@ -122,6 +122,10 @@ class ExponentialFunction(ScalarFunction):
     def __init_subclass__(cls, **options: Any) -> None:
         """Note which methods define the function."""
         super().__init_subclass__(**options)
+        own = vars(cls).keys()
+        if {"value_from", "derivative_from"} & own and "total_and_derivative_from" not in own:
+            of_parts = ExponentialFunction.total_and_derivative_from
+            cls.total_and_derivative_from = of_parts  # type: ignore[method-assign]
         if "value_from" in vars(cls):
             cls.shares_exponential = True
         elif {"value", "derivative"} & vars(cls).keys():
@@ -139,6 +143,10 @@ class ExponentialFunction(ScalarFunction):
     @abstractmethod
     def derivative_from(self, t: Array, exponential: Array) -> Array:
         """Return phi'(t) for t and e."""
+
+    def total_and_derivative_from(self, t: Array, exponential: Array) -> tuple[float, Array]:
+        """Return the sum of phi(t) over all points, and phi'(t), for t and e."""
+        return float(self.value_from(t, exponential).sum()), self.derivative_from(t, exponential)
 
     def value(self, t: Array) -> Array:
         """Return phi(t)."""

@@ -74,6 +74,23 @@ def value_and_derivative(
     return shared.value_from(t, exponentials), shared.derivative_from(t, exponentials)
 
 
+def total_and_derivative(
+    function: ScalarFunction, t: Array, known: Exponentials | None
+) -> tuple[float, Array]:
+    """Return the sum of phi(t) over all points, and phi'(t).
+
+    Parameters
+    ----------
+    function, t, known
+        See :func:`value_and_derivative`.
+    """
+    shared = _sharing(function)
+    if known is None or shared is None:
+        value, derivative = value_and_derivative(function, t, known)
+        return float(value.sum()), derivative
+    return shared.total_and_derivative_from(t, known.at(shared.exponential_scale))
+
+
 def _sharing(function: ScalarFunction) -> ExponentialFunction | None:
     """Return a function that is computed from an exponential, None if it is not."""
     if isinstance(function, ExponentialFunction) and function.shares_exponential:

@@ -10,6 +10,8 @@ from fairconstrained.functions.base import ExponentialFunction, ScalarFunction
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_positive
 
+_FACTORS = 64
+
 
 class Loss(ScalarFunction):
     r"""A function of the margin t = y * score that is small when the score has the label's sign.
@@ -63,6 +65,21 @@ class Logistic(ExponentialFunction, Loss):
         out += rest
         out -= np.minimum(t, 0.0, out=rest)
         return out
+
+    def total_and_derivative_from(self, t: Array, exponential: Array) -> tuple[float, Array]:
+        """Return the sum of the losses and their derivatives.
+
+        The sum of log(1 + e) is the logarithm of products, of 64 factors between 1 and 2 each. That
+        is more precise than the sum of as many logarithms.
+        """
+        sums = exponential + 1.0
+        out = np.maximum(exponential, t <= 0.0)
+        np.negative(out, out=out)
+        out /= sums
+        whole = len(sums) - len(sums) % _FACTORS
+        products = np.multiply.reduce(sums[:whole].reshape(_FACTORS, -1), axis=0)
+        logs = np.log(products).sum() + np.log(sums[whole:]).sum()
+        return float(logs - np.minimum(t, 0.0, out=sums).sum()), out
 
     def derivative_from(self, t: Array, exponential: Array) -> Array:
         """Return -1 / (1 + exp(t)): minus e / (1 + e) for t > 0 and minus 1 / (1 + e) below."""

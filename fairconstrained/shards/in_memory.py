@@ -149,6 +149,7 @@ def drawn(codes: Array, strata: Array, size: int, least: int) -> tuple[Array, Ar
     weights : ndarray of shape (n_drawn,)
     """
     sizes = np.zeros(int(strata.max(initial=0)) + 1, int)
+    strata = strata.astype(np.min_scalar_type(len(sizes)))  # blocks of short integers
     for block in blocks(len(codes)):
         sizes += np.bincount(strata[codes[block]], minlength=len(sizes))
     counts = np.minimum(np.maximum(np.round(size * sizes / len(codes)).astype(int), least), sizes)

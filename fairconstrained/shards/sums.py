@@ -11,7 +11,12 @@ from typing import cast
 import numpy as np
 
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.functions.exponentials import Exponentials, value_and_derivative, value_of
+from fairconstrained.functions.exponentials import (
+    Exponentials,
+    total_and_derivative,
+    value_and_derivative,
+    value_of,
+)
 from fairconstrained.shards.rows import Block, Shard
 from fairconstrained.terms.base import Shardable, Term, subgradient_error
 from fairconstrained.terms.cell_means import CellMeans
@@ -95,11 +100,16 @@ class ShardedTerm:
         slopes : ndarray of shape (n_statistics, n_rows)
             Overwritten.
         """
-        value, slope = self._weighted(block, scores, known)
-        if self._equal_shares:
-            statistics += self._shares[:, 0] * value.sum()
+        if self._equal_shares and block.sample_weight is None:
+            margins, signs, shared = self._margins(block, scores, known)
+            function = cast("CellMeans", self.term).function
+            total, slope = total_and_derivative(function, margins, shared)
+            statistics += self._shares[:, 0] * total
             np.multiply(slope, self._shares[0, 0], out=slopes[0])
+            if signs is not None:
+                slopes[0] *= signs
             return
+        value, slope = self._weighted(block, scores, known)
         np.take(self._shares, block.places, axis=1, out=slopes, mode="clip")  # without a buffer
         statistics += slopes @ value
         slopes *= slope

@@ -221,6 +221,32 @@ def test_functions_of_a_shared_exponential_are_the_functions(function, t):
     assert_allclose(found, function.derivative(t, value), rtol=1e-9, atol=4e-16)
 
 
+@each([f for f in ALL if isinstance(f, ExponentialFunction)])
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 1000])
+def test_totals_are_the_sums_of_the_values(function, n):
+    t = np.random.default_rng(n).normal(scale=20.0, size=n)
+    shared = Exponentials(t).at(function.exponential_scale)
+    total, derivative = function.total_and_derivative_from(t, shared)
+    assert_allclose(total, function.value_from(t, shared).sum(), rtol=1e-13)
+    assert_allclose(derivative, function.derivative_from(t, shared), rtol=1e-15)
+
+
+def test_a_subclass_with_a_value_of_its_own_has_its_totals():
+    class Doubled(Logistic):
+        def value_from(self, t, exponential):
+            return 2.0 * super().value_from(t, exponential)
+
+        def derivative_from(self, t, exponential):
+            return 2.0 * super().derivative_from(t, exponential)
+
+    t = np.linspace(-2.0, 2.0, 100)
+    shared = Exponentials(t).at(1.0)
+    total, derivative = Doubled().total_and_derivative_from(t, shared)
+    plain, slope = Logistic().total_and_derivative_from(t, shared)
+    assert_allclose(total, 2.0 * plain)
+    assert_allclose(derivative, 2.0 * slope)
+
+
 @given(t=st.floats(-700.0, 700.0))
 def test_logistic_functions_keep_relative_precision_in_their_tails(t):
     t = np.array([t])
