@@ -34,6 +34,12 @@ def _share(text: str) -> float:
     return share
 
 
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 0 to 2**32 - 1")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m fairconstrained",
@@ -68,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         "--test-size", type=_share, default=0.25,
         help="the share of the rows that is used for testing only (default: %(default)s)",
     )  # fmt: skip
-    own.add_argument("--seed", type=int, default=0, help="the seed of the split (default: 0)")
+    own.add_argument("--seed", type=_seed, default=0, help="the seed of the split (default: 0)")
     own.add_argument("--report", help="write a report on the test rows to this HTML file")
     own.add_argument("--model", help="write the fair model to this .skops or .joblib file")
     own.add_argument("--json", help="write all measures to this JSON file")
@@ -86,8 +92,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except (DataError, ImportError) as error:
             print(error, file=sys.stderr)
             return 1
-    if options.target or options.sensitive or options.report or options.model or options.json:
-        parser.error("--target, --sensitive and the files to write need a file with data.")
+    roles = options.target, options.positive, options.sensitive
+    if any((*roles, options.report, options.model, options.json, options.path)):
+        parser.error(
+            "--target, --positive, --sensitive and the files to write need a file with data."
+        )
     if options.constraint not in SHOWN:
         parser.error(f"with example data --constraint is one of {', '.join(SHOWN)}.")
     return run_example(options.data, options.constraint, options.kappa)

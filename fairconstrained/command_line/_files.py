@@ -89,7 +89,9 @@ def read_table(path: str) -> pd.DataFrame:
 
 
 def _check_columns(frame: pd.DataFrame, target: str, sensitive: Sequence[str]) -> None:
-    """Raise a DataError if a column is missing, or the target is also a sensitive column."""
+    """Raise a DataError if a column is missing or named twice, or the target is sensitive too."""
+    if len(set(sensitive)) < len(sensitive):
+        raise DataError(f"--sensitive {' '.join(sensitive)}: name every column once.")
     for name, columns in (("--target", [target]), ("--sensitive", sensitive)):
         for column in columns:
             if column not in frame.columns:
@@ -124,7 +126,7 @@ def with_roles(
     ------
     DataError
         If a column is missing, the target does not have two values, or a sensitive column has too
-        many.
+        many or only one.
     """
     _check_columns(frame, target, sensitive)
     known = frame[frame[target].notna()].rename(columns=str)
@@ -148,6 +150,11 @@ def with_roles(
                 "needs many rows. Bin its values first, for example with pandas.cut."
             )
         groups[name] = groups[name].map(str, na_action="ignore").fillna("missing")
+    if len(groups.drop_duplicates()) < 2:
+        raise DataError(
+            f"--sensitive {' '.join(sensitive)}: all rows are in one group, and groups are "
+            "compared with each other. Name a column with two values or more."
+        )
     features = features[[*numbers, *few]].astype(dict.fromkeys(numbers, float))
     features[few] = features[few].astype(object)
     return Table(

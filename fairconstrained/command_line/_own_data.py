@@ -37,12 +37,13 @@ def run_own_data(options: Namespace) -> int:
             "Name the column to predict with --target, and the columns of groups with --sensitive."
         )
     _check_extras(options)
+    _check_outputs(options)
     data = with_roles(read_table(options.file), options.target, options.positive, options.sensitive)
     run = _Run(options, data)
     print(run.introduction(), flush=True)
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
-        found, models = run.compare()
+        found, models = _compared(run)
     print(f"\n{table(found, run.shown_groups)}\n\n{run.conclusion(found, models)}")
     for note in dict.fromkeys(str(one.message) for one in noted):
         print(f"Note: {note}")
@@ -50,6 +51,14 @@ def run_own_data(options: Namespace) -> int:
         warnings.simplefilter("ignore")  # they would repeat the notes
         run.write(found, models)
     return 0
+
+
+def _compared(run: _Run) -> tuple[dict[tuple[str, str], Figures], dict[str, Pipeline]]:
+    """Return what `_Run.compare` does; data that the models refuse are a DataError."""
+    try:
+        return run.compare()
+    except ValueError as error:
+        raise DataError(f"{run.options.file}: the models cannot be fitted: {error}") from error
 
 
 class _Run:
@@ -71,13 +80,19 @@ class _Run:
         strata = 2 * codes + data.y.to_numpy()
         if np.bincount(strata)[strata].min() < _LEAST_STRATUM:
             strata = data.y.to_numpy()
-        split = train_test_split(
-            data.X,
-            data.y,
-            test_size=options.test_size,
-            random_state=options.seed,
-            stratify=strata,
-        )
+        try:
+            split = train_test_split(
+                data.X,
+                data.y,
+                test_size=options.test_size,
+                random_state=options.seed,
+                stratify=strata,
+            )
+        except ValueError as error:
+            raise DataError(
+                f"{options.file}: its {len(data.y)} rows cannot be split into training and test "
+                f"rows: {error}"
+            ) from error
         self.X_train, self.X_test, self.y_train, self.y_test = split
         self.groups = {
             "training": Groups.encode(self.X_train[options.sensitive]),
@@ -214,6 +229,22 @@ def _check_extras(options: Namespace) -> None:
         import_extra("matplotlib", "plot", f"--path {options.path}")
     if options.model and Path(options.model).suffix == ".skops":
         import_extra("skops.io", "deploy", f"--model {options.model}")
+
+
+def _check_outputs(options: Namespace) -> None:
+    """Raise a DataError, before anything is fitted, if a file cannot be written."""
+    for name in ("report", "model", "json", "path"):
+        text = getattr(options, name)
+        if text and (Path(text).is_dir() or not Path(text).parent.is_dir()):
+            raise DataError(
+                f"--{name} {text}: this must be a file in a folder that exists. Create the folder, "
+                "or name another file."
+            )
+    if options.path:
+        figures = import_extra("matplotlib.figure", "plot", f"--path {options.path}")
+        formats = sorted(figures.Figure().canvas.get_supported_filetypes())
+        if Path(options.path).suffix[1:] not in formats:
+            raise DataError(f"--path {options.path}: the ending must be one of {formats}.")
 
 
 def _write_model(model: Pipeline, path: Path) -> None:

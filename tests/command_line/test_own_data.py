@@ -158,12 +158,47 @@ def test_rows_without_a_target_are_left_out_and_counted(file, table, capsys):
             "--target group: the column is also in --sensitive",
         ),
         ({}, ["--sensitive", "group"], "Name the column to predict with --target"),
+        (
+            {"group": "x"},
+            ["--target", "granted", "--positive", "yes", "--sensitive", "group"],
+            "all rows are in one group",
+        ),
+        (
+            {},
+            ["--target", "granted", "--positive", "yes", "--sensitive", "group", "group"],
+            "name every column once",
+        ),
+        (
+            {"a": np.inf},
+            ["--target", "granted", "--positive", "yes", "--sensitive", "group"],
+            "the models cannot be fitted: Input X contains infinity",
+        ),
+        (
+            {"granted": ["yes"] + ["no"] * (N_ROWS - 1)},
+            ["--target", "granted", "--positive", "yes", "--sensitive", "group"],
+            "its 600 rows cannot be split",
+        ),
     ],
 )
 def test_unusable_data(file, table, capsys, change, arguments, message):
     table.assign(**change).to_csv(file, index=False)
     assert main([file, *arguments]) == 1
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "message"),
+    [
+        ("--report", "none/report.html", "in a folder that exists"),
+        ("--json", "", "in a folder that exists"),
+        ("--path", "picture.xyz", "the ending must be one of"),
+    ],
+)
+def test_files_that_cannot_be_written(file, tmp_path, capsys, option, name, message):
+    assert main(asked(file, option, str(tmp_path / name))) == 1
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert not captured.out  # nothing is fitted before
 
 
 def test_files_that_cannot_be_read(tmp_path, capsys):
@@ -189,6 +224,9 @@ def test_the_version(capsys):
         (["--target", "income"], "need a file"),
         (["--constraint", "roc_parity"], "with example data"),
         (["data.csv", "--test-size", "2"], "a number between 0 and 1"),
+        (["data.csv", "--seed", "-1"], "an integer from 0"),
+        (["--path", "picture.png"], "need a file"),
+        (["--positive", "yes"], "need a file"),
     ],
 )
 def test_options_that_do_not_go_together(capsys, arguments, message):
