@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.terms.affine import as_csr
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -39,6 +41,9 @@ class Event:
 
 
 Combined = tuple[Matrix, Array]
+_SMALL = (
+    1 << 12
+)  # entries up to which a combination is an array: sparse ones cost microseconds each
 ALL_ROWS = Event("", (-1, 1))
 POSITIVES = Event(" | label +1", (1,))
 NEGATIVES = Event(" | label -1", (-1,))
@@ -218,7 +223,7 @@ class Requirement:
         """Return the term; `first` and `second` are rows over the cells, and constants."""
         return CellMeans(
             **fields,
-            combination=sp.csr_array(self.first * first[0] + self.second * second[0]),
+            combination=self.first * first[0] + self.second * second[0],
             constant=self.first * first[1] + self.second * second[1] + self.constant,
         )
 
@@ -248,7 +253,7 @@ class RatioRequirement(Requirement):
     def term(self, fields: dict[str, Any], first: Combined, second: Combined) -> CellMeans:
         """Return a term whose gap is that of the ratio."""
         plain = super().term(fields, first, second)
-        values = {name: getattr(plain, name) for name in plain.__dataclass_fields__}
+        values = {one.name: getattr(plain, one.name) for one in dataclasses.fields(plain)}
         return Ratios(**values, ratio=self.second, whole=second[0], whole_constant=second[1])
 
 
@@ -332,20 +337,37 @@ def compared(
         rows, constants = zip(
             *(m.combined(rows) for m, rows in zip(measures, sides, strict=True)), strict=True
         )
-        side_by_side = rows[0] if len(rows) == 1 else sp.block_diag(rows, format="csr")
-        both.append((side_by_side, np.concatenate(constants)))
+        both.append((_block_diagonal(rows), np.concatenate(constants)))
     return requirement.term(fields, *both)
+
+
+def _block_diagonal(blocks: Sequence[SparseMatrix]) -> Matrix:
+    """Return the matrix with these blocks: as an array if it is small, else as CSR."""
+    shape = sum(one.shape[0] for one in blocks), sum(one.shape[1] for one in blocks)
+    if shape[0] * shape[1] > _SMALL:
+        return sp.csr_array(sp.block_diag([as_csr(one) for one in blocks], format="csr"))
+    found, row, column = np.zeros(shape), 0, 0
+    for one in blocks:
+        below, right = row + one.shape[0], column + one.shape[1]
+        found[row:below, column:right] = one.toarray()
+        row, column = below, right
+    return found
 
 
 def _stacked(cells: Sequence[SparseMatrix]) -> SparseMatrix:
     """Return CSC matrices one below the other; faster than scipy's way over triples."""
-    n_cells, n_rows = sum(one.shape[0] for one in cells), cells[0].shape[1]
-    below, lifted = 0, []
+    if len(cells) == 1:
+        return cells[0]
+    shape = sum(one.shape[0] for one in cells), cells[0].shape[1]
+    ends = reduce(add, [one.indptr for one in cells])
+    data, indices = np.empty(ends[-1]), np.empty(ends[-1], dtype=ends.dtype)
+    below, start = 0, ends[:-1]
     for one in cells:
-        entries = (one.data, one.indices + below, one.indptr)
-        lifted.append(sp.csc_array(entries, shape=(n_cells, n_rows)))
-        below += one.shape[0]
-    return reduce(add, lifted)
+        lengths = np.diff(one.indptr)
+        places = np.arange(len(one.data)) + np.repeat(start - one.indptr[:-1], lengths)
+        data[places], indices[places] = one.data, one.indices + below
+        below, start = below + one.shape[0], start + lengths
+    return sp.csc_array((data, indices, ends), shape=shape)
 
 
 def group_rates(groups: Groups, weight: Array, kind: str) -> Measures:

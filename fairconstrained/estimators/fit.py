@@ -361,10 +361,14 @@ class Fit:
 
     def fitted_attributes(self, w: Array) -> dict[str, Any]:
         """Return what `predict` uses, for the solver's variables."""
+        return {**self._names, **self.parametrization.attributes(w[: self.model.n_parameters])}
+
+    @cached_property
+    def _names(self) -> dict[str, Any]:
+        """The fitted attributes that do not depend on the solution."""
         groups = np.array([]) if self.data.groups is None else self.data.groups.listed
         names = {"classes_": np.unique(self.data.classes), "groups_": groups}
-        names |= decision_attributes(self.estimator, self.data)
-        return {**names, **self.parametrization.attributes(w[: self.model.n_parameters])}
+        return names | decision_attributes(self.estimator, self.data)
 
     def store(
         self,

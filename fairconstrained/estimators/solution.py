@@ -44,7 +44,10 @@ def measures(problem: Problem, result: Result, like: Evaluation | None) -> dict[
     like : Evaluation or None
         An evaluation at the solution, see :meth:`Problem.at`.
     """
-    at = problem.uncounted().at(result.w[: problem.n_variables], like=like)
+    if like is not None and like.problem is problem and like.w is result.w:
+        at = like.uncounted()
+    else:
+        at = problem.uncounted().at(result.w[: problem.n_variables], like=like)
     return {
         "n_iter_": result.n_iter,
         "multipliers_": result.multipliers,

@@ -157,6 +157,14 @@ class ExponentialFunction(ScalarFunction):
         return self.derivative_from(t, exponential(t, self.exponential_scale))
 
 
+class TwiceDifferentiable(ExponentialFunction):
+    """A function with a second derivative, for Newton steps."""
+
+    @abstractmethod
+    def second_derivative_from(self, t: Array, exponential: Array) -> Array:
+        """Return phi''(t) for t and e."""
+
+
 def exponential(t: Array, scale: float = 1.0) -> Array:
     r"""Return :math:`\exp(-|t| / \tau)`, which cannot overflow."""
     out = np.array(t, dtype=float)  # one array is worked on: allocating costs time as well

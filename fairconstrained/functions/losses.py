@@ -6,7 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from fairconstrained.functions.base import ExponentialFunction, ScalarFunction
+from fairconstrained.functions.base import (
+    ExponentialFunction,
+    ScalarFunction,
+    TwiceDifferentiable,
+)
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_positive
 
@@ -27,7 +31,7 @@ class Loss(ScalarFunction):
     gives_log_odds: ClassVar[bool] = False
 
 
-class Logistic(ExponentialFunction, Loss):
+class Logistic(TwiceDifferentiable, Loss):
     r"""The logistic loss :math:`\ell(t) = \log(1 + \exp(-t))`, in nats.
 
     Examples
@@ -87,6 +91,12 @@ class Logistic(ExponentialFunction, Loss):
         np.negative(out, out=out)
         out /= exponential + 1.0
         return out
+
+    def second_derivative_from(self, t: Array, exponential: Array) -> Array:
+        """Return e / (1 + e)^2."""
+        out = exponential + 1.0
+        out *= out
+        return np.divide(exponential, out, out=out)
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return -1 / (1 + exp(t)), which is exp(-loss) - 1."""

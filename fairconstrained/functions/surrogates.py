@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairconstrained.functions.base import ExponentialFunction, Parabola, ScalarFunction
+from fairconstrained.functions.base import Parabola, ScalarFunction, TwiceDifferentiable
 from fairconstrained.functions.elementary import Indicator, PositivePart
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_positive
@@ -32,7 +32,7 @@ class Surrogate(ScalarFunction):
         return Indicator()
 
 
-class Sigmoid(ExponentialFunction, Surrogate):
+class Sigmoid(TwiceDifferentiable, Surrogate):
     r"""The sigmoid :math:`\phi(t) = 1 / (1 + \exp(-t / \tau))`.
 
     Smooth and weakly convex with constant :math:`1 / (6 \sqrt{3} \tau^2)`.
@@ -77,6 +77,15 @@ class Sigmoid(ExponentialFunction, Surrogate):
         out *= out
         np.divide(exponential, out, out=out)
         out /= self.scale
+        return out
+
+    def second_derivative_from(self, t: Array, exponential: Array) -> Array:
+        """Return -sign(t) e (1 - e) / (1 + e)^3 / tau^2."""
+        sums = exponential + 1.0
+        out = exponential * (exponential - 1.0)
+        out /= sums**3
+        out *= np.sign(t)
+        out /= self.scale**2
         return out
 
     def derivative(self, t: Array, value: Array) -> Array:

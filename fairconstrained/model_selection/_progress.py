@@ -14,9 +14,9 @@ Measures = Mapping[str, Array]
 class SearchProgress:
     """Prints lines, and calls the callbacks of an estimator that follows paths.
 
-    The fit of the estimator is a task. Its subtasks are the paths, on all rows and on the training
-    rows of every fold, and the last fit. The subtasks of a path are its points. They are reported
-    once the path is known, in this process, wherever it was computed.
+    The fit of the estimator is a task. Its subtasks are the paths, on the training rows of every
+    fold, and the last fit. The subtasks of a path are its points. They are reported once the path
+    is known, in this process, wherever it was computed.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.model_selection._progress import SearchProgress
-from fairconstrained.model_selection.path_fitting import follow
+from fairconstrained.model_selection.path_fitting import follow, tolerances
 from fairconstrained.model_selection.refit import within
 from fairconstrained.objectives import Objective
 from fairconstrained.solvers import Solver
@@ -94,8 +94,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     n_jobs : int or None, default=None
         The number of folds that run in parallel, as in scikit-learn.
     verbose : int, default=0
-        1 prints a line per path, on all rows and on every fold, and per iteration of the final fit;
-        2 also prints a line per point of a path. Callbacks receive the paths and the final fit as
+        1 prints a line per path, that is per fold, and per iteration of the final fit; 2 also
+        prints a line per point of a path. Callbacks receive the paths and the final fit as
         tasks, and the points as their subtasks.
     random_state : int, RandomState or None, default=None
         The source of randomness of the shuffling of the folds, if `cv` is a number or None, and of
@@ -237,14 +237,11 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         rule = self._rule()
         base, alphas = self._base(), self._alphas()
         rows = (X, y, sample_weight, sensitive_features)
-        whole = follow(base, rows, kappas=self.kappas, n_kappas=self.n_kappas)
-        self.kappas_ = whole.kappas
+        self.kappas_ = tolerances(base, rows, self.kappas, self.n_kappas)
         rows = tuple(indexable(X, column_or_1d(y), sample_weight, sensitive_features))
         folds = list(self._folds(*rows[:2]))
         self.n_splits_ = len(folds)
-        progress = SearchProgress(self, X, y, sample_weight, 1 + len(alphas) * len(folds))
-        on_all = {"accuracy": whole.train_accuracy, "gap": whole.decision_gaps}
-        progress.path("all rows", whole.kappas, on_all)
+        progress = SearchProgress(self, X, y, sample_weight, len(alphas) * len(folds))
         measured = self._measured(base, alphas, rows, folds, progress)
         self.cv_results_ = _results(alphas, self.kappas_, measured, len(folds))
         self.best_index_ = int(rule(self.cv_results_))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import warnings
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -24,10 +23,10 @@ from fairconstrained.estimators.selection_rate import cut_exactly, rate_of, sett
 from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
+from fairconstrained.model_selection._warm_starts import ORDER, fitting, predicted
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.problem_family import ProblemFamily
 from fairconstrained.model_selection.validation import Rows, validation_rows
-from fairconstrained.models import Model
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Status
@@ -36,7 +35,7 @@ from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_numbers, is_number
 
-_ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
+_MIN_RATIO = 0.01  # of the smallest to the largest kappa
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
 _Point = tuple[FairEstimator, Result, float, dict[str, float]]  # with its quality and measures
@@ -52,7 +51,7 @@ def fairness_path(
     query: ArrayLike | None = None,
     kappas: ArrayLike | None = None,
     n_kappas: int = 30,
-    min_ratio: float = 0.01,
+    min_ratio: float = _MIN_RATIO,
     X_val: MatrixLike | None = None,
     y_val: ArrayLike | None = None,
     sample_weight_val: ArrayLike | None = None,
@@ -179,7 +178,7 @@ def follow(
     *,
     kappas: ArrayLike | None = None,
     n_kappas: int = 30,
-    min_ratio: float = 0.01,
+    min_ratio: float = _MIN_RATIO,
     query: ArrayLike | None = None,
     held_out: Sequence[Any] = (None, None, None, None),
 ) -> FairnessPath:
@@ -192,17 +191,14 @@ def follow(
     rows, held_out : sequence
         X, y, sample_weight and sensitive_features; of the held-out rows the queries as well.
     """
-    _check_followed(estimator)
-    queries = _queries_of(estimator, query)
-    fit = clone(estimator).set_params(kappa=0.0).bind(*rows, **queries, path=True)
+    fit = _bound(estimator, rows, query)
     with limited_threads(fit.data.X):
         problems = ProblemFamily(fit)
-        free = fit.problem.at(fit.start().w)
-        chosen = _grid(problems, free, kappas, n_kappas, min_ratio)
+        chosen = _grid(problems, kappas, n_kappas, min_ratio)
         validation = validation_rows(fit, *held_out)
         rate = rate_of(fit)
         if rate is None:
-            points = list(_points(problems, free, chosen, validation))
+            points = list(_points(problems, chosen, validation))
             _improve(problems, points, chosen, validation)
         else:
             points = list(_points_at_share(fit, rate, chosen, held_out))
@@ -217,6 +213,23 @@ def follow(
         return path
     weight = validation.data.sample_weight
     return replace(path, validation_size=float(weight.sum() ** 2 / (weight @ weight)))
+
+
+def tolerances(
+    estimator: FairEstimator, rows: Sequence[Any], kappas: ArrayLike | None, n_kappas: int
+) -> Array:
+    """Return the tolerances of the path on these rows, see :func:`follow`."""
+    fit = _bound(estimator, rows, None)
+    with limited_threads(fit.data.X):
+        return _grid(ProblemFamily(fit), kappas, n_kappas, _MIN_RATIO)
+
+
+def _bound(estimator: FairEstimator, rows: Sequence[Any], query: ArrayLike | None) -> Fit:
+    """Return the fit with kappa = 0."""
+    _check_followed(estimator)
+    queries = _queries_of(estimator, query)
+    fit: Fit = clone(estimator).set_params(kappa=0.0).bind(*rows, **queries, path=True)
+    return fit
 
 
 def _check_followed(estimator: object) -> None:
@@ -256,7 +269,6 @@ def _queries_of(estimator: FairEstimator, query: ArrayLike | None) -> dict[str, 
 
 def _grid(
     problems: ProblemFamily,
-    free: Evaluation,
     kappas: ArrayLike | None,
     n_kappas: object,
     min_ratio: object,
@@ -274,21 +286,19 @@ def _grid(
         raise ValueError(f"n_kappas must be an integer >= 2; got {n_kappas!r}.")
     if not (is_number(min_ratio, Real) and 0.0 < min_ratio < 1.0):
         raise ValueError(f"min_ratio must be a number between 0 and 1; got {min_ratio!r}.")
-    most = float(free.constraints[follows].max(initial=0.0))
+    most = float(problems.free.constraints[follows].max(initial=0.0))
     return np.geomspace(1.0, min_ratio, n_kappas) * np.clip(most, _LEAST, 1.0)
 
 
-def _points(
-    problems: ProblemFamily, free: Evaluation, kappas: Array, validation: Rows | None
-) -> Iterator[_Point]:
+def _points(problems: ProblemFamily, kappas: Array, validation: Rows | None) -> Iterator[_Point]:
     """Yield the point of every tolerance, each from the last ones."""
     fit = problems.fit
     start = fit.start()
-    solved: deque[tuple[float, Result]] = deque(maxlen=_ORDER + 1)
-    at, training = free, _training_rows(fit)
+    solved: deque[tuple[float, Result]] = deque(maxlen=ORDER + 1)
+    at, training = problems.free, _training_rows(fit)
     for kappa in kappas:
         problem = problems.at(float(kappa))
-        warm = _fitting(_predicted(solved, kappa) or start, problem, fit.model)
+        warm = fitting(predicted(solved, kappa) or start, problem, fit.model)
         held_back = problems.validation_at(float(kappa))
         result, at = fit.solve_at(problem, warm=warm, like=at, validation=held_back)
         solved.append((kappa, result))
@@ -305,7 +315,7 @@ def _points_at_share(
     warm: Start | None = fit.start()
     for kappa in kappas:
         fit = fit.with_kappa(float(kappa))
-        warm = None if warm is None else Start(_fitting(warm, fit.problem, fit.model).w)
+        warm = None if warm is None else Start(fitting(warm, fit.problem, fit.model).w)
         fit, start, passes = settle(fit, rate, lambda one: (one.problem, None), warm)
         result, at = fit.solve_at(warm=start, validation=fit.validation_problem)
         fit, result = cut_exactly(fit, rate, result, at)
@@ -356,45 +366,8 @@ def _improve(
         if stricter.violation > tol or stricter.objective >= here.objective - 10.0 * tol:
             continue
         problem = problems.at(float(kappas[k]))
-        warm = _fitting(Start(stricter.w, stricter.multipliers), problem, fit.model)
+        warm = fitting(Start(stricter.w, stricter.multipliers), problem, fit.model)
         again, at = fit.solve_at(problem, warm=warm)
         if again.violation <= tol and again.objective < here.objective:
             again = replace(again, data_passes=here.data_passes + again.data_passes)
             points[k] = _point(fit, kappas[k], problem, (again, at), validation, training)
-
-
-def _fitting(warm: Start | Result, problem: Problem, model: Model) -> Start | Result:
-    """Return the warm start; its coefficients alone if the terms' own variables are others."""
-    if warm.w.size == problem.n_variables:
-        return warm
-    w = problem.start()
-    w[: model.n_parameters] = warm.w[: model.n_parameters]
-    return Start(w)
-
-
-def _predicted(solved: Sequence[tuple[float, Result]], kappa: float) -> Start | Result | None:
-    """Return the start of the next point, extrapolated by a polynomial through the last ones.
-
-    Only points with the same active constraints are on one smooth branch.
-    """
-    if not solved:
-        return None
-    last = solved[-1][1]
-    active = last.multipliers > 0
-    known: list[tuple[float, Result]] = []
-    for at, result in reversed(solved):
-        if not (result.converged and np.array_equal(result.multipliers > 0, active)):
-            break
-        known.append((at, result))
-    if len(known) < 2:
-        return last
-    nodes = [float(at) for at, _ in known]
-    weights = np.array(
-        [
-            math.prod((kappa - other) / (node - other) for other in nodes if other != node)
-            for node in nodes
-        ]
-    )
-    w = weights @ np.stack([one.w for _, one in known])
-    multipliers = weights @ np.stack([one.multipliers for _, one in known])
-    return Start(w, np.maximum(multipliers, 0.0), last.state)

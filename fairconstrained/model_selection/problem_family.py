@@ -10,6 +10,7 @@ import numpy as np
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
@@ -30,6 +31,11 @@ class ProblemFamily:
 
     def __init__(self, fit: Fit):
         self.fit = fit
+
+    @cached_property
+    def free(self) -> Evaluation:
+        """The problem with kappa = 0 at the unconstrained model."""
+        return self.fit.problem.at(self.fit.start().w)
 
     def at(self, kappa: float) -> Problem:
         """Return the problem for a kappa.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol, Self
 
@@ -93,6 +94,25 @@ class Model(Protocol):
         """Return the typical sizes of the parameters, shape (n_parameters,), > 0; ones if unknown.
 
         Quasi-Newton methods work with the parameters divided by them.
+        """
+
+
+class HasGram(ABC):
+    """A linear model that can compute the matrix of the second derivatives of functions."""
+
+    @property
+    @abstractmethod
+    def gram_is_cheap(self) -> bool:
+        """Whether the matrix costs no more than a few passes over the rows."""
+
+    @abstractmethod
+    def gram(self, weights: Array) -> Array:
+        r"""Return :math:`J^\top \mathrm{diag}(d) J`, shape (n_parameters, n_parameters).
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_rows,)
+            The row weights d, of any sign.
         """
 
 

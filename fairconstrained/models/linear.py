@@ -8,15 +8,16 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from fairconstrained.models.base import Pullback, Scores
+from fairconstrained.models.base import HasGram, Pullback, Scores
 from fairconstrained.models.feature_scale import Features, FeatureScale, feature_scale, row_blocks
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
+_FEW_COLUMNS = 100  # products of all pairs of columns then cost about as much as ten passes
 _LEAST_SQUARE = 1e-3  # added to mean squares: a constant feature has none
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel:
+class LinearModel(HasGram):
     r"""Scores :math:`S = (X - 1 c^\top) \mathrm{diag}(q)^{-1} W^\top + 1 b^\top`.
 
     The shift c and the scale q (see :func:`standardized`) change the parameters, not the set of
@@ -219,6 +220,8 @@ class LinearModel:
         v : ndarray of the shape of the scores
             The weights of the scores.
         """
+        if self.n_outputs == 1 and self.X.dtype == float and isinstance(self.X, np.ndarray):
+            return self._pulled_back(self.X, v)
         if not isinstance(self.X, np.ndarray):
             back = self._transpose @ v
         elif self.X.dtype == np.float32:
@@ -233,6 +236,44 @@ class LinearModel:
         if self.scale is not None:
             back = back / self.scale
         return np.concatenate([back.ravel(), total] if self.fit_intercept else [back.ravel()])
+
+    def _pulled_back(self, X: Array, v: Array) -> Array:
+        """Return the gradient for one score per row and dense rows: few small arrays are made."""
+        found, total = np.empty(self.n_parameters), np.add.reduce(v)
+        back = found[: X.shape[1]]
+        np.matmul(v, X, out=back)
+        if self.shift is not None:
+            back -= total * self.shift
+        if self.scale is not None:
+            back /= self.scale
+        found[X.shape[1] :] = total
+        return found
+
+    @property
+    def gram_is_cheap(self) -> bool:
+        """Whether X is dense with few columns, and rows have one score."""
+        few = self.X.shape[1] <= _FEW_COLUMNS
+        return few and isinstance(self.X, np.ndarray) and self.n_outputs == 1
+
+    def gram(self, weights: Array) -> Array:
+        """Return the products of all pairs of columns, intercept included, summed with weights."""
+        X, n = cast("Array", self.X), self.n_coefficients
+        total = np.zeros((n + 1, n + 1))
+        products, sums, total[n, n] = total[:n, :n], np.zeros(n), weights.sum()
+        for rows in row_blocks(X):
+            block = X[rows].astype(float, copy=False)
+            products += block.T @ (weights[rows, None] * block)
+            sums += weights[rows] @ block
+        if self.shift is not None:
+            centred = sums - total[n, n] * self.shift
+            products -= self.shift[:, None] * sums
+            products -= centred[:, None] * self.shift
+            sums = centred
+        total[:n, n] = total[n, :n] = sums
+        if self.scale is not None:
+            total[:n] /= self.scale[:, None]
+            total[:, :n] /= self.scale
+        return total if self.fit_intercept else total[:n, :n]
 
     def on(self, X: Matrix) -> LinearModel:
         """Return the model of other rows, with the same parameters, shift and scale.

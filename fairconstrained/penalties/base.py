@@ -19,6 +19,8 @@ class Penalty(BaseEstimator, ABC):
     ----------
     smooth, convex : bool
         Whether the gradient is continuous, whether the function is convex.
+    quadratic : bool
+        Whether it is a quadratic function whose Hessian is diagonal.
     modulus : float
         The largest m for which p(w) minus m / 2 times the squared norm is convex: positive for a
         strongly convex penalty, negative for a weakly convex one.
@@ -26,6 +28,7 @@ class Penalty(BaseEstimator, ABC):
 
     smooth: bool = True
     convex: bool = True
+    quadratic: bool = False
 
     def check(self) -> None:
         """Raise a ValueError if a parameter is not valid; estimators call it."""
@@ -42,6 +45,16 @@ class Penalty(BaseEstimator, ABC):
     @abstractmethod
     def gradient(self, w: Array) -> Array:
         """Return the gradient (an element of the subdifferential), of the shape of `w`."""
+
+    def second_derivatives(self, n_variables: int) -> Array:
+        """Return the diagonal of the Hessian of a penalty that is `quadratic`.
+
+        Parameters
+        ----------
+        n_variables : int
+            The number of variables.
+        """
+        return np.full(n_variables, float(self.modulus))
 
     def convex_parts(self) -> tuple[Penalty, Penalty]:
         """Return convex penalties (plus, minus) with p = plus - minus."""
@@ -79,6 +92,8 @@ class Penalty(BaseEstimator, ABC):
 
 class Zero(Penalty):
     """p(w) = 0."""
+
+    quadratic = True
 
     def value(self, w: Array) -> float:
         """Return 0."""
@@ -119,6 +134,8 @@ class L2(Penalty):
     1.25
     """
 
+    quadratic = True
+
     def __init__(self, alpha: float = 1e-4):
         self.alpha = alpha
 
@@ -150,6 +167,8 @@ class Linear(Penalty):
     offset : float, default=0.0
         The value at 0.
     """
+
+    quadratic = True
 
     def __init__(self, direction: Array, offset: float = 0.0):
         self.direction = direction
@@ -207,6 +226,16 @@ class Sum(Penalty):
         for term in others:
             total = total + term.gradient(w)
         return total
+
+    @property
+    def quadratic(self) -> bool:  # type: ignore[override]
+        """Whether every summand is."""
+        return all(term.quadratic for term in self.terms)
+
+    def second_derivatives(self, n_variables: int) -> Array:
+        """Return the sum of those of the summands."""
+        found = (term.second_derivatives(n_variables) for term in self.terms)
+        return sum(found, np.zeros(n_variables))
 
     def convex_parts(self) -> tuple[Penalty, Penalty]:
         """Return the sums of the plus and of the minus parts."""

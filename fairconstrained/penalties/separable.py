@@ -177,6 +177,8 @@ class Proximity(Penalty):
         The strength, >= 0.
     """
 
+    quadratic = True
+
     def __init__(self, center: Array, rho: float):
         self.center = center
         self.rho = rho
@@ -292,6 +294,17 @@ class Leading(_OfAnother):
         out = np.zeros_like(w)
         out[: self.size] = self.penalty.gradient(w[: self.size])
         return out
+
+    @property
+    def quadratic(self) -> bool:  # type: ignore[override]
+        """Whether the penalty is."""
+        return self.penalty.quadratic
+
+    def second_derivatives(self, n_variables: int) -> Array:
+        """Return those of the penalty, followed by zeros."""
+        found = np.zeros(n_variables)
+        found[: self.size] = self.penalty.second_derivatives(self.size)
+        return found
 
     def convex_parts(self) -> tuple[Penalty, Penalty]:
         """Return the penalty's parts, each on the leading variables."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fairconstrained.models.base import Model, curvature
+from fairconstrained.models.base import HasGram, Model, curvature
 from fairconstrained.penalties.base import Penalty, Zero
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.terms.base import Batchable, Shiftable, Smoothable, Term, smoothed
+from fairconstrained.terms.base import Batchable, Curved, Shiftable, Smoothable, Term, smoothed
 from fairconstrained.terms.convex_parts import DifferenceOfConvex
 from fairconstrained.utils.typing import Array
 
@@ -61,6 +61,15 @@ class CompositeFunction:
     @property
     def _linear(self) -> bool:
         return self.model is not None and self.model.linear
+
+    @property
+    def twice_differentiable(self) -> bool:
+        """Whether the Hessian is known and costs little: a curved term of a linear model."""
+        term, model = self.term, self.model
+        curved = isinstance(term, Curved) and term.curved and not term.n_auxiliary
+        return (
+            curved and self.penalty.quadratic and isinstance(model, HasGram) and model.gram_is_cheap
+        )
 
     @property
     def batchable(self) -> bool:

@@ -80,6 +80,12 @@ class Evaluation:
         self._with_zero_one = True
         return self
 
+    def uncounted(self) -> Evaluation:
+        """Return an evaluation of the same for measurements, which count no data passes."""
+        if len(self._models) == len(self.problem.models):
+            return self
+        return self.problem.uncounted().at(self.w, like=self)
+
     def without_rows(self) -> Evaluation:
         """Return the evaluation with the values known so far and without its forward passes."""
         light = Evaluation(self.problem, self.w)
@@ -258,6 +264,32 @@ class Evaluation:
         if self._gradient is None or not same_values(self._gradient[0], weights):
             self._gradient = weights, self._backward(weights)
         return self._gradient[1].copy()
+
+    def hessian(self, multipliers: Array) -> Array:
+        r"""Return the Hessian of :math:`f + \sum_j \lambda_j g_j`; it counts as a data pass.
+
+        Parameters
+        ----------
+        multipliers : ndarray of shape (n_constraints,)
+            lambda. The problem is :attr:`Problem.twice_differentiable`.
+        """
+        problem, weights = self.problem, np.append(1.0, multipliers)
+        (model,) = problem.models
+        diagonal, weighted = np.zeros(problem.n_variables), []
+        for part, _, outputs in problem.places:
+            weight = weights[outputs]
+            if not np.count_nonzero(weight):
+                continue
+            if type(part.penalty) is not Zero:
+                own = part.penalty.second_derivatives(problem.n_variables)
+                diagonal += np.add.reduce(weight) * own
+            assert part.term is not None
+            known = self._forward(part)
+            weighted.append((known, part.term.head_vjp(known.statistics, weight)))
+        problem.counter.rows += model.n_rows
+        total = self._model_pass(model).hessian(weighted)
+        total.flat[:: len(total) + 1] += diagonal
+        return total
 
     def constraint_gradients(self, which: Array) -> Array:
         """Return the gradients of some constraints, shape (len(which), n_variables).

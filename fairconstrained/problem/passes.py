@@ -6,16 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 from weakref import ref
 
 import numpy as np
 
 from fairconstrained.functions.exponentials import Exponentials
-from fairconstrained.models.base import Model, Pullback, Scores
+from fairconstrained.models.base import HasGram, Model, Pullback, Scores
 from fairconstrained.shards import quantiles
 from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.terms.base import Curved, SharesExponentials, Term, subgradient_error
 from fairconstrained.terms.base import Pullback as TermPullback
-from fairconstrained.terms.base import SharesExponentials, Term, subgradient_error
 from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
@@ -123,6 +124,16 @@ class ModelPass(ABC):
             found.append((rows, np.stack(own) if own else np.zeros((0, known.term.n_auxiliary))))
         return found
 
+    def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
+        """Return the Hessian of the weighted sum of statistics in the parameters of the model.
+
+        Parameters
+        ----------
+        weighted : sequence of (TermPass, ndarray)
+            Curved terms of this pass, with a weight for each of their statistics.
+        """
+        raise TypeError(f"the Hessian needs rows in memory; {type(self).__name__} has none.")
+
     @abstractmethod
     def score_below_share(self, share: float, weight: Array) -> float:
         """Return the score above which a share of the weight of the rows lies.
@@ -202,6 +213,14 @@ class RowsPass(ModelPass):
         if on_scores is None:
             return np.zeros(self.model.n_parameters), owns
         return self.known[1](on_scores), owns
+
+    def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
+        """Return the Hessian: second derivatives in the scores, then products of columns."""
+        total = np.zeros(self.model.n_rows)
+        for known, weights in weighted:
+            term = cast("Curved", known.term)
+            total += term.second_derivatives(self.scores, weights, self._exponentials)
+        return cast("HasGram", self.model).gram(total)
 
     def score_below_share(self, share: float, weight: Array) -> float:
         """Return the score above which a share of the weight of the rows lies."""

@@ -21,6 +21,8 @@ from fairconstrained.problem.evaluation import Evaluation, EvaluationCounter
 from fairconstrained.terms.base import Batchable, common_blocks, joint_codes
 from fairconstrained.utils.typing import Array, RandomState
 
+_OF_ANY_TOLERANCE = ("models", "n_rows", "smooth", "weakly_convex", "twice_differentiable")
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -129,11 +131,8 @@ class Problem:
     @property
     def names(self) -> list[str]:
         """What each constraint says."""
-        return [
-            name
-            for part in self.constraints
-            for name in (part.term.names if part.term else ("penalty",))
-        ]
+        terms = (part.term for part in self.constraints)
+        return [name for term in terms for name in (term.names if term else ("penalty",))]
 
     @property
     def passes(self) -> float:
@@ -144,6 +143,12 @@ class Problem:
     def smooth(self) -> bool:
         """Whether all functions have continuous gradients."""
         return all(part.smooth for part in self.parts)
+
+    @cached_property
+    def twice_differentiable(self) -> bool:
+        """Whether Hessians are known and cost little, on the whole space: for Newton steps."""
+        own = len(self.models) == 1 and self.models[0].n_parameters == self.n_variables
+        return own and self.domain.whole_space and all(p.twice_differentiable for p in self.parts)
 
     @property
     def smoothable(self) -> bool:
@@ -237,7 +242,10 @@ class Problem:
         """
         ends = np.cumsum([part.n_outputs for part in self.constraints])[:-1]
         split = zip(self.constraints, np.split(np.asarray(shifts), ends), strict=True)
-        return self.with_constraints([part.shifted(shift) for part, shift in split])
+        problem = self.with_constraints([part.shifted(shift) for part, shift in split])
+        known = vars(self)
+        vars(problem).update({name: known[name] for name in _OF_ANY_TOLERANCE if name in known})
+        return problem
 
     def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> Problem:
         """Return the problem on batches, its statistics unbiased estimates of the full ones.

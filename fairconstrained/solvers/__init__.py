@@ -18,6 +18,7 @@ from fairconstrained.solvers.registry import SOLVERS
 from fairconstrained.solvers.regularization import Regularization
 from fairconstrained.solvers.result import Result, Status, Trace
 from fairconstrained.solvers.smoothing import Smoothing
+from fairconstrained.solvers.sqp import SQP
 from fairconstrained.solvers.stationarity import near_stationarity
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import (
@@ -36,6 +37,7 @@ __all__ = [
     "IPC",
     "PLADA",
     "SOLVERS",
+    "SQP",
     "AugmentedLagrangian",
     "ConEx",
     "DiminishingTolerance",

@@ -181,8 +181,10 @@ class Solver(Parametrized, ABC):
         return k % self.check_every == 0 or k == self.max_iter or start.passes_used_up(problem)
 
     def with_options(self, **options: Any) -> Self:
-        """Return a copy with the options that are not None."""
-        return clone(self).set_params(**{k: v for k, v in options.items() if v is not None})
+        """Return a copy with the options that are not None; the solver if it has them already."""
+        own = self.get_params(deep=False)
+        new = {k: v for k, v in options.items() if v is not None and (k not in own or own[k] != v)}
+        return clone(self).set_params(**new) if new else self
 
     @property
     def seeks_feasibility(self) -> bool:
@@ -391,9 +393,7 @@ class Solver(Parametrized, ABC):
             multipliers=kept.multipliers,
             objective=kept.objective,
             violation=kept.violation,
-            zero_one_violation=(
-                at.problem.uncounted().at(at.w, like=at).zero_one_violation if zero_one else np.nan
-            ),
+            zero_one_violation=(at.uncounted().zero_one_violation if zero_one else np.nan),
             kkt_residual=kept.kkt_residual,
             status=status,
             message=f"{message} {note}" if note else message,

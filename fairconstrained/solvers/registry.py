@@ -17,6 +17,7 @@ from fairconstrained.solvers.online_stochastic import OnlineStochastic
 from fairconstrained.solvers.plada import PLADA
 from fairconstrained.solvers.regularization import Regularization
 from fairconstrained.solvers.smoothing import Smoothing
+from fairconstrained.solvers.sqp import SQP
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 from fairconstrained.solvers.table import SOLVERS
@@ -44,6 +45,7 @@ def idca_stochastic(**options: Any) -> IDCA:
 
 _NAMED: dict[str, Callable[..., Solver]] = {
     "level-search": LevelSearch,
+    "sqp": SQP,
     "augmented-lagrangian": AugmentedLagrangian,
     "smoothing": Smoothing,
     "ipc": IPC,

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,6 +40,7 @@ class AffineHead(Shiftable):
     combination: Matrix
     offset: Array
     constant: Array | float
+    _shared: ClassVar[tuple[str, ...]] = ("_small", "_combination_transposed", "_signed_parts")
 
     def __post_init__(self) -> None:
         """Make a missing combination the identity."""
@@ -96,7 +97,13 @@ class AffineHead(Shiftable):
 
     def shifted(self, shift: Array) -> Self:
         """Return the term with the tolerance b - shift."""
-        return self._with(offset=self.offset - shift)
+        return self._sharing(self._with(offset=self.offset - shift))
+
+    def _sharing(self, other: Self) -> Self:
+        """Return a term with the same cells and the same R, with what is known of these here."""
+        known = vars(self)
+        vars(other).update({name: known[name] for name in self._shared if name in known})
+        return other
 
     def scaled(self, factor: float) -> Self:
         """Return the term times a factor."""

@@ -306,6 +306,29 @@ class SharesExponentials(Term):
         """
 
 
+class Curved(SharesExponentials):
+    """A term that may have second derivatives: affine in statistics that are sums over rows."""
+
+    @property
+    def curved(self) -> bool:
+        """Whether `second_derivatives` can be called; it may depend on the term's function."""
+        return True
+
+    @abstractmethod
+    def second_derivatives(self, scores: Array, u: Array, exponentials: Exponentials) -> Array:
+        """Return the second derivatives of <u, statistics> in every score, shape (n_rows,).
+
+        Parameters
+        ----------
+        scores : ndarray of shape (n_rows,)
+            The scores.
+        u : ndarray of shape (n_statistics,)
+            The weights of the statistics.
+        exponentials : Exponentials
+            Of the scores.
+        """
+
+
 class Smoothable(Term):
     """A term whose kinks can be rounded."""
 

@@ -6,15 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.functions.base import ExponentialFunction, ScalarFunction
+from fairconstrained.functions.base import (
+    ExponentialFunction,
+    ScalarFunction,
+    TwiceDifferentiable,
+    exponential,
+)
 from fairconstrained.functions.elementary import Identity
 from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.terms.affine import FunctionAverages
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable, SharesExponentials
+from fairconstrained.terms.base import NO_AUXILIARY, Curved, Pullback, Shardable
 from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -22,7 +28,7 @@ _BLOCK = 1 << 14  # rows whose temporary arrays fit into the cache
 
 
 @dataclass(frozen=True, eq=False)
-class CellMeans(FunctionAverages, Shardable, SharesExponentials):
+class CellMeans(FunctionAverages, Shardable, Curved):
     r"""The affine function :math:`c(s) = R\, A\, \phi(y \circ (s + t)) + d - b` of cell averages.
 
     Parameters
@@ -55,6 +61,12 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
     shift: float = 0.0
+    _shared: ClassVar[tuple[str, ...]] = (
+        *FunctionAverages._shared,
+        "_cells_transposed",
+        "_disjoint",
+        "_signed_weights",
+    )
 
     @property
     def n_rows(self) -> int:
@@ -106,7 +118,7 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
 
     @cached_property
     def _zero_one(self) -> CellMeans:
-        return replace(self, function=self.function.zero_one(), shift=0.0)
+        return self._sharing(replace(self, function=self.function.zero_one(), shift=0.0))
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the cell averages of phi and their pullback."""
@@ -140,14 +152,17 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
         if self._disjoint and self.n_rows > _BLOCK:
             return self._forward_in_blocks(function, scores, known)
 
+        margins, slopes = self._margins(scores), list[Array]()
+
         def pullback(u: Array) -> tuple[Array, Array]:
+            if not slopes:  # constraints are pulled back one by one
+                slope = function.derivative_from(margins, known)
+                slopes.append(slope if self.signs is None else self.signs * slope)
             back = self._spread(u)
-            back *= function.derivative_from(self._margins(scores), known)
-            if self.signs is not None:
-                back *= self.signs
+            back *= slopes[0]
             return back, NO_AUXILIARY
 
-        return self._sums(function.value_from(self._margins(scores), known)), pullback
+        return self._sums(function.value_from(margins, known)), pullback
 
     def _forward_in_blocks(
         self, function: ExponentialFunction, scores: Array, known: Array
@@ -180,6 +195,20 @@ class CellMeans(FunctionAverages, Shardable, SharesExponentials):
                 else np.bincount(cells[rows], value, minlength=len(sums))
             )
         return sums, pullback
+
+    @property
+    def curved(self) -> bool:
+        """Whether phi has a second derivative."""
+        return isinstance(self.function, TwiceDifferentiable) and self.function.shares_exponential
+
+    def second_derivatives(self, scores: Array, u: Array, exponentials: Exponentials) -> Array:
+        """Return A' u times phi''."""
+        function = cast("TwiceDifferentiable", self.function)
+        margins, scale = self._margins(scores), function.exponential_scale
+        known = exponential(margins, scale) if self.shift else exponentials.at(scale)
+        found = function.second_derivative_from(margins, known)
+        found *= self._spread(u)
+        return found
 
     @cached_property
     def _signed_weights(self) -> Array:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
 from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.terms._composed import WrappedTerm
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, SharesExponentials
+from fairconstrained.terms.base import NO_AUXILIARY, Curved, Pullback, SharesExponentials
 from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted(WrappedTerm, SharesExponentials):
+class Tilted(WrappedTerm, Curved):
     r"""The function :math:`c(s) + b + A w` of scores and variables.
 
     As part of a problem its own variables are all of them: ``auxiliary=slice(0, n_variables)``.
@@ -69,6 +70,16 @@ class Tilted(WrappedTerm, SharesExponentials):
             return pullback(u[:n])[0], u[n:] @ self.slopes
 
         return np.concatenate([statistics, self.slopes @ auxiliary + self.level]), pulled
+
+    @property
+    def curved(self) -> bool:
+        """Whether the term has second derivatives; those of affine functions are zero."""
+        return isinstance(self.term, Curved) and self.term.curved
+
+    def second_derivatives(self, scores: Array, u: Array, exponentials: Exponentials) -> Array:
+        """Return those of the term."""
+        term = cast("Curved", self.term)
+        return term.second_derivatives(scores, u[: -self.n_outputs], exponentials)
 
     def head(self, statistics: Array) -> Array:
         """Return the sums of the term's outputs and the affine functions."""

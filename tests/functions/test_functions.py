@@ -18,7 +18,11 @@ from sklearn.base import clone
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.functions import losses, surrogates
-from fairconstrained.functions.base import ExponentialFunction, ScalarFunction
+from fairconstrained.functions.base import (
+    ExponentialFunction,
+    ScalarFunction,
+    TwiceDifferentiable,
+)
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, TruncatedLogistic
@@ -69,6 +73,17 @@ def test_derivative_of_a_smooth_function_is_the_central_difference(function, t):
     assert_allclose(
         derivative(function, np.array([t]))[0], expected, rtol=1e-6, atol=1e-7 + h * bend
     )
+
+
+@each([f for f in ALL if isinstance(f, TwiceDifferentiable)])
+@given(t=points)
+def test_second_derivative_is_the_central_difference_of_the_derivative(function, t):
+    h = 1e-5
+    behind, ahead = derivative(function, np.array([t - h, t + h]))
+    at = np.array([t])
+    known = Exponentials(at).at(function.exponential_scale)
+    found = function.second_derivative_from(at, known)[0]
+    assert_allclose(found, (ahead - behind) / (2 * h), rtol=1e-5, atol=1e-7)
 
 
 @each(ALL)

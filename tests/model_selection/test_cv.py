@@ -178,14 +178,14 @@ def test_verbose_prints_paths_and_points(data, capsys):
     assert lines[0] == []
     paths = [line for line in lines[1] if " path " in line]
     assert [line.split(":")[0] for line in paths][:2] == [
-        "[FairLogisticClassifierCV] path 1 of 5, all rows",
-        "[FairLogisticClassifierCV] path 2 of 5, fold 1 of 2, alpha 0.0001",
+        "[FairLogisticClassifierCV] path 1 of 4, fold 1 of 2, alpha 0.0001",
+        "[FairLogisticClassifierCV] path 2 of 4, fold 2 of 2, alpha 0.0001",
     ]
-    assert len(paths) == 5
+    assert len(paths) == 4
     points = [line for line in lines[2] if "]   kappa" in line]
-    assert len(points) == 10
-    assert f"accuracy {clf.cv_results_['split0_test_accuracy'][0]:.4g}" in points[2]
-    assert len(lines[2]) == len(lines[1]) + 10
+    assert len(points) == 8
+    assert f"accuracy {clf.cv_results_['split0_test_accuracy'][0]:.4g}" in points[0]
+    assert len(lines[2]) == len(lines[1]) + 8
 
 
 def test_parallel_folds_have_the_results_of_one_after_the_other(data):

@@ -13,7 +13,7 @@ def data():
     return make_biased_classification(900, 5, gap=0.4, random_state=0)
 
 
-PATHS = ("all rows", "fold 1 of 2", "fold 2 of 2")
+PATHS = ("fold 1 of 2", "fold 2 of 2")
 
 
 class Recorder:

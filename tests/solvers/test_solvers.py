@@ -24,6 +24,7 @@ from fairconstrained.solvers import (
     IDCA,
     IPC,
     SOLVERS,
+    SQP,
     AugmentedLagrangian,
     ConEx,
     Smoothing,
@@ -70,7 +71,7 @@ def solution(name: str) -> float:
 
 
 def test_the_grid_has_every_registered_solver() -> None:
-    assert {*GRID, "level-search"} == set(SOLVERS)
+    assert {*GRID, "level-search", "sqp"} == set(SOLVERS)
 
 
 @pytest.mark.parametrize("increase", [0.001, 0.05])
@@ -163,7 +164,8 @@ def test_automatic_solver_of_problems_with_kinks_converges(problem_name: str) ->
 
 
 def test_automatic_takes_the_first_that_can() -> None:
-    assert isinstance(default_solver(PROBLEMS["demographic parity"]()), AugmentedLagrangian)
+    assert isinstance(default_solver(PROBLEMS["demographic parity"]()), SQP)
+    assert isinstance(default_solver(PROBLEMS["truncated logistic"]()), AugmentedLagrangian)
     assert isinstance(default_solver(NON_SMOOTH["hinge"]()), Smoothing)
     assert isinstance(default_solver(NON_SMOOTH["ramp"]()), Smoothing)
 

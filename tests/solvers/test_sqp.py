@@ -1,0 +1,154 @@
+"""Sequential quadratic programming with exact Hessians: solutions, steps, warm starts, fallback."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from _support.problems import PROBLEMS, classification, reference
+from numpy.testing import assert_allclose
+
+from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
+from fairconstrained.exceptions import IncompatibleSolverError
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.problem.kkt import KKT
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import SQP, AugmentedLagrangian, Status
+from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.sqp import SQPState, _dual
+
+ITS_OWN = [name for name, make in PROBLEMS.items() if make().twice_differentiable]
+
+
+def fitted(constraint: str, kappa: float, **options: object) -> FairLogisticClassifier:
+    X, y, groups = make_biased_classification(1000, n_features=20, gap=0.3, random_state=0)
+    return FairLogisticClassifier(constraint, kappa, **options).fit(X, y, sensitive_features=groups)
+
+
+def parity(kappa: float) -> Problem:
+    return classification(DemographicParity(kappa))
+
+
+def test_problems_of_logistic_loss_and_sigmoid_rates_are_its_own() -> None:
+    assert {"unconstrained", "zero gap", "equalized odds, 3 groups", "two constraints"} <= {
+        *ITS_OWN
+    }
+    assert not {"truncated logistic", "box", "L2 ball"} & {*ITS_OWN}
+    with pytest.raises(IncompatibleSolverError, match="twice differentiable"):
+        SQP().minimize(PROBLEMS["box"]())
+
+
+@pytest.mark.parametrize("name", ITS_OWN)
+def test_it_finds_the_solution_that_scipy_finds(name: str) -> None:
+    problem = PROBLEMS[name]()
+    result = SQP(tol=1e-6).minimize(problem)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(reference(PROBLEMS[name]()), rel=1e-6)
+    assert KKT.of(problem.at(result.w), result.multipliers).holds(1e-6)
+    if problem.n_constraints:
+        assert problem.at(result.w).constraints.max() > -1e-5, "no constraint is active"
+        assert result.multipliers.max() > 1e-2
+
+
+@pytest.mark.parametrize("kappa", [0.1, 0.02, 0.0])
+@pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
+def test_it_takes_a_few_data_passes_where_first_order_methods_take_twenty(
+    constraint: str, kappa: float
+) -> None:
+    found, other = (
+        fitted(constraint, kappa),
+        fitted(constraint, kappa, solver="augmented-lagrangian"),
+    )
+    assert isinstance(found.result_.solver, SQP)
+    assert found.result_.converged
+    assert found.multipliers_.max() > 0.1
+    assert found.objective_ == pytest.approx(other.objective_, abs=1e-4)
+    assert found.result_.data_passes <= 12 < 0.7 * other.result_.data_passes
+
+
+@pytest.mark.parametrize("name", ITS_OWN)
+def test_hessian_is_the_derivative_of_the_gradient(name: str) -> None:
+    problem, rng = PROBLEMS[name](), np.random.default_rng(0)
+    w = rng.standard_normal(problem.n_variables)
+    multipliers = rng.random(problem.n_constraints)
+    found = problem.at(w).hessian(multipliers)
+    h = 1e-5
+    for k, unit in enumerate(np.eye(problem.n_variables)):
+        ahead, behind = (problem.at(w + s * h * unit).gradient(multipliers) for s in (1, -1))
+        assert_allclose(found[k], (ahead - behind) / (2 * h), atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("rescale", [True, False])
+def test_gram_matrix_is_that_of_the_jacobian(
+    dtype: type, fit_intercept: bool, rescale: bool
+) -> None:
+    rng = np.random.default_rng(0)
+    X = (5.0 + 3.0 * rng.standard_normal((40, 3))).astype(dtype)
+    weight = np.ones(40)
+    model = LinearModel.standardized(X, weight, fit_intercept=fit_intercept, rescale=rescale)
+    jacobian = np.column_stack([model.scores(unit) for unit in np.eye(model.n_parameters)])
+    weights = rng.standard_normal(40)
+    expected = jacobian.T @ (weights[:, None] * jacobian)
+    assert_allclose(model.gram(weights), expected, atol=1e-10 * np.abs(expected).max())
+
+
+def test_a_hessian_counts_as_a_data_pass() -> None:
+    problem = parity(0.05)
+    at = problem.at(np.zeros(problem.n_variables))
+    at.hessian(np.zeros(2))
+    assert problem.passes == 2.0
+
+
+def test_a_run_from_a_solution_ends_there_after_one_data_pass() -> None:
+    first = SQP().minimize(parity(0.05))
+    again = SQP().minimize(parity(0.05), warm=first)
+    assert again.converged
+    assert again.n_iter == 0
+    assert again.data_passes == 1.0
+    assert_allclose(again.w, first.w)
+
+
+def test_a_warm_start_keeps_the_hessian() -> None:
+    first = SQP().minimize(parity(0.05))
+    assert isinstance(first.state, SQPState)
+    known = SQP().minimize(parity(0.0499), warm=first)
+    without = SQP().minimize(parity(0.0499), warm=Start(first.w, first.multipliers))
+    assert known.converged
+    assert without.converged
+    assert known.data_passes < without.data_passes
+    assert known.objective == pytest.approx(without.objective, abs=1e-6)
+
+
+def test_rounds_take_over_where_a_hessian_is_not_positive_definite() -> None:
+    problem = parity(0.05)
+    far = np.full(problem.n_variables, 30.0)
+    strong = np.array([0.0, 1e3])
+    assert np.linalg.eigvalsh(problem.at(far).hessian(strong))[0] < 0.0
+    result = SQP().minimize(parity(0.05), warm=Start(far, strong))
+    assert result.converged
+    assert result.objective == pytest.approx(
+        AugmentedLagrangian().minimize(parity(0.05)).objective, abs=1e-4
+    )
+
+
+def test_limits_are_kept() -> None:
+    short = SQP(max_iter=1, polish=False).minimize(parity(0.01))
+    assert short.status is Status.ITERATION_LIMIT
+    assert short.n_iter == 1
+    limited = SQP().minimize(parity(0.01), max_data_passes=3)
+    assert limited.status is Status.PASS_LIMIT
+    assert limited.data_passes <= 4
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_dual_problem_meets_its_optimality_conditions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((6, 3))  # of rank three, with a damping
+    quadratic, linear = rows @ rows.T + 1e-6 * np.eye(6), rng.standard_normal(6)
+    found = _dual(quadratic, linear, rng.random(6) < 0.5)
+    assert found is not None
+    slope = linear - quadratic @ found
+    assert found.min() >= 0.0
+    assert slope.max() <= 1e-8
+    assert abs(slope @ found) <= 1e-8 * (1.0 + found.max())
