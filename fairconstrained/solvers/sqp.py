@@ -41,8 +41,9 @@ class SQP(PolishedSolver):
     computed again where a step leaves more than a tenth of the error. A Hessian counts as a data
     pass.
 
-    Where H is not positive definite, or the error is not halved by three steps, the problem is
-    solved by :class:`AugmentedLagrangian` from the first point.
+    Without multipliers to start from, the run begins with a round of :class:`AugmentedLagrangian`,
+    which decides near which local solution it ends. Where H is not positive definite, or the error
+    is not halved by three steps, further rounds follow.
 
     Parameters
     ----------
@@ -78,26 +79,47 @@ class SQP(PolishedSolver):
         self.polish = polish
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the points at which the error has fallen, then rounds if they do not suffice.
+        """Yield the points at which the error has fallen, then further rounds if it does not fall.
 
         The run ends at a point that is optimal.
         """
+        rounds = AugmentedLagrangian(max_iter=self.max_iter).iterate(problem, start)
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
-        last = SQPState.of(start.state)
+        last, taken = SQPState.of(start.state), 0
+        if problem.n_constraints and start.multipliers is None:
+            first = next(rounds, None)
+            if first is None or first.multipliers is None:
+                return
+            yield first
+            at, multipliers, taken = first.at, first.multipliers, 1
+        before = taken
+        for iterate in self._steps(at, multipliers, start, last, taken):
+            yield iterate
+            taken = iterate.iteration
+        for iterate in rounds:
+            iteration = taken - before + iterate.iteration
+            if iteration > self.max_iter:
+                return
+            yield replace(iterate, iteration=iteration)
+
+    def _steps(
+        self, at: Evaluation, multipliers: Array, start: Start, last: SQPState | None, taken: int
+    ) -> Iterator[Iterate]:
+        """Yield the points at which the error has fallen, each from the one before."""
         quadratic = _Quadratic(None if last is None else last.factor, at.w.size)
         kkt = KKT.of(at, multipliers)
         error = best = _error(kkt)
         if kkt.holds(start.tol):
-            yield Iterate(at, multipliers, 0, last)
-        waited, taken = 0, 0
-        for k in range(1, self.max_iter + 1):
-            if start.passes_used_up(problem):
-                yield Iterate(at, multipliers, taken)
+            yield Iterate(at, multipliers, taken, last)
+        waited = 0
+        for k in range(taken + 1, self.max_iter + 1):
+            if start.passes_used_up(at.problem):
+                yield Iterate(at, multipliers, k - 1)
                 return
             found = quadratic.step(at, multipliers, error)
             if found is None:
-                break
-            at, multipliers, before, taken = problem.at(at.w + found[0]), found[1], error, k
+                return
+            at, multipliers, before = at.problem.at(at.w + found[0]), found[1], error
             error = _error(KKT.of(at, multipliers))
             if error > _GOOD * before:
                 quadratic.known = False
@@ -105,14 +127,9 @@ class SQP(PolishedSolver):
                 best, waited = error, 0
                 yield Iterate(at, multipliers, k, SQPState(quadratic.factor))
             elif waited == _PATIENCE or not np.isfinite(error):
-                break
+                return
             else:
                 waited += 1
-        if taken < self.max_iter:
-            for iterate in AugmentedLagrangian(max_iter=self.max_iter - taken).iterate(
-                problem, start
-            ):
-                yield replace(iterate, iteration=taken + iterate.iteration)
 
 
 @dataclass(frozen=True, eq=False)
