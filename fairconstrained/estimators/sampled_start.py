@@ -22,8 +22,8 @@ from fairconstrained.terms.tilted import Tilted
 from fairconstrained.utils.blocks import MANY_ROWS
 from fairconstrained.utils.typing import Array
 
-_PART = 64  # of the rows: fifty evaluations of them cost less than one of all rows
-_LITTLE = 32  # a sample of such a part of the rows is kept in double precision
+_PART = 48  # of the rows: twenty evaluations of them cost less than one of all rows
+_LITTLE = 64  # a sample of such a part of the rows is kept in double precision
 _LEAST_SAMPLE, _MOST_SAMPLE = 1 << 13, 1 << 16
 _FEW = 2000  # rows of a cell, of which all are taken: cells of few rows move the solution most
 _NEAR = 0.02  # constraints within this of their bound have their slopes corrected
@@ -65,7 +65,7 @@ def sampled_start(
 ) -> SampledStart | None:
     r"""Return a start from a sample of the rows, None where a fit does not start from one.
 
-    On n rows a solver needs some twenty evaluations. On a sample of m rows, usually a part of 1/64,
+    On n rows a solver needs some twenty evaluations. On a sample of m rows, usually a part of 1/48,
     these cost less than one on all rows. With w the solution on the sample, and f, g
     functions of all rows, f_m, g_m those of the sample, the sample's problem is solved again as
 

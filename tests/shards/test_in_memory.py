@@ -19,6 +19,7 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.shards import rows as shard_rows
 from fairconstrained.shards.data import ShardedData
 from fairconstrained.shards.in_memory import drawn
+from fairconstrained.solvers import AugmentedLagrangian
 from fairconstrained.utils import blocks as row_blocks
 from fairconstrained.utils.blocks import codes_in_blocks, only_ones
 from fairconstrained.utils.codes import unique_codes
@@ -149,18 +150,28 @@ def test_rows_without_a_group_count_in_the_loss_only(many, monkeypatch):
 
 
 @pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])
+def test_a_solver_makes_the_same_steps(many, monkeypatch, constraint):
+    X, y, groups, weight = drawn_rows()
+    classifier = FairLogisticClassifier(constraint, 0.05)
+    fits = both(monkeypatch, classifier, X, y, groups, weight)
+    one, other = (AugmentedLagrangian().minimize(fit.problem) for fit in fits)
+    assert one.converged and one.data_passes == other.data_passes
+    assert_allclose(one.w, other.w, atol=1e-6)
+    assert_allclose(one.multipliers, other.multipliers, atol=1e-6)
+
+
+@pytest.mark.parametrize("constraint", [None, "demographic_parity", "equalized_odds"])
 def test_fits_are_equal(many, monkeypatch, constraint):
     X, y, groups, weight = drawn_rows()
     found = []
     for least in (1000, N_ROWS + 1):
         monkeypatch.setattr(validation, "MANY_ROWS", least)
-        clf = FairLogisticClassifier(constraint, 0.05)
+        clf = FairLogisticClassifier(constraint, 0.05, tol=1e-7)  # their solvers may differ
         found.append(clf.fit(X, y, sample_weight=weight, sensitive_features=groups))
     one, other = found
     names = ("coef_", "intercept_", "multipliers_", "feature_scale_", "objective_", "gap_")
-    for name in (*names, "decision_gap_", "violation_"):
-        assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-5, atol=1e-6)
-    assert one.result_.data_passes == other.result_.data_passes
+    for name in (*names, "violation_"):
+        assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-4, atol=1e-5)
     assert_array_equal(one.classes_, other.classes_)
     assert_array_equal(one.groups_, other.groups_)
 
