@@ -18,7 +18,7 @@ from fairconstrained.penalties.base import L2
 from fairconstrained.penalties.separable import L1, SCAD
 from fairconstrained.solvers import SOLVERS
 
-FAST = ("auto", "ipc", "augmented-lagrangian", "smoothing")
+FAST = ("auto", "ipc", "augmented-lagrangian", "smoothing", "sqp")
 NAMED = tuple(name for name in SOLVERS if name != "level-search")
 
 

@@ -16,7 +16,7 @@ _STOCHASTIC = ("ssg-stochastic", "3s-econ-stochastic", "plada-stochastic", "idca
 _SEEDED = (*_STOCHASTIC, "yu-neely-wei", "multiplier-model")
 OTHER_SOLVER = "worse than another solver"
 SEVERAL_SOLUTIONS = "several local solutions"
-_OTHERS = ("ipc", "augmented-lagrangian", "smoothing", "exact-penalty")
+_OTHERS = ("ipc", "augmented-lagrangian", "sqp", "smoothing", "exact-penalty")
 Change = Callable[[Case, Data, np.random.Generator], tuple[Case, Data, Array]]
 
 

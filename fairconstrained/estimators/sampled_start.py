@@ -16,7 +16,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.in_memory import RowsInMemory, drawn
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard
-from fairconstrained.solvers import Result, Solver, Status, default_solver
+from fairconstrained.solvers import SQP, Result, Solver, Status, default_solver
 from fairconstrained.terms.base import Shiftable
 from fairconstrained.terms.tilted import Tilted
 from fairconstrained.utils.blocks import MANY_ROWS
@@ -89,7 +89,8 @@ def sampled_start(
     Parameters
     ----------
     solver : Solver
-        The solver of the fit. The default solver for rows in memory solves problems of the sample.
+        The solver of the fit. Problems of the sample are solved by :class:`SQP` where that is
+        possible, else by the default solver.
     problem : Problem
         The problem on all rows.
     options : estimator
@@ -106,7 +107,8 @@ def sampled_start(
     part = _sample(problem)
     if part.n_rows > problem.n_rows // 4:
         return None
-    of_sample = default_solver(part).with_options(tol=solver.tol)
+    of_sample = default_solver(part) if SQP().missing(part) else SQP()
+    of_sample = of_sample.with_options(tol=solver.tol)
     first = of_sample.solve(part, tol=max(_ROUGH, solver.tol))[0]
     if first.status is not Status.CONVERGED:
         return None

@@ -279,7 +279,7 @@ def test_solvers_of_partial_parity_find_what_scipy_finds(name):
 
 
 def test_automatic_takes_the_fast_route():
-    assert isinstance(default_solver(partial_problem()), IPC)
+    assert isinstance(default_solver(partial_problem()), AugmentedLagrangian)
 
 
 def test_idca_with_the_barrier_stays_feasible_with_the_ramp():
