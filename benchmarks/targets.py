@@ -45,7 +45,7 @@ _WHY = {
     "makes some thirty passes over a block where a compiled loop makes one",
     "memory": "blocks and a sample of the rows take a few megabytes, however few rows there are",
     "path": "every point is certified and stored, which costs as much as its evaluations",
-    "jobs": "starting and feeding the workers; other work on the machine",
+    "jobs": "starting and feeding the workers; five folds on two workers take three fifths at best",
 }
 
 

@@ -21,7 +21,7 @@ from fairconstrained.utils.typing import Array
 _MOST_CONSTRAINTS = 50  # nearly active ones: each may cost a backward pass
 _NEAR = 1e-2  # below its bound: a constraint that a step may make active
 _GOOD = 0.1  # of the error, left by a step: the Hessian is kept
-_LEAST_FALL, _PATIENCE = 0.5, 2  # of the error; steps that may pass without such a fall
+_LEAST_FALL, _PATIENCE = 0.5, 1  # of the error; steps that may pass without such a fall
 _DAMPING = 1e-3  # of the multipliers, relative to the error and to the size of their problem
 
 
@@ -43,7 +43,7 @@ class SQP(PolishedSolver):
 
     Without multipliers to start from, the run begins with a round of :class:`AugmentedLagrangian`,
     which decides near which local solution it ends. Where H is not positive definite, or the error
-    is not halved by three steps, further rounds follow.
+    is not halved by two steps, further rounds follow.
 
     Parameters
     ----------
