@@ -43,7 +43,8 @@ class SQP(PolishedSolver):
 
     Without multipliers to start from, the run begins with a round of :class:`AugmentedLagrangian`,
     which decides near which local solution it ends. Where H is not positive definite, or the error
-    is not halved by two steps, further rounds follow.
+    is not halved by two steps, further rounds follow. Problems whose Hessian is not known or
+    costs much (:attr:`Problem.twice_differentiable`) are solved by these rounds alone.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class SQP(PolishedSolver):
     'converged'
     """
 
-    requires: ClassVar[tuple[str, ...]] = ("twice_differentiable",)
+    requires: ClassVar[tuple[str, ...]] = ("smooth",)
 
     def __init__(self, *, max_iter: int = 100, tol: float = 1e-4, polish: bool = True):
         self.max_iter = max_iter
@@ -84,6 +85,9 @@ class SQP(PolishedSolver):
         The run ends at a point that is optimal.
         """
         rounds = AugmentedLagrangian(max_iter=self.max_iter).iterate(problem, start)
+        if not problem.twice_differentiable:
+            yield from rounds
+            return
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
         last, taken = SQPState.of(start.state), 0
         if problem.n_constraints and start.multipliers is None:

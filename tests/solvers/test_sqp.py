@@ -8,7 +8,6 @@ from _support.problems import PROBLEMS, classification, reference
 from numpy.testing import assert_allclose
 
 from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
-from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
@@ -33,8 +32,14 @@ def test_problems_of_logistic_loss_and_sigmoid_rates_are_its_own() -> None:
         *ITS_OWN
     }
     assert not {"truncated logistic", "box", "L2 ball"} & {*ITS_OWN}
-    with pytest.raises(IncompatibleSolverError, match="twice differentiable"):
-        SQP().minimize(PROBLEMS["box"]())
+
+
+@pytest.mark.parametrize("name", ["truncated logistic", "box", "L2 ball"])
+def test_problems_without_hessians_are_solved_by_the_augmented_lagrangian(name: str) -> None:
+    found, other = (one.minimize(PROBLEMS[name]()) for one in (SQP(), AugmentedLagrangian()))
+    assert found.status is other.status is Status.CONVERGED
+    assert_allclose(found.w, other.w, rtol=0, atol=1e-12)
+    assert found.data_passes == other.data_passes
 
 
 @pytest.mark.parametrize("name", ITS_OWN)
