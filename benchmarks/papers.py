@@ -173,7 +173,7 @@ def run(options: Namespace) -> None:
     if table:
         write_table([_flat(row) for row in table], "papers", "The papers' tables", options.out)
     if options.docs is not None:
-        write_page(options.docs, table, ranks)
+        write_page(options.docs, table, ranks, store.versions_in_words())
 
 
 def _flat(row: Row) -> Row:

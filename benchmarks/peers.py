@@ -257,4 +257,4 @@ def run(options: Namespace) -> None:
     for peer, reason in missing.items():
         print(f"not run: {peer}: {reason}")
     if options.docs is not None:
-        write_page(table, missing, options)
+        write_page(table, missing, options, store.versions_in_words())

@@ -98,9 +98,9 @@ def _against_published(published: str, paper: Row) -> list[str]:
     return [f"objective {abs(share):.0%} {side} the published one"]
 
 
-def write_page(folder: Path, table: list[Row], ranks: list[Ranks]) -> None:
+def write_page(folder: Path, table: list[Row], ranks: list[Ranks], versions: str = "") -> None:
     """Write papers.md and its figures."""
-    text = _HEAD + _lead(table, ranks) + _HOW.format(environment=environment())
+    text = _HEAD + _lead(table, ranks) + _HOW.format(environment=environment(), versions=versions)
     for experiment in dict.fromkeys(row["line"].experiment for row in table):
         text += f"\n## {_TITLES[experiment]}\n\n{_NOTES[experiment]}\n\n"
         some = [row for row in table if row["line"].experiment == experiment]
@@ -216,7 +216,7 @@ _HEAD = """# Reproducing the papers
 _HOW = """
 `python -m benchmarks papers --docs docs` writes this page ({environment}); `--quick` computes all
 tables in minutes, and `--only E3` computes one table. Stored results are used again as long as the
-code of the library does not change.
+code of the library does not change.{versions}
 
 The columns "published" and "ours" have the objective, the violation (CVio), near-stationarity
 (SVio, the distance to the proximal point with the paper's constant; "none" if the switching

@@ -110,7 +110,9 @@ def _panel(axis: Any, chosen: list[Row], styles: dict[str, dict[str, Any]]) -> N
     axis.set_ylim(min(values) - 0.15 * height, max(values) + 0.15 * height)
 
 
-def write_page(table: list[Row], missing: dict[str, str], options: Namespace) -> None:
+def write_page(
+    table: list[Row], missing: dict[str, str], options: Namespace, versions: str = ""
+) -> None:
     """Write peers.md and a figure for every notion."""
     table = sorted(table, key=_order)
     notions = list(dict.fromkeys(row["notion"] for row in table))
@@ -125,7 +127,9 @@ def write_page(table: list[Row], missing: dict[str, str], options: Namespace) ->
         text += f"\n## {_title(notion)}\n\n![Frontiers](_static/peers-{notion}.png)\n\n"
         gaps = [{k: v for k, v in row.items() if k != "notion"} for row in at_gaps(some)]
         text += as_markdown(gaps)
-    text += "\n## How it is measured\n\n" + _HOW.format(environment=environment())
+    text += "\n## How it is measured\n\n" + _HOW.format(
+        environment=environment(), versions=versions
+    )
     text += _what_was_run(table, missing, options)
     text += "\n## By the mean gap of single splits\n\n" + _BY_MEAN + _lead(single)
     text += "\n" + as_markdown(summary(single)) + "\n" + as_markdown(at_levels(table, "gap"))
@@ -231,7 +235,7 @@ same task: medians over the tasks. GridSearch's are those of all its models toge
 _HEAD = """# Peers side by side
 
 """
-_HOW = """`python -m benchmarks peers --docs docs` writes this page ({environment}).
+_HOW = """`python -m benchmarks peers --docs docs` writes this page ({environment}).{versions}
 
 All methods have the same task: a model without the sensitive attribute as a feature, 30 per
 cent test rows, five tolerances. If predictions are random, accuracy and gaps are expected values.

@@ -47,10 +47,16 @@ class Store:
     ----------
     folder : Path
         Where the files are.
+
+    Attributes
+    ----------
+    versions : set of str
+        The versions of the library that the results are of which were taken or put.
     """
 
     def __init__(self, folder: Path):
         self.folder = folder
+        self.versions: set[str] = set()
 
     def _path(self, key: tuple[str, ...]) -> Path:
         return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:20]}.json"
@@ -61,7 +67,10 @@ class Store:
         if not path.exists():
             return None
         stored = json.loads(path.read_text())
-        return stored if any_version or stored["version"] == version() else None
+        if not any_version and stored["version"] != version():
+            return None
+        self.versions.add(stored["version"])
+        return stored
 
     def put(self, key: tuple[str, ...], result: dict[str, Any]) -> dict[str, Any]:
         """Store a result and return it with the version of the library."""
@@ -71,4 +80,10 @@ class Store:
         temporary = path.with_suffix(f".{id(result)}.tmp")
         temporary.write_text(json.dumps(result))
         temporary.replace(path)
+        self.versions.add(version())
         return result
+
+    def versions_in_words(self) -> str:
+        """Return a sentence if the results are of several versions of the code, else nothing."""
+        n_versions = len(self.versions)
+        return f" The results are of {n_versions} versions of the code." if n_versions > 1 else ""
