@@ -28,11 +28,14 @@ from fairconstrained.terms.class_scores import ByClass, log_odds
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 
+_SHARE = 0.4  # of the tolerance: paths begin at the solution, and its errors cost them data passes
+
 
 def minimize_by_default(problem: Problem) -> Result:
-    """Return the default solver's solution of a problem."""
+    """Return the default solver's solution of a problem, to a part of its tolerance."""
     solver = default_solver(problem)
-    return solver.minimize(problem, max_data_passes=data_pass_limit(problem, solver.tol))
+    limit = data_pass_limit(problem, solver.tol)
+    return solver.minimize(problem, tol=_SHARE * solver.tol, max_data_passes=limit)
 
 
 class Unconstrained:
