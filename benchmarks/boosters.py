@@ -11,9 +11,9 @@ figures are averages over them, seconds are CPU time of a fit.
 - FairGBM 0.9.14, which has no demographic parity, and OxonFair 0.3, which uses groups when
   predicting. They may have environments of their own: --python fairgbm=PATH oxonfair=PATH.
 
-"advantage" is our accuracy minus theirs at their gap: our accuracies, of bounds on predictions and
-without constraints, are interpolated at the mean gap of the other method, in every split with equal
-weights. The interval is 1.96 standard errors over the splits.
+"advantage" is our accuracy minus theirs at their mean gap: ours is interpolated between our
+tolerances and LightGBM alone, on the same splits. The interval has the variance of overlapping
+splits and the noise of both gaps, as in the benchmark "peers".
 
 Runs are kept; --only-known shows those that there are, with their number of splits. With
 ``--docs docs`` the page is written.
@@ -40,15 +40,19 @@ from benchmarks.harness.boosted_peers import (
     FREE,
     METHODS,
     ON_SCORES,
+    OTHERS,
     Outcome,
     tree_parameters,
 )
 from benchmarks.harness.boosters_page import draw, write_page
 from benchmarks.harness.data import Data
+from benchmarks.harness.dominance import Comparison, Point, Splits, compare_at
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.store import Store
-from benchmarks.harness.tables import Row, at_least, at_most, write_table
+from benchmarks.harness.tables import Row, at_most, write_table
 from fairconstrained.datasets import fetch_adult, fetch_bank, fetch_compas, fetch_law_school
+
+TEST_SHARE = 0.3  # of the rows of a split
 
 
 def _table(bunch: Any, column: str, rows: Any = None) -> Data:
@@ -84,7 +88,7 @@ def split_of(name: str, seed: int) -> Split:
     X, y, groups = load(name)
     train, test = train_test_split(
         np.arange(len(y)),
-        test_size=0.3,
+        test_size=TEST_SHARE,
         random_state=seed,
         stratify=np.char.add(groups, y.astype(str)),
     )
@@ -157,36 +161,6 @@ def mean(rows: list[Row]) -> Row:
     return {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
 
 
-def advantage(theirs: list[Row], frontier: list[list[Row]]) -> tuple[float, float]:
-    """Return our accuracy minus theirs at their mean gap, and 1.96 standard errors of it.
-
-    Parameters
-    ----------
-    theirs : list of dict
-        Their measures, one per split.
-    frontier : list of list of dict
-        Ours, for every tolerance.
-    """
-    gaps = np.array([mean(rows)["test gap"] for rows in frontier])
-    right = np.array([mean(rows)["accuracy"] for rows in frontier])
-    at = mean(theirs)["test gap"]
-    best, weights = -np.inf, np.zeros(len(gaps))
-    for i in range(len(gaps)):
-        for j in range(len(gaps)):
-            if gaps[i] <= at and (gaps[j] > at or i == j):
-                t = 0.0 if i == j else (at - gaps[i]) / (gaps[j] - gaps[i])
-                if (1.0 - t) * right[i] + t * right[j] > best:
-                    best = (1.0 - t) * right[i] + t * right[j]
-                    weights = np.eye(len(gaps))[i] * (1.0 - t) + np.eye(len(gaps))[j] * t
-    if not np.isfinite(best):  # their gap is smaller than all of ours
-        weights = np.eye(len(gaps))[int(np.argmin(gaps))]
-    accuracies = np.array([[row["accuracy"] for row in rows] for rows in frontier])
-    differences = weights @ accuracies - np.array([row["accuracy"] for row in theirs])
-    n = len(differences)
-    error = 1.96 * float(np.std(differences, ddof=1)) / np.sqrt(n) if n > 1 else np.nan
-    return float(differences.mean()), error
-
-
 def table(found: Found) -> Iterator[Row]:
     """Yield a row per data set, constraint, method and tolerance."""
     for (name, constraint, method, kappa), rows in found.items():
@@ -199,24 +173,29 @@ def table(found: Found) -> Iterator[Row]:
         if shared:
             alone = mean([plain[seed] for seed in shared])["seconds"]
             row["x LightGBM"] = mean([rows[seed] for seed in shared])["seconds"] / alone
-        theirs = not METHODS[method].ours and method != FREE
-        lead, error = _advantage_over(rows, one) if theirs else (np.nan, np.nan)
-        row |= {"advantage": lead, "+-": error, "target": ""}
-        if theirs and not np.isnan(lead):
-            row["target"] = at_least(lead + (0.0 if np.isnan(error) else error), 0.0)
-        elif method == ON_SCORES:
-            row["target"] = at_most(row["x LightGBM"], 2.0)
+        compared = _against_ours(rows, one) if method in OTHERS else None
+        row["advantage"] = compared.gain if compared else np.nan
+        row["+-"] = compared.noise if compared else np.nan
+        row["ours is"] = str(compared.outcome) if compared else ""
+        row["target"] = at_most(row["x LightGBM"], 2.0) if method == ON_SCORES else ""
         yield row
 
 
-def _advantage_over(rows: dict[int, Row], one: Found) -> tuple[float, float]:
-    """Return the advantage on the splits that all of our runs and theirs have."""
-    ours = [value for key, value in one.items() if METHODS[key[2]].ours or key[2] == FREE]
-    shared = [seed for seed in rows if all(seed in value for value in ours)]
-    if not shared or not any(METHODS[key[2]].ours for key in one):
-        return np.nan, np.nan
-    frontier = [[value[seed] for seed in shared] for value in ours]
-    return advantage([rows[seed] for seed in shared], frontier)
+def _against_ours(rows: dict[int, Row], one: dict[Place, dict[int, Row]]) -> Comparison | None:
+    """Return our accuracy less that of a method with a tolerance, at its mean gap."""
+    if not any(METHODS[key[2]].ours for key in one):
+        return None
+    ours = [_point(value) for key, value in one.items() if key[2] not in OTHERS]
+    return compare_at(_point(rows), ours, TEST_SHARE / (1.0 - TEST_SHARE))
+
+
+def _point(rows: dict[int, Row]) -> Point:
+    """Return a method with a tolerance as a point of accuracy and mean test gap."""
+
+    def fairness(splits: Splits) -> float:
+        return -float(np.mean([rows[seed]["test gap"] for seed in splits]))
+
+    return Point({seed: row["accuracy"] for seed, row in rows.items()}, fairness)
 
 
 def interpreters(pairs: list[str]) -> dict[str, str]:
@@ -277,9 +256,10 @@ def run(options: Namespace) -> None:
     """Write boosters.md, boosters.csv and boosters.png; runs are kept in a folder beside them."""
     warnings.simplefilter("ignore")  # fairlearn's, LightGBM's about names, ours have columns
     options.pythons = interpreters(options.python)
+    store = Store(options.out / "boosters")
     with threadpool_limits(1):
-        rows = list(table(results(options, Store(options.out / "boosters"))))
+        rows = list(table(results(options, store)))
     write_table(rows, "boosters", "Boosted trees under constraints", options.out)
     draw(rows, options.out / "boosters.png")
     if options.docs is not None:
-        write_page(rows, options.docs)
+        write_page(rows, options.docs, store.versions_in_words())

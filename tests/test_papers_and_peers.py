@@ -8,8 +8,15 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from benchmarks import additions, peers
-from benchmarks.harness import papers_page, peer_worker, peers_page, rank_page
+from benchmarks import additions, boosters, peers
+from benchmarks.harness import (
+    boosters_page,
+    papers_page,
+    peer_worker,
+    peers_page,
+    rank_figures,
+    rank_page,
+)
 from benchmarks.harness.dominance import Outcome
 from benchmarks.harness.intervals import half_width, jackknife_half_width
 from benchmarks.harness.paper_lines import ConstantSteps, all_lines, simple_example
@@ -100,7 +107,7 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
     text = rank_page.verdict_of(ranks)
     assert "of 5 points" in text
     assert (
-        "level with 1 at the same fairness, ahead of 1 and behind 2; 1 are fairer"
+        "level with 1 at the same fairness, ahead of 1 and behind 2; fairer than any of ours"
         in text.replace("*", "")
     )
     assert "(1 more have too few splits)" in text
@@ -152,9 +159,8 @@ def test_the_lead_of_the_papers_counts_full_runs(tmp_path) -> None:
     ]
     papers_page.write_page(tmp_path, table, [])
     text = (tmp_path / "papers.md").read_text()
-    assert "2 of these rows have been run with as many data passes as published: 1 of 2" in text
-    assert "Of the 3 lines of E1 to E6, 2 have been run in full" in text
-    assert "in 1 of these" in text
+    assert "run with as many data passes as published: 2, of which 1 reach" in text
+    assert "Lines of E1 to E6: 3. Run in full, with `paper()` and by default: 2. In 1 of" in text
 
 
 def test_the_default_is_compared_with_the_best_published_row(tmp_path) -> None:
@@ -211,7 +217,8 @@ def test_a_peer_is_compared_with_our_frontier_at_its_own_gap() -> None:
     ]  # fmt: skip
     assert found[0].found.gain == pytest.approx(0.01)  # 0.82 between our two points
     (row,) = summary(found)
-    assert (row["ahead"], row["level"], row["behind"]) == (2, 1, 1)
+    columns = ("ours ahead", "level", "ours behind", "fairer, less accurate")
+    assert [row[column] for column in columns] == [1, 1, 1, 1]
     assert row["least difference"] == "-0.0100 +- 0.0000 (gap 0.030, GridSearch)"
 
 
@@ -220,6 +227,53 @@ def test_two_splits_give_no_verdict() -> None:
     assert {one.found.outcome for one in verdicts(few)} == {Outcome.FEW}
     assert summary(verdicts(few))[0]["points"] == 0
     assert at_levels(few)[0]["linear"] == "-0.1000 against fairret, 2 splits"
+
+
+def test_boosted_trees_are_compared_at_the_gap_of_the_other_method() -> None:
+    def of(accuracy: float, gap: float) -> dict[int, dict[str, float]]:
+        row = {"test gap": gap, "AUC": 0.7, "log loss": 0.5, "seconds": 1.0}
+        return {k: {**row, "accuracy": accuracy + 0.01 * (k % 2)} for k in range(4)}
+
+    places = {
+        ("LightGBM", 0.0): of(0.84, 0.05), ("ours, decisions", 0.01): of(0.80, 0.01),
+        ("OxonFair", 0.05): of(0.81, 0.03), ("OxonFair", 0.01): of(0.85, 0.03),
+        ("ThresholdOptimizer", 0.0): of(0.7, 0.0),
+    }  # fmt: skip
+    found = {("compas", "equalized_odds", *key): rows for key, rows in places.items()}
+    rows = {(row["method"], row["kappa"]): row for row in boosters.table(found)}
+    assert rows["OxonFair", 0.05]["advantage"] == pytest.approx(0.01)  # 0.82 between our points
+    outcomes = [rows[key]["ours is"] for key in [("OxonFair", 0.05), ("OxonFair", 0.01)]]
+    assert outcomes == [Outcome.AHEAD, Outcome.BEHIND]
+    assert rows["ThresholdOptimizer", 0.0]["ours is"] == Outcome.BEYOND
+    assert rows["ours, decisions", 0.01]["ours is"] == ""
+
+
+def test_the_page_of_boosted_trees_names_where_ours_is_behind(tmp_path) -> None:
+    row = {"data": "compas", "constraint": "equalized_odds", "kappa": 0.05, "splits": 4}
+    row |= {"accuracy": 0.8, "AUC": 0.7, "log loss": 0.5, "seconds": 1.0, "x LightGBM": 1.0}
+    row |= {"advantage": np.nan, "+-": np.nan, "ours is": "", "test gap": 0.02}
+    behind = {"advantage": -0.01, "+-": 0.002, "ours is": str(Outcome.BEHIND)}
+    table = [
+        {**row, "method": "LightGBM"},
+        {**row, "method": "ours, scores"},
+        {**row, "method": "OxonFair", **behind},
+    ]
+    boosters_page.write_page(table, tmp_path)
+    text = (tmp_path / "boosters.md").read_text()
+    assert "COMPAS, equalized odds: OxonFair 0.05, by 0.0100 +- 0.0020 at a gap of 0.020" in text
+    assert (tmp_path / "_static" / "boosters.png").exists()
+
+
+@pytest.mark.parametrize(("low", "hidden"), [(0.895, 0), (0.75, 1)])
+def test_figures_count_the_points_that_they_leave_out(low: float, hidden: int) -> None:
+    axis = rank_figures.plt().figure().add_subplot()
+    points = [(0.1, 0.90), (0.2, 0.91), (0.9, low)]
+    axis.plot(*zip(*points, strict=True))
+    rank_figures.focus(axis, [0.90, 0.91], points)
+    texts = [one.get_text() for one in axis.texts]
+    assert texts == (["1 point below"] if hidden else [])
+    assert (axis.get_ylim()[0] > low) == bool(hidden)
+    rank_figures.plt().close(axis.figure)
 
 
 def test_seconds_are_multiples_of_those_of_ours_of_the_same_kind() -> None:
@@ -237,7 +291,7 @@ def test_the_page_of_the_peers_begins_with_who_is_ahead(tmp_path) -> None:
     lead = text.partition("##")[0]
     assert "have 1 points with at least 3 splits" in lead
     assert "behind 1" in lead
-    assert "Demographic parity, compas: -0.1000" in lead
+    assert "Demographic parity, COMPAS: -0.1000" in lead
     assert "1 more points have too few splits" in lead
     assert "Not run on this page: bank" in text
     assert "Not run: FairGBM" in text

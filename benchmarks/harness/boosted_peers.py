@@ -230,3 +230,4 @@ METHODS = {
     "FairGBM": Method(fairgbm, "D", constraints=("equalized_odds",), package="fairgbm"),
     "OxonFair": Method(oxonfair, "P", package="oxonfair"),
 }
+OTHERS = tuple(name for name, one in METHODS.items() if not one.ours and name != FREE)

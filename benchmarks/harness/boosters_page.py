@@ -2,51 +2,53 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.boosted_peers import FREE, METHODS, ON_SCORES
-from benchmarks.harness.rank_figures import plt
-from benchmarks.harness.tables import Row, environment
-
-TITLES = {
-    "adult": "Adult",
-    "bank": "bank",
-    "compas": "COMPAS",
-    "law_school": "law school",
-    "demographic_parity": "demographic parity",
-    "equalized_odds": "equalized odds",
-}
+from benchmarks.harness.boosted_peers import FREE, METHODS, ON_SCORES, OTHERS
+from benchmarks.harness.dominance import Outcome, by_outcome
+from benchmarks.harness.names import TITLES
+from benchmarks.harness.rank_figures import focus, plt
+from benchmarks.harness.tables import Row, as_markdown, environment
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Draw accuracy against the gap on test rows."""
+    """Draw accuracy against the gap on test rows; points far below ours are counted."""
     panels = list(dict.fromkeys((row["data"], row["constraint"]) for row in rows))
     n_columns = len({constraint for _, constraint in panels})
     n_rows = -(-len(panels) // n_columns)
-    size = (5.0 * n_columns, 3.2 * n_rows)
+    size = (5.0 * n_columns, 3.2 * n_rows + 0.6)
     figure, axes = plt().subplots(n_rows, n_columns, figsize=size, squeeze=False)
-    for (name, constraint), ax in zip(panels, axes.ravel(), strict=False):
-        for method, one in METHODS.items():
-            points = sorted(
-                (row["test gap"], row["accuracy"])
-                for row in rows
-                if (row["data"], row["constraint"], row["method"]) == (name, constraint, method)
-            )
-            if points:
-                ax.plot(*np.transpose(points), lw=1.0, label=method, marker=one.marker, ms=6)
-        title = f"{TITLES[name]}, {TITLES[constraint]}"
-        ax.set(title=title, xlabel="gap on test rows", ylabel="accuracy")
-        ax.grid(alpha=0.3)
     handles = {}
-    for ax in axes.ravel():
+    for panel, ax in zip(panels, axes.ravel(), strict=False):
+        _panel(ax, [row for row in rows if (row["data"], row["constraint"]) == panel])
+        ax.set(title=", ".join(TITLES[name] for name in panel))
+        ax.set(xlabel="gap (test rows)", ylabel="accuracy (test rows)")
+        ax.grid(alpha=0.3)
         handles |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    figure.legend(handles.values(), handles, loc="lower center", ncols=4, frameon=False, fontsize=8)
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    shown = [name for name in METHODS if name in handles]
+    lines = [handles[name] for name in shown]
+    figure.legend(lines, shown, loc="lower center", ncols=4, frameon=False, fontsize=9)
+    figure.tight_layout(rect=(0, 0.6 / size[1], 1, 1))
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=72)
+    figure.savefig(path, dpi=90)
     plt().close(figure)
+
+
+def _panel(ax: Any, rows: list[Row]) -> None:
+    """Draw the lines of a data set and a constraint; a method has one colour in all panels."""
+    for k, (method, one) in enumerate(METHODS.items()):
+        points = [(r["test gap"], r["accuracy"]) for r in rows if r["method"] == method]
+        if points:
+            width = 2.0 if one.ours else 1.0
+            x, y = np.transpose(sorted(points))
+            ax.plot(x, y, lw=width, color=f"C{k}", label=method, marker=one.marker, ms=6)
+    ours = [row["accuracy"] for row in rows if row["method"] not in OTHERS]
+    points = [(row["test gap"], row["accuracy"]) for row in rows]
+    focus(ax, ours or [one for _, one in points], points)
 
 
 def _kappa(row: Row) -> str:
@@ -64,7 +66,7 @@ def _lines(rows: list[Row]) -> str:
     lines = [head, "|---" * 10 + "|"]
     for row in rows:
         lead = "" if np.isnan(row["advantage"]) else f"{row['advantage']:+.4f}"
-        spread = "" if np.isnan(row["+-"]) else f" +- {row['+-']:.4f}"
+        spread = f" +- {row['+-']:.4f}" if np.isfinite(row["+-"]) else ""
         cells = [row["method"], _kappa(row), str(row["splits"]), f"{row['test gap']:.3f}"]
         cells += [f"{row['accuracy']:.4f}", _measure(row["AUC"], 4), _measure(row["log loss"], 4)]
         cells += [f"{row['seconds']:.2f}", _measure(row["x LightGBM"], 1), lead + spread]
@@ -73,22 +75,21 @@ def _lines(rows: list[Row]) -> str:
 
 
 def _comparisons(rows: list[Row]) -> str:
-    """Return in how many comparisons the accuracy is not below the other method's."""
+    """Return how the points of every method compare with ours, and where ours is behind."""
     found = []
-    for method in METHODS:
-        some = [row for row in rows if row["method"] == method and row["+-"] == row["+-"]]
-        if some:
-            met = sum(row["target"] == "met" for row in some)
-            found.append(f"- {method}: {met} of {len(some)}")
-    below = [row for row in rows if row["target"] == "not met" and row["method"] != ON_SCORES]
-    for row in below:
+    for method in OTHERS:
+        counts = Counter(row["ours is"] for row in rows if row["method"] == method)
+        n = sum(counts[one] for one in Outcome if one is not Outcome.FEW)
+        if n:
+            found.append({"method": method, "points": n, **by_outcome(counts)})
+    text = as_markdown(found) if found else "There are too few splits for a comparison.\n"
+    behind = [row for row in rows if row["ours is"] == Outcome.BEHIND]
+    text += "\nWhere ours is behind:\n\n" if behind else ""
+    for row in behind:
         place = f"{TITLES[row['data']]}, {TITLES[row['constraint']]}"
-        named = f"{row['method']} {_kappa(row)}".strip()
-        found.append(
-            f"- below: {place}, {named}: {-100 * row['advantage']:.2f} +- {100 * row['+-']:.2f} "
-            f"points at a gap of {row['test gap']:.3f}"
-        )
-    return "\n".join(found)
+        text += f"- {place}: {row['method']} {_kappa(row)}, by {-row['advantage']:.4f} +- "
+        text += f"{row['+-']:.4f} at a gap of {row['test gap']:.3f}\n"
+    return text
 
 
 def _seconds(rows: list[Row]) -> str:
@@ -106,7 +107,7 @@ def _seconds(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def write_page(rows: list[Row], folder: Path) -> None:
+def write_page(rows: list[Row], folder: Path, versions: str = "") -> None:
     """Write boosters.md and its figure.
 
     Parameters
@@ -115,6 +116,8 @@ def write_page(rows: list[Row], folder: Path) -> None:
         The table.
     folder : Path
         The folder of the documentation.
+    versions : str, default=""
+        A sentence on the versions of the code that the results are of.
     """
     draw(rows, folder / "_static" / "boosters.png")
     tables = []
@@ -123,6 +126,7 @@ def write_page(rows: list[Row], folder: Path) -> None:
         tables.append(f"### {TITLES[name]}, {TITLES[constraint]}\n\n{_lines(some)}")
     fields = {
         "environment": environment(),
+        "versions": versions,
         "comparisons": _comparisons(rows),
         "seconds": _seconds(rows),
         "tables": "\n".join(tables),

@@ -24,6 +24,16 @@ class Outcome(StrEnum):
     FEW = "too few splits"
 
 
+def by_outcome(counts: Mapping[Outcome, int]) -> dict[str, int]:
+    """Return the columns of a table that counts comparisons."""
+    return {
+        "ours ahead": counts[Outcome.AHEAD],
+        "level": counts[Outcome.LEVEL],
+        "ours behind": counts[Outcome.BEHIND],
+        "fairer, less accurate": counts[Outcome.BEYOND],
+    }
+
+
 @dataclass(frozen=True, eq=False)
 class Point:
     """A model with a setting, measured on several splits.

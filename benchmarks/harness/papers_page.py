@@ -36,6 +36,16 @@ _NOTES = {
     "E4": "On COMPAS the paper's 16 features are not named: its problem is another one.",
     "E5": "The sums leave out the class that has priority, so that 0 is strictly feasible.",
     "E6": "The paper prints curves only. Adult has all 48,842 rows.",
+    "E9": (
+        "The paper prints curves only. Unfairness is DP^I, the largest difference between the "
+        "groups' distributions of scores, among the rows whose ranks within their groups are in "
+        "the range I: 0 if these rows have the same distribution, 1 if they do not overlap."
+    ),
+    "E10": (
+        "The paper prints curves only. Unfairness is WDP^I, the largest difference between the "
+        "groups' selection rates at one threshold, each clipped to the range of ranks I and "
+        "divided by its length."
+    ),
 }
 
 
@@ -106,7 +116,7 @@ def write_page(folder: Path, table: list[Row], ranks: list[Ranks], versions: str
         some = [row for row in table if row["line"].experiment == experiment]
         text += as_markdown([_shown(row) for row in some])
     for one in ranks:
-        text += f"\n## {_TITLES[one.name]}\n\n{section(one, folder)}"
+        text += f"\n## {_TITLES[one.name]}\n\n{_NOTES[one.name]}\n\n{section(one, folder)}"
     for one in ranks:
         text += f"\n## Every level of {one.name}\n\n{every_level(one)}"
     (folder / "papers.md").write_text(text)
@@ -134,12 +144,12 @@ def _lead(table: list[Row], ranks: list[Ranks]) -> str:
     good = sum(_default_is_as_good(row) for row in both)
     text = (
         f"- 3S-Econ's table 2 has {len(known)} rows on a9a, with figures; the other papers print "
-        f"curves, or use data that are not available. {len(run)} of these rows have been run with "
-        f"as many data passes as published: {reached} of {len(run)} reach the published objective, "
-        f"to {_SHARE:.0%} or better.\n"
-        f"- Of the {len(table)} lines of E1 to E6, {len(both)} have been run in full, with "
-        f"`paper()` and by default; the default's objective is at most that of `paper()`, to 0.1%, "
-        f"in {good} of these.\n"
+        f"curves, or use data that are not available. Rows that have been run with as many data "
+        f"passes as published: {len(run)}, of which {reached} reach the published objective, to "
+        f"{_SHARE:.0%} or better.\n"
+        f"- Lines of E1 to E6: {len(table)}. Run in full, with `paper()` and by default: "
+        f"{len(both)}. In {good} of these the default's objective is at most that of `paper()`, to "
+        "0.1%.\n"
     )
     text += "".join(f"- {one}\n" for one in [*_against_the_best(table), *map(verdict_of, ranks)])
     rows = []
@@ -212,16 +222,25 @@ def _default_is_as_good(row: Row) -> bool:
 
 _HEAD = """# Reproducing the papers
 
+The methods of this library are those of four papers: IPC, 3S-Econ, PLADA and IDCA
+([full titles](glossary.md)). Do they reach here what is published? There is a line for every row of
+the papers' tables, and for every method in their figures, on the data that are available. Each has
+three results: the published one, that of `paper()` (the printed algorithm with the printed
+parameters), and that of the library's defaults. E1 to E10 number the experiments.
+
 """
 _HOW = """
+## How to read the tables
+
 `python -m benchmarks papers --docs docs` writes this page ({environment}); `--quick` computes all
 tables in minutes, and `--only E3` computes one table. Stored results are used again as long as the
 code of the library does not change.{versions}
 
-The columns "published" and "ours" have the objective, the violation (CVio), near-stationarity
-(SVio, the distance to the proximal point with the paper's constant; "none" if the switching
-subgradient method found no feasible point of its subproblem), data passes and CPU seconds on one
-core. Every run has its form in brackets:
+The columns "published" and "ours" have the objective, the violation of the constraints (CVio),
+near-stationarity (SVio, the distance to the proximal point with the paper's constant; "none" if the
+switching subgradient method found no feasible point of its subproblem), data passes and CPU seconds
+on one core. All three measures are the better the smaller. "plot" is a method of which the paper
+prints a curve only. Every run has its form in brackets:
 
 - "(full)": the paper's problem and as many data passes as the paper has. With `paper()` a run does
   not stop at a tolerance of its own; by default it ends when it has converged, and after 5,000

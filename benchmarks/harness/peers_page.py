@@ -12,9 +12,11 @@ import numpy as np
 
 from benchmarks.harness.dominance import Outcome
 from benchmarks.harness.intervals import LEAST_SPLITS, half_width
+from benchmarks.harness.names import TITLES
 from benchmarks.harness.peer_worker import MOMENTS, PEERS
 from benchmarks.harness.peers_verdicts import (
     TEST_TO_TRAIN,
+    UNCONSTRAINED,
     Verdict,
     at_gaps,
     at_levels,
@@ -23,12 +25,13 @@ from benchmarks.harness.peers_verdicts import (
     summary,
     verdicts,
 )
-from benchmarks.harness.rank_figures import MARKS, plt
+from benchmarks.harness.rank_figures import MARKS, focus, plt
 from benchmarks.harness.tables import Row, as_markdown, environment
 
 DATA = ("compas", "communities", "law_school", "bank", "adult")  # from few rows to many
 SMALL_CELL = 50
 _WIDEST = 0.3  # the largest gap in a figure
+_KINDS = ("linear", "linear, sees the group", "trees")
 _MEANS = ("accuracy", "AUC", "log loss", "gap", "gap, low", "gap, high", "CPU seconds", "MiB")
 
 
@@ -56,58 +59,75 @@ def frontier(rows: list[Row]) -> list[Row]:
 
 
 def draw(table: list[Row], notion: str, path: Path) -> None:
-    """Draw accuracy against the test gap, a panel for every data set, with 95% bands."""
+    """Draw accuracy against the test gap, with 95% bands of ours.
+
+    There is a row of panels for every data set, and a column for every kind of model in which ours
+    has a peer.
+    """
     chosen = [row for row in table if row["notion"] == notion and row["pooled gap"] <= _WIDEST]
     names = list(dict.fromkeys(row["data"] for row in chosen))
-    columns = min(len(names), 3)
-    lines = -(-len(names) // columns)
-    size = (4.2 * columns, 3.2 * lines + 1.3)
-    figure, axes = plt().subplots(lines, columns, figsize=size, squeeze=False)
-    for axis in axes.ravel()[len(names) :]:
-        axis.axis("off")
-    styles, found = _styles(table), {}
-    for axis, name in zip(axes.ravel(), names, strict=False):
-        _panel(axis, [row for row in chosen if row["data"] == name], styles)
-        axis.set(title=name, xlabel="pooled gap (test)", ylabel="accuracy (test)")
-        axis.grid(alpha=0.3)
-        handles, labels = axis.get_legend_handles_labels()
-        found |= dict(zip(labels, handles, strict=True))
-    order = [method for method in styles if method in found]
-    handles = [found[method] for method in order]
-    figure.legend(handles, order, loc="lower center", ncols=4, fontsize=8, frameon=False)
-    figure.tight_layout(rect=(0, 1.1 / size[1], 1, 1))
+    kinds = [kind for kind in _KINDS if _has_peers(chosen, kind)]
+    size = (5.2 * len(kinds), 3.0 * len(names) + 1.4)
+    figure, axes = plt().subplots(len(names), len(kinds), figsize=size, squeeze=False)
+    for column, kind in enumerate(kinds):
+        styles = _styles([row for row in table if row["kind"] == kind])
+        handles: dict[str, Any] = {}
+        for axis, name in zip(axes[:, column], names, strict=True):
+            own = [row for row in chosen if (row["kind"], row["data"]) == (kind, name)]
+            _panel(axis, own, styles)
+            axis.set(title=f"{TITLES[name]}: {kind}", xlabel="gap (test rows)")
+            axis.set_ylabel("accuracy (test rows)")
+            handles |= dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True))
+        shown = [method for method in styles if method in handles]
+        place = ((column + 0.5) / len(kinds), 0.1 / size[1])
+        lines = [handles[method] for method in shown]
+        figure.legend(lines, shown, loc="lower center", bbox_to_anchor=place, ncols=2, fontsize=8)
+    figure.tight_layout(rect=(0, 1.3 / size[1], 1, 1))
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=90)
+    figure.savefig(path, dpi=80)
     plt().close(figure)
 
 
-def _styles(table: list[Row]) -> dict[str, dict[str, Any]]:
-    """Return the line of every method: dashed if it sees the group, dotted for trees."""
-    dashes = {"linear": "-", "linear, sees the group": "--", "trees": ":"}
-    styles: dict[str, dict[str, Any]] = {}
-    for kind, dash in dashes.items():
-        own = [method for method, peer in PEERS.items() if peer.kind == kind]
-        own = [method for method in own if any(row["method"] == method for row in table)]
-        for k, method in enumerate(own):
-            styles[method] = {"linestyle": dash, "color": f"C{k % 10}", "marker": MARKS[k % 6]}
-            styles[method] |= {"linewidth": 2.0 if method.startswith("ours") else 1.0}
-    return styles
+def _has_peers(rows: list[Row], kind: str) -> bool:
+    """Return whether a kind has a peer with enough splits, so that ours is compared with it."""
+    return any(
+        row["kind"] == kind and not row["method"].startswith(("ours", UNCONSTRAINED))
+        and row["splits"] >= LEAST_SPLITS
+        for row in rows
+    )  # fmt: skip
+
+
+def _styles(rows: list[Row]) -> dict[str, dict[str, Any]]:
+    """Return the line of every method of a kind; those of ours are thick."""
+    own = [method for method in PEERS if any(row["method"] == method for row in rows)]
+    return {
+        method: {
+            "color": f"C{k % 10}", "marker": MARKS[k % len(MARKS)],
+            "linewidth": 2.0 if method.startswith("ours") else 1.0,
+        }
+        for k, method in enumerate(own)
+    }  # fmt: skip
 
 
 def _panel(axis: Any, chosen: list[Row], styles: dict[str, dict[str, Any]]) -> None:
-    """Draw the lines of a data set; the axis shows all points, and bands that are not wider."""
-    values = [row["accuracy"] for row in chosen]
-    height = max(max(values) - min(values), 0.01)
+    """Draw the lines of a data set, and bands of ours."""
+    points = [(row["pooled gap"], row["accuracy"]) for row in chosen]
     for method, style in styles.items():
         own = [row for row in chosen if row["method"] == method]
         if not own:
             continue
         x, y, half = np.array(sorted((r["pooled gap"], r["accuracy"], r["+-"]) for r in own)).T
-        axis.plot(x, y, markersize=4, label=method, **style)
-        if half.max() <= height:
-            band = {"color": style["color"], "alpha": 0.08, "linewidth": 0}
+        axis.plot(x, y, markersize=5, label=method, **style)
+        if method.startswith("ours") and np.all(np.isfinite(half)):
+            band = {"color": style["color"], "alpha": 0.1, "linewidth": 0}
             axis.fill_between(x, y - half, y + half, **band)
-    axis.set_ylim(min(values) - 0.15 * height, max(values) + 0.15 * height)
+    axis.grid(alpha=0.3)
+    if points:
+        values = [value for _, value in points]
+        height = max(max(values) - min(values), 0.01)
+        axis.set_ylim(min(values) - 0.15 * height, max(values) + 0.15 * height)
+        ours = [row["accuracy"] for row in chosen if row["method"].startswith("ours")]
+        focus(axis, ours or values, points)
 
 
 def write_page(
@@ -118,25 +138,25 @@ def write_page(
     notions = list(dict.fromkeys(row["notion"] for row in table))
     pooled, single = verdicts(table), verdicts(table, "gap")
     text = _HEAD + _lead(pooled) + "\n## Who is ahead\n\n" + _AHEAD
-    text += as_markdown(summary(pooled)) + "\n## Seconds\n\n" + _SECONDS
-    text += as_markdown(speeds(table)) + "\n## At given gaps\n\n" + _AT_GAPS
-    text += as_markdown(at_levels(table))
+    text += _table(summary(pooled)) + "\n## Seconds\n\n" + _SECONDS
+    text += _table(speeds(table)) + "\n## At given gaps\n\n" + _AT_GAPS
+    text += _table(at_levels(table))
     for notion in notions:
         draw(table, notion, options.docs / "_static" / f"peers-{notion}.png")
         some = [row for row in table if row["notion"] == notion]
         text += f"\n## {_title(notion)}\n\n![Frontiers](_static/peers-{notion}.png)\n\n"
         gaps = [{k: v for k, v in row.items() if k != "notion"} for row in at_gaps(some)]
-        text += as_markdown(gaps)
+        text += _FRONTIERS + _table(gaps)
     text += "\n## How it is measured\n\n" + _HOW.format(
         environment=environment(), versions=versions
     )
     text += _what_was_run(table, missing, options)
     text += "\n## By the mean gap of single splits\n\n" + _BY_MEAN + _lead(single)
-    text += "\n" + as_markdown(summary(single)) + "\n" + as_markdown(at_levels(table, "gap"))
+    text += "\n" + _table(summary(single)) + "\n" + _table(at_levels(table, "gap"))
     for notion in notions:
         some = [row for row in table if row["notion"] == notion]
         text += f"\n## Every point: {_title(notion).lower()}\n\n"
-        text += as_markdown([_shown(row) for row in some])
+        text += _table([_shown(row) for row in some])
     (options.docs / "peers.md").write_text(text)
 
 
@@ -149,7 +169,15 @@ def _order(row: Row) -> tuple[int, ...]:
 
 
 def _title(notion: str) -> str:
-    return notion.replace("_", " ").capitalize()
+    return TITLES[notion].capitalize()
+
+
+def _table(rows: list[Row]) -> str:
+    """Return the rows as a table, with the names of data sets and notions in words."""
+    named = ("data", "notion")
+    return as_markdown(
+        [{k: TITLES[v] if k in named else v for k, v in row.items()} for row in rows]
+    )
 
 
 def _lead(found: list[Verdict]) -> str:
@@ -170,7 +198,7 @@ def _lead(found: list[Verdict]) -> str:
     where = [one for one in found if one.found.outcome is Outcome.BEHIND]
     if where:
         text += "\n\nWhere this library is behind:\n\n"
-        names = [f"{_title(one.row['notion'])}, {one.row['data']}" for one in where]
+        names = [f"{_title(one.row['notion'])}, {TITLES[one.row['data']]}" for one in where]
         text += "".join(f"- {name}: {one}\n" for name, one in zip(names, where, strict=True))
     return text + "\n"
 
@@ -180,12 +208,12 @@ def _what_was_run(table: list[Row], missing: dict[str, str], options: Namespace)
     numbers = dict.fromkeys(dict.fromkeys(row["data"] for row in table), 0)
     for row in table:
         numbers[row["data"]] = max(numbers[row["data"]], row["splits"])
-    shown = ", ".join(f"{data} {n}" for data, n in numbers.items())
+    shown = ", ".join(f"{TITLES[data]} {n}" for data, n in numbers.items())
     text = f"\nSplits, at most: {shown}. {_FEWER}"
     absent = [data for data in options.data if data not in numbers]
     if absent:
-        text += f"\nNot run on this page: {', '.join(absent)}.\n"
-    noisy = sorted({row["data"] for row in table if row["least positives"] < SMALL_CELL})
+        text += f"\nNot run on this page: {', '.join(TITLES[data] for data in absent)}.\n"
+    noisy = sorted({TITLES[r["data"]] for r in table if r["least positives"] < SMALL_CELL})
     text += (
         f"\nA group has under {SMALL_CELL} positives in the test rows of: {', '.join(noisy)}; its "
         "gaps are mostly noise, see their intervals.\n"
@@ -207,19 +235,28 @@ def _shown(row: Row) -> Row:
 _FEWER = """Some methods have fewer (column "splits"), and a method
 without figures has not been run: linear programs and reductions take minutes on the large data.
 """
-_AHEAD = f"""For every point of another method, a setting, our accuracy at the same pooled test gap
-is interpolated between our settings. "+-" is half the 95% interval of the difference over the same
-splits, with the noise of both gaps (jackknife): within it both are level. With fewer than
-{LEAST_SPLITS} splits an interval says nothing. "ahead" includes points with a smaller gap than any
-of ours that are less accurate. Methods that need the group to predict are compared with our
-thresholds by group, and with our linear models that have the group, or the group and its products
-with all features, as features. With two groups, gaps of opposite sign cancel when rates are pooled,
-so that methods whose models differ much between splits (GridSearch) have small pooled gaps.
+_AHEAD = f"""For every point of another method, our accuracy at the same pooled gap is interpolated
+between our points. "+-" is half the 95% interval of the difference over the same splits, with the
+noise of both gaps (jackknife) and the overlap of the training rows: within it both are *level*.
+With fewer than {LEAST_SPLITS} splits an interval says nothing. *Fairer, less accurate* is a point
+whose gap is smaller than any of ours, and whose accuracy is below ours: neither is better. The
+last column has the comparison in which ours is lowest.
+
+Methods that need the group to predict are compared with our thresholds by group, and with our
+linear models that have the group, or the group and its products with all features, as features.
+With two groups, gaps of opposite sign cancel when rates are pooled, so that methods whose models
+differ much between splits (GridSearch) have small pooled gaps.
 
 """
-_AT_GAPS = """The accuracy of our best setting with a pooled test gap of at most the given one, less
-that of the best other method's. Settings are few: one with a gap just above the given one does not
-count.
+_AT_GAPS = """The accuracy of our most accurate point with a pooled gap of at most the given one,
+less that of the other methods' most accurate. Points are few: one with a gap just above the
+given one does not count, so that the table above is the fairer comparison. "only ours": no other
+method has a point within that gap; "-": none at all.
+
+"""
+_FRONTIERS = """Higher is more accurate, further left is fairer. Bands are 95% intervals of the
+accuracy of ours. Points far below ours are counted and not drawn. The table has the accuracy of
+the most accurate point with a gap of at most 0.01 to 0.1, and its CPU seconds ("s").
 
 """
 _BY_MEAN = """The mean of the gaps of single splits includes the noise of the test rows: on small
@@ -234,17 +271,24 @@ same task: medians over the tasks. GridSearch's are those of all its models toge
 """
 _HEAD = """# Peers side by side
 
+How accurate are this library and other packages on new rows, when both are equally fair? All have
+the same task: five data sets, three notions of fairness, linear models, the same random splits. A
+*point* is a method with one tolerance; every method has five. The *gap* is the largest difference
+between groups on the test rows: of selection rates (demographic parity), of true positive rates
+(equal opportunity), or of true or false positive rates (equalized odds). The *pooled* gap has the
+rates of the test rows of all splits together. *Kinds* are linear models that do not see the group
+when they predict, linear models that do, or that have thresholds by group, and boosted trees.
+
 """
 _HOW = """`python -m benchmarks peers --docs docs` writes this page ({environment}).{versions}
 
-All methods have the same task: a model without the sensitive attribute as a feature, 30 per
-cent test rows, five tolerances. If predictions are random, accuracy and gaps are expected values.
+The groups are no features, except for models that see the group. 30 per cent of the rows are test
+rows. If predictions are random, accuracy and gaps are expected values.
 The AUC is that of the scores of the mixture for ExponentiatedGradient, and that of the selection
 probabilities for ThresholdOptimizer and error-parity, which have no probabilities of the positive
 class and therefore no log loss. The pooled gap is that of the rates of the test rows of all splits
 together; gaps with simultaneous 95% intervals are means over single splits. CPU seconds include a
 fit and its predictions on the test rows, without imports. MiB is the growth of the peak memory of
 the process over all fits. Packages for networks train their linear model by 300 full-batch steps of
-Adam. Kinds: linear models that do not see the group when they predict, linear models with the group
-or with one threshold for each group, and boosted trees that do not see the group.
+Adam.
 """

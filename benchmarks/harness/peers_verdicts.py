@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.dominance import Comparison, Outcome, Point, Splits, compare_at
+from benchmarks.harness.dominance import Comparison, Outcome, Point, Splits, by_outcome, compare_at
 from benchmarks.harness.intervals import LEAST_SPLITS, difference
 from benchmarks.harness.tables import Row
 
@@ -66,7 +66,7 @@ def compared(some: list[Row], level: float, gap: str = POOLED) -> str:
         return "only ours" if ours else ("only peers" if theirs else "-")
     gain, noise, n = difference(_accuracies(ours), _accuracies(theirs), TEST_TO_TRAIN)
     interval = f" +- {noise:.4f}" if n >= LEAST_SPLITS else ""
-    return f"{gain:+.4f}{interval} against {theirs['method']}, {n} splits"
+    return f"{gain:+.4f}{interval} against {theirs['method']}, {n} split{'s' * (n > 1)}"
 
 
 def _accuracies(row: Row) -> dict[int, float]:
@@ -181,9 +181,7 @@ def summary(found: list[Verdict]) -> list[Row]:
                 "kind": kind,
                 "splits": max((one.found.n_splits for one in some), default=0),
                 "points": len(judged),
-                "ahead": counts[Outcome.AHEAD] + counts[Outcome.BEYOND],
-                "level": counts[Outcome.LEVEL],
-                "behind": counts[Outcome.BEHIND],
+                **by_outcome(counts),
                 "least difference": str(worst) if worst else Outcome.FEW,
             }
         )

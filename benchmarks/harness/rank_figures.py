@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import gaussian_kde
 
+from benchmarks.harness.names import TITLES
 from benchmarks.harness.rank_data import RANKS
 from benchmarks.harness.tables import Row
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito
 MARKS = ("o", "s", "^", "D", "v", "P")
+OURS = ("ours", "unconstrained")  # whose points are our frontier
+_BELOW = 1.5  # how far a figure reaches below our points, as a multiple of their range
 
 
 def plt() -> Any:
@@ -26,7 +29,10 @@ def plt() -> Any:
 
 
 def draw_frontiers(table: list[Row], what: str, path: Path) -> None:
-    """Draw accuracy against fairness, a panel for every data set, a line for every method."""
+    """Draw accuracy against fairness, a panel for every data set, a line for every method.
+
+    Points far below ours are counted in the panel, and not drawn.
+    """
     names = list(dict.fromkeys(row["data"] for row in table))
     figure, axes = plt().subplots(1, len(names), figsize=(4.6 * len(names), 4.0), squeeze=False)
     for axis, name in zip(axes[0], names, strict=True):
@@ -42,17 +48,45 @@ def draw_frontiers(table: list[Row], what: str, path: Path) -> None:
                 x, y, yerr=dy, xerr=dx, label=method, color=COLOURS[k % 6], marker=MARKS[k % 6],
                 markersize=5, linewidth=1.4, elinewidth=0.8, capsize=2,
             )  # fmt: skip
+        ours = [row["accuracy"] for row in some if row["method"] in OURS]
+        points = [(row["1 - unfairness"], row["accuracy"]) for row in some]
+        focus(axis, ours or [one for _, one in points], points)
         low, high = RANKS[name]
-        axis.set_title(f"{name}, ranks [{low:.0%}, {high:.0%}]")
-        axis.set_xlabel(f"1 - {what} (test)")
+        axis.set_title(f"{TITLES[name]}, ranks {low:.0%} to {high:.0%}")
+        axis.set_xlabel(f"1 - ${what}$ (test rows)")
         axis.grid(alpha=0.3)
-    axes[0][0].set_ylabel("accuracy (test)")
+    axes[0][0].set_ylabel("accuracy (test rows)")
     handles, labels = axes[0][0].get_legend_handles_labels()
     columns = 2 * len(names)
     lines = -(-len(labels) // columns)
     figure.legend(handles, labels, loc="lower center", ncols=columns, frameon=False, fontsize=9)
     figure.tight_layout(rect=(0, 0.02 + 0.06 * lines, 1, 1))
     _save(figure, path)
+
+
+def focus(axis: Any, ours: list[float], points: list[tuple[float, float]]) -> None:
+    """Set the limits so that our frontier is legible, and count the points far below it.
+
+    Parameters
+    ----------
+    axis : matplotlib axes
+        With all lines drawn.
+    ours : list of float
+        The accuracies of our points.
+    points : list of (float, float)
+        Abscissa and accuracy of all points.
+    """
+    x, y = np.array(points).T
+    lowest = min(ours) - _BELOW * max(max(ours) - min(ours), 0.005)
+    hidden = int(np.sum(y < lowest))
+    if not hidden:
+        return
+    x, y = x[y >= lowest], y[y >= lowest]
+    margin = 0.1 * max(np.ptp(y), 0.002)
+    axis.set_ylim(max(lowest, y.min() - 4.0 * margin), y.max() + 4.0 * margin)
+    axis.set_xlim(x.min() - 0.05 * np.ptp(x), x.max() + 0.05 * np.ptp(x))
+    text = f"{hidden} {'point' if hidden == 1 else 'points'} below"
+    axis.annotate(text, (0.02, 0.03), xycoords="axes fraction", fontsize=8)
 
 
 def draw_rates(scores: dict[str, tuple[np.ndarray, np.ndarray]], name: str, path: Path) -> None:

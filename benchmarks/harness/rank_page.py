@@ -6,16 +6,17 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 from benchmarks.harness.dominance import Outcome, Point, Splits, compare_at
 from benchmarks.harness.intervals import LEAST_SPLITS
+from benchmarks.harness.names import TITLES
 from benchmarks.harness.rank_data import TEST_TO_TRAIN
-from benchmarks.harness.rank_figures import draw_frontiers
+from benchmarks.harness.rank_figures import OURS, draw_frontiers
 from benchmarks.harness.rank_parity import without_splits
 from benchmarks.harness.tables import Row, as_markdown
 
 BASELINES = ("group AUC", "inter-group", "intra-group", "regularisation")
-OURS = ("ours", "unconstrained")
 _SPLITS = 5  # of the papers
 
 
@@ -73,14 +74,14 @@ def verdict_of(ranks: Ranks) -> str:
     few = counts[Outcome.FEW]
     if few == len(found):
         return f"{ranks.name} has too few splits for a verdict."
-    names = dict.fromkeys(row["data"] for row in found if row["ours is"] is not Outcome.FEW)
+    names = dict.fromkeys(TITLES[row["data"]] for row in found if row["ours is"] is not Outcome.FEW)
     text = (
         f"{ranks.name}, {' and '.join(names)}: of {len(found) - few} points of baselines at the "
         f"paper's tolerances, ours is level with {counts[Outcome.LEVEL]} at the same fairness, "
         f"ahead of {counts[Outcome.AHEAD]} and behind {counts[Outcome.BEHIND]}"
     )
     if counts[Outcome.BEYOND]:
-        text += f"; {counts[Outcome.BEYOND]} are fairer than any of ours and less accurate"
+        text += f"; fairer than any of ours, and less accurate: {counts[Outcome.BEYOND]}"
     return text + (f" ({few} more have too few splits)." if few else ".")
 
 
@@ -92,10 +93,10 @@ def section(ranks: Ranks, folder: Path) -> str:
     counts: dict[str, int] = {}
     for row in ranks.table:
         counts[row["data"]] = max(counts.get(row["data"], 0), row["splits"])
-    data = ", ".join(f"{name} ({n} of {_SPLITS} splits)" for name, n in counts.items())
+    data = ", ".join(f"{TITLES[name]} ({n} of {_SPLITS} splits)" for name, n in counts.items())
     return (
         f"{verdict_of(ranks)}\n\nData: {data}. {_METHOD}\n![Frontiers](_static/{name})\n\n"
-        + as_markdown(dominance(ranks))
+        + _table(dominance(ranks))
     )
 
 
@@ -105,13 +106,30 @@ def every_level(ranks: Ranks) -> str:
         {name: "-" if value != value else value for name, value in row.items()}
         for row in without_splits(ranks.table)
     ]
-    return as_markdown(rows)
+    return _table(rows)
 
 
-_METHOD = f"""The paper prints curves only. "ours there" is the
-accuracy of our models at the fairness of the baseline's, interpolated between levels. "+-" is half
-the 95% interval of the difference over the same splits; with fewer than {LEAST_SPLITS} splits it
-says nothing. Ours has the paper's tolerances and further ones, where baselines are fairer or less
-fair. Regularisation makes 1,000 subgradient steps, as in the paper; with large strengths it has not
-converged then.
+def _table(rows: list[Row]) -> str:
+    """Return the rows with names in words and measures of four digits."""
+    return as_markdown([{name: _cell(name, one) for name, one in row.items()} for row in rows])
+
+
+def _cell(name: str, value: Any) -> Any:
+    if name == "data":
+        return TITLES[value]
+    digits = {"level": None, "seconds": 1}.get(name, 4)
+    if digits is None or not isinstance(value, float):
+        return value
+    return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+_METHOD = f"""The baselines are linear models
+with constraints on AUCs, or with a penalty on the violation ("regularisation"), at the paper's
+tolerances ("level"). "ours there" is the accuracy of our models at the fairness of the baseline's,
+interpolated between levels. "+-" is half the 95% interval of the difference over the same splits,
+with the noise of both measures and the overlap of the training rows; within it both are level, and
+with fewer than {LEAST_SPLITS} splits it says nothing. Ours has the paper's tolerances and further
+ones, where baselines are fairer or less fair. Regularisation makes 1,000 subgradient steps, as in
+the paper; with large strengths it has not converged then. The figure leaves out points far below
+ours, and counts them.
 """
