@@ -24,6 +24,7 @@ from __future__ import annotations
 import shutil
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,8 @@ def run(options: Namespace) -> None:
     shown = [{name: row.get(name, "") for name in COLUMNS} for row in rows]
     write_table(shown, "scale", "Rows in shards, on dask workers", options.out)
     write_table(details, "scale_rows", "By the number of rows", options.out)
+    memory = _memory(fits)
+    write_table(memory, "scale_memory", "Memory of a worker", options.out)
     if options.docs is not None:
         facts = {
             "overhead": tiny["round"],
@@ -100,7 +103,7 @@ def run(options: Namespace) -> None:
             "passes": fits[sizes[-1]]["passes"],
             "n_many": MANY_WORKERS,
         }
-        write_page(options.docs / "shards.md", shown, details, facts)
+        write_page(options.docs / "shards.md", shown, details, memory, facts)
     if options.delete:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -159,6 +162,22 @@ def _cpu(fits: dict[int, Figures], local: dict[int, Figures], load: float) -> Ro
         "met": at_most(ours, 1.05 * theirs),
         "load": load,
     }
+
+
+def _memory(fits: dict[int, Figures]) -> list[Row]:
+    """Return what the memory of a worker consists of."""
+    one, beyond = max(
+        ((one, one["resident"] - n * ROW_BYTES) for n, one in fits.items()), key=itemgetter(1)
+    )
+    steps = {
+        "a worker of dask": one["bare"],
+        "pandas, dask.dataframe and Arrow": one["collections"] - one["bare"],
+        "the modules of this library that read rows": one["empty"] - one["collections"],
+        "a fit, without its shards: memory that allocators keep": beyond - one["empty"],
+        "total": beyond,
+        "not part of it: scikit-learn and the estimators": one["estimators"],
+    }
+    return [{"what": what, "MB": size / 1e6} for what, size in steps.items()]
 
 
 def _details(n_rows: int, n_workers: int, one: Figures) -> Row:

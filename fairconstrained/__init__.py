@@ -1,41 +1,49 @@
-"""Fair classifiers under explicit constraints, as scikit-learn estimators."""
+"""Fair classifiers under explicit constraints, as scikit-learn estimators.
 
-from fairconstrained.constraints import (
-    BoundedGroupLoss,
-    DemographicParity,
-    DisparateImpact,
-    EqualizedOdds,
-    EqualOpportunity,
-    ErrorRateParity,
-    MinorityRate,
-    PredictiveEquality,
-)
-from fairconstrained.datasets import make_biased_classification, make_biased_ranking
-from fairconstrained.estimators.boosting import FairBoostingClassifier
-from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
-from fairconstrained.estimators.linear.neyman_pearson import NeymanPearsonClassifier
-from fairconstrained.estimators.linear.svm import FairHingeClassifier
-from fairconstrained.estimators.network.classifier import FairNetworkClassifier
-from fairconstrained.estimators.ranking.boosted import BoostedScores
-from fairconstrained.estimators.ranking.ranker import FairRanker
-from fairconstrained.estimators.score_thresholds import FairThresholds
-from fairconstrained.estimators.thresholds import SelectionRate
-from fairconstrained.exceptions import (
-    ConstantDecisionWarning,
-    ConvergenceWarning,
-    IncompatibleSolverError,
-    InfeasibleConstraintWarning,
-    InputWarning,
-    VacuousConstraintWarning,
-)
-from fairconstrained.model_selection.cv import FairLogisticClassifierCV
-from fairconstrained.model_selection.path import FairnessPath
-from fairconstrained.model_selection.path_fitting import fairness_path
-from fairconstrained.model_selection.refit import best_score_within
-from fairconstrained.model_selection.scorers import make_fairness_scorer
-from fairconstrained.reporting.comparison import compare
-from fairconstrained.reporting.rankers import RankerComparison, compare_rankers
-from fairconstrained.reporting.report import FairnessReport, fairness_report
+Public names are imported on first use. Workers of a cluster, which import what reads rows, do
+without the estimators and without scikit-learn.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairconstrained.constraints import (
+        BoundedGroupLoss,
+        DemographicParity,
+        DisparateImpact,
+        EqualizedOdds,
+        EqualOpportunity,
+        ErrorRateParity,
+        MinorityRate,
+        PredictiveEquality,
+    )
+    from fairconstrained.datasets import make_biased_classification, make_biased_ranking
+    from fairconstrained.estimators.boosting import FairBoostingClassifier
+    from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+    from fairconstrained.estimators.linear.neyman_pearson import NeymanPearsonClassifier
+    from fairconstrained.estimators.linear.svm import FairHingeClassifier
+    from fairconstrained.estimators.network.classifier import FairNetworkClassifier
+    from fairconstrained.estimators.ranking.boosted import BoostedScores
+    from fairconstrained.estimators.ranking.ranker import FairRanker
+    from fairconstrained.estimators.score_thresholds import FairThresholds
+    from fairconstrained.estimators.thresholds import SelectionRate
+    from fairconstrained.exceptions import (
+        ConstantDecisionWarning,
+        ConvergenceWarning,
+        IncompatibleSolverError,
+        InfeasibleConstraintWarning,
+        InputWarning,
+        VacuousConstraintWarning,
+    )
+    from fairconstrained.model_selection.cv import FairLogisticClassifierCV
+    from fairconstrained.model_selection.path import FairnessPath
+    from fairconstrained.model_selection.path_fitting import fairness_path
+    from fairconstrained.model_selection.refit import best_score_within
+    from fairconstrained.model_selection.scorers import make_fairness_scorer
+    from fairconstrained.reporting.comparison import compare
+    from fairconstrained.reporting.rankers import RankerComparison, compare_rankers
+    from fairconstrained.reporting.report import FairnessReport, fairness_report
 
 __version__ = "0.2.0"
 
@@ -77,3 +85,80 @@ __all__ = [
     "make_biased_ranking",
     "make_fairness_scorer",
 ]
+
+_MODULES = {
+    "constraints": (
+        "BoundedGroupLoss",
+        "DemographicParity",
+        "DisparateImpact",
+        "EqualizedOdds",
+        "EqualOpportunity",
+        "ErrorRateParity",
+        "MinorityRate",
+        "PredictiveEquality",
+    ),
+    "datasets": (
+        "make_biased_classification",
+        "make_biased_ranking",
+    ),
+    "estimators.boosting": ("FairBoostingClassifier",),
+    "estimators.linear.logistic": ("FairLogisticClassifier",),
+    "estimators.linear.neyman_pearson": ("NeymanPearsonClassifier",),
+    "estimators.linear.svm": ("FairHingeClassifier",),
+    "estimators.network.classifier": ("FairNetworkClassifier",),
+    "estimators.ranking.boosted": ("BoostedScores",),
+    "estimators.ranking.ranker": ("FairRanker",),
+    "estimators.score_thresholds": ("FairThresholds",),
+    "estimators.thresholds": ("SelectionRate",),
+    "exceptions": (
+        "ConstantDecisionWarning",
+        "ConvergenceWarning",
+        "IncompatibleSolverError",
+        "InfeasibleConstraintWarning",
+        "InputWarning",
+        "VacuousConstraintWarning",
+    ),
+    "model_selection.cv": ("FairLogisticClassifierCV",),
+    "model_selection.path": ("FairnessPath",),
+    "model_selection.path_fitting": ("fairness_path",),
+    "model_selection.refit": ("best_score_within",),
+    "model_selection.scorers": ("make_fairness_scorer",),
+    "reporting.comparison": ("compare",),
+    "reporting.rankers": (
+        "RankerComparison",
+        "compare_rankers",
+    ),
+    "reporting.report": (
+        "FairnessReport",
+        "fairness_report",
+    ),
+}
+_PACKAGES = (
+    "constraints",
+    "datasets",
+    "deployment",
+    "domains",
+    "exceptions",
+    "functions",
+    "metrics",
+    "model_selection",
+    "objectives",
+    "penalties",
+    "plotting",
+    "solvers",
+)
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public object or a public package, which is imported on first use."""
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_PACKAGES})

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.linear.svm import FairHingeClassifier
 from fairconstrained.solvers import Result, Status, Trace
 from fairconstrained.utils.meta_estimators import best_estimator
+from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array
 
 __all__ = ["to_sklearn", "trusted_types"]
@@ -191,7 +193,11 @@ def trusted_types() -> list[str]:
     >>> "fairconstrained.estimators.linear.logistic.FairLogisticClassifier" in trusted_types()
     True
     """
-    found = {*_subclasses(BaseEstimator), Result, Status, Trace, Certificate, DecisionSearch}
+    public = import_module(__package__)
+    for name in public.__all__:  # imports the modules of all estimators
+        getattr(public, name)
+    bases = *_subclasses(BaseEstimator), *_subclasses(Parametrized)
+    found = {*bases, Result, Status, Trace, Certificate, DecisionSearch}
     return sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in found)
 
 

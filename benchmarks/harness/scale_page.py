@@ -10,14 +10,16 @@ from benchmarks.harness.tables import Row, as_markdown, environment
 _BEGIN, _END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
-def write_page(path: Path, targets: list[Row], details: list[Row], facts: dict[str, Any]) -> None:
+def write_page(
+    path: Path, targets: list[Row], details: list[Row], memory: list[Row], facts: dict[str, Any]
+) -> None:
     """Write the figures into the page, between two comments.
 
     Parameters
     ----------
     path : Path
         The page.
-    targets, details : list of dict
+    targets, details, memory : list of dict
         The tables.
     facts : dict
         Seconds per round of tiny shards and per further worker, CPU seconds per row by the number
@@ -34,6 +36,7 @@ def write_page(path: Path, targets: list[Row], details: list[Row], facts: dict[s
             environment=environment(),
             targets=as_markdown(targets),
             details=as_markdown(details),
+            memory_table=as_markdown(memory),
             bytes=8 * 3 * 102 / 1e3,
             all_bytes=100 * 8 * 3 * 102 / 1e3,
             per_row=1e9 * per_row[100],

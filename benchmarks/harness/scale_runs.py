@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.harness.worker_figures import cpu, resident
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.rows import Shard
@@ -25,6 +25,11 @@ N_FEATURES = 20
 FEATURES = [f"x{k}" for k in range(N_FEATURES)]
 BLOCK = 250_000
 ROW_BYTES = 4 * N_FEATURES + 1  # with the atom
+MODULES = {  # what a worker holds before it has rows
+    "bare": [],
+    "collections": ["dask.dataframe", "pyarrow.parquet"],
+    "empty": ["fairconstrained.dask._rows"],
+}
 
 
 def _block(seed: int, n: int) -> pd.DataFrame:
@@ -51,38 +56,6 @@ def written(folder: Path, n_rows: int) -> list[Path]:
             temporary.replace(path)
         paths.append(path)
     return paths
-
-
-def cpu() -> tuple[float, float]:
-    """Return the CPU seconds of this process, and those of its threads that compute tasks."""
-    import psutil
-
-    names = {one.native_id: one.name for one in threading.enumerate()}
-    process = psutil.Process()
-    tasks = sum(
-        one.user_time + one.system_time
-        for one in process.threads()
-        if "Dask-Default-Threads" in names.get(one.id, "")
-    )
-    used = process.cpu_times()
-    return used.user + used.system, tasks
-
-
-def resident() -> int:
-    """Return the resident size of this process in bytes."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _imports() -> int:
-    """Return the resident size of a worker that has imported what it needs."""
-    import dask.dataframe
-    import pyarrow.parquet
-
-    import fairconstrained.dask
-
-    assert dask.dataframe and pyarrow.parquet and fairconstrained.dask
-    return resident()
 
 
 @contextmanager
@@ -135,7 +108,8 @@ def on_workers(
 
     paths = written(folder, n_rows)
     with cluster(n_workers, processes=processes) as client:
-        figures["empty"] = max(client.run(_imports).values())
+        for name, modules in MODULES.items():
+            figures[name] = max(client.run(resident, *modules).values())
         table = dd.read_parquet(paths)
         start = time.perf_counter()
         model = Watched("demographic_parity", 0.02)
@@ -149,6 +123,8 @@ def on_workers(
         spent = np.sum([np.subtract(after[key], before[key]) for key in after], axis=0) / n
         figures |= {"cpu": spent[0], "computing": spent[1], "client": (cpu()[0] - own[0]) / n}
         figures["resident"] = max(client.run(resident).values())
+        more = client.run(resident, "fairconstrained.dask.estimators")
+        figures["estimators"] = max(more.values()) - figures["resident"]
     return {**figures, "passes": model.result_.data_passes}
 
 

@@ -6,12 +6,11 @@ import csv
 import os
 import platform
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
 
 Row = dict[str, Any]
 
@@ -30,8 +29,8 @@ def environment() -> str:
     """Return the versions, the processors and their load, for the head of a table."""
     load = f", load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     return (
-        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
-        f"scikit-learn {sklearn.__version__}, {os.cpu_count()} processors{load}, "
+        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {version('scipy')}, "
+        f"scikit-learn {version('scikit-learn')}, {os.cpu_count()} processors{load}, "
         f"{time.strftime('%Y-%m-%d %H:%M')}"
     )
 

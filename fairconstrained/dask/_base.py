@@ -18,6 +18,7 @@ from fairconstrained.dask._data import (
 from fairconstrained.dask._hold_out import held_out_of
 from fairconstrained.dask._lazy import Collection, drawn, example, lazily, weight_right
 from fairconstrained.dask._partitions import Partitions
+from fairconstrained.dask._reader import Reader
 from fairconstrained.dask._shards import workers_of
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.binding import constraints_of
@@ -84,7 +85,7 @@ class DaskLinearClassifier:
         workers = workers_of(self.client, self.disk)
         worker_side = self.local(**self.get_params(deep=False))
         validate_data(worker_side, example(X), reset=True, skip_check_array=True)
-        prepared, summaries = workers.prepare(worker_side, partitions)
+        prepared, summaries = workers.prepare(Reader.of(worker_side, columns), partitions)
         table, totals = AtomTable.merged(summaries), [one.totals for one in summaries]
         data = atom_data(self, table, totals, self._titles(X, sensitive_features))
         constraints = constraints_of(self, data)

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained.dask._messages import unpacked
+from fairconstrained.dask._reader import Reader
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.group_interactions import FeatureMap
 from fairconstrained.data.groups import Groups, group_columns
-from fairconstrained.data.inputs import check_labels, check_squares, check_weight
-from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.shards.moments import Moments
 from fairconstrained.shards.rows import Shard, ordered_shard
 from fairconstrained.utils.extras import import_extra
@@ -119,14 +119,14 @@ class Summary:
 
 
 def prepare(
-    estimator: Any, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
+    reader: Reader, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
 ) -> tuple[Prepared, Summary]:
     """Return the checked rows of a partition and their summary.
 
     Parameters
     ----------
-    estimator : estimator
-        Has the parameters of the fit, `n_features_in_` and perhaps `feature_names_in_`.
+    reader : Reader
+        Takes features and groups from X.
     X, y, sensitive_features, sample_weight : partitions of collections
         See :meth:`fairconstrained.dask.FairLogisticClassifier.fit`.
 
@@ -136,21 +136,17 @@ def prepare(
         With the argument's name, what was found and what to do.
     """
     check_same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
-    n_rows, values = len(y), sensitive_features
-    if values is None:
-        values = columns.groups(estimator, columns.table(estimator, X))
+    n_rows = len(y)
+    values = reader.groups(X) if sensitive_features is None else sensitive_features
     table: Any = {} if values is None else _group_table(values, n_rows)
     table[LABEL] = check_labels("y", y, X.shape[0])
     weight = _weight(sample_weight, n_rows)
     counted = np.flatnonzero(weight)
     if not len(counted):  # scikit-learn's checks refuse features without rows
-        empty, none = np.empty((0, len(columns.kept(estimator)))), np.zeros(0, dtype=int)
+        empty, none = np.empty((0, reader.n_features)), np.zeros(0, dtype=int)
         prepared = Prepared(empty, none, np.zeros(0), n_rows, none)
         return prepared, Summary(pd.DataFrame(table).iloc[:0], prepared.totals(0))
-    features = columns.features(estimator, columns.table(estimator, X), reset=False)
-    names, seen = getattr(estimator, "feature_names_in_", None), columns.kept(estimator)
-    check_squares(features, weight.sum(), seen if names is None else names[seen])
+    features = reader.features(X, weight.sum())
     frame = pd.DataFrame(table)
     if len(counted) < n_rows:
         features, weight, frame = features[counted], weight[counted], frame.iloc[counted]

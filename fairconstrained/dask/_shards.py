@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from fairconstrained.dask._messages import packed
 from fairconstrained.dask._partitions import Partitions
+from fairconstrained.dask._reader import Reader
 from fairconstrained.dask._rows import (
     Prepared,
     Summary,
@@ -41,7 +42,7 @@ def task_name(function: Callable[..., Any]) -> str:
 class Workers(Protocol):
     """What prepares partitions, keeps shards and computes sums over them."""
 
-    def prepare(self, estimator: Any, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
+    def prepare(self, reader: Reader, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
         """Return the prepared partitions, or references to them, and their summaries."""
 
     def changed(
@@ -86,9 +87,9 @@ class Threads:
         tasks = [task(*arguments, *parts) for parts in partitions.parts]
         return list(dask.compute(*tasks, scheduler="threads"))
 
-    def prepare(self, estimator: Any, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
+    def prepare(self, reader: Reader, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
         """Return the prepared partitions and their summaries."""
-        found = self.map(prepare, partitions, estimator)
+        found = self.map(prepare, partitions, reader)
         return [one[0] for one in found], [one[1] for one in found]
 
     def changed(
@@ -149,9 +150,9 @@ class Client:
         ]
         return list(self.client.compute(tasks))
 
-    def prepare(self, estimator: Any, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
+    def prepare(self, reader: Reader, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
         """Return futures of the prepared partitions, and their summaries."""
-        both = self._submitted(prepare, partitions, estimator)
+        both = self._submitted(prepare, partitions, reader)
         return self._item(0, both), list(self.client.gather(self._item(1, both)))
 
     def _item(self, k: int, futures: Sequence[Any]) -> list[Any]:

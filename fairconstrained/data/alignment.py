@@ -8,8 +8,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from fairconstrained.exceptions import InputWarning
-
 _TRAINING, _TEST = 2, 20  # the largest ratio of all rows to the rows of a fold
 
 
@@ -69,6 +67,8 @@ def check_same_rows(*, test: bool = False, **arguments: object) -> None:
             )
         folds = _TEST if test else _TRAINING
         if reordered or not any(_may_be_positions(one, folds) for one in (index, other)):
+            from fairconstrained.exceptions import InputWarning  # which imports scikit-learn
+
             what = "the same row labels in another order" if reordered else "different row labels"
             warnings.warn(
                 f"{first} and {second} have {what}; their rows are matched by position. If that is "

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils import column_or_1d
-from sklearn.utils.validation import _check_sample_weight
 
 from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
 
@@ -72,7 +70,7 @@ def check_labels(
     if values.ndim == 0:
         raise ValueError(f"{name} must hold one label per row of {rows}; got {y!r}.")
     try:
-        labels = np.asarray(column_or_1d(y, warn=warn_column))
+        labels = _column(y, warn=warn_column)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
     if len(labels) != n_rows:
@@ -92,6 +90,17 @@ def check_labels(
             f"for instance with `{name}.astype(str)`."
         )
     return labels
+
+
+def _column(y: Any, *, warn: bool) -> Array:
+    """Return labels in one dimension, by scikit-learn unless they are numbers in one already."""
+    if isinstance(getattr(y, "dtype", None), np.dtype) and np.ndim(y) == 1:
+        labels = np.asarray(y)
+        if labels.dtype.kind in "biu":
+            return labels
+    from sklearn.utils import column_or_1d  # workers import this module without it
+
+    return np.asarray(column_or_1d(y, warn=warn))
 
 
 def known_labels(argument: str, y: ArrayLike, classes: list[object]) -> Array:
@@ -157,12 +166,8 @@ def check_weight(
     if values is not None and not values.any():
         raise ValueError(f"{name} must contain at least one non-zero number.")
     with np.errstate(over="ignore"):
-        checked = _check_sample_weight(
-            float(values) if values is not None and not values.ndim else values,
-            np.zeros((n_rows, 1)),
-            dtype=np.float64,
-            ensure_non_negative=True,
-        )
+        checked = np.ones(n_rows) if values is None else values
+        checked = checked if checked.ndim else np.full(n_rows, float(checked))
         total, squares = checked.sum(), checked @ checked
     if not np.isfinite(total + squares):
         raise ValueError(f"{name} is too large: the sum of its squares overflows; divide it.")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.labels import ScoreConvention
@@ -24,19 +24,24 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
-from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 Minimize = Callable[..., tuple[Result, Evaluation]]
 
 
-class ConstrainedEstimator(CallbackSupportMixin, Parametrized):
+class ConstrainedEstimator(CallbackSupportMixin, BaseEstimator):
     """Estimators trained by minimising a constrained problem.
 
     Subclasses have the parameters `solver`, `max_iter`, `tol`, `warm_start`, `random_state` and
     `verbose`.
     """
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Return the names of the parameters, which are read once per class."""
+        return list(super()._get_param_names())
 
     def _minimize(
         self,

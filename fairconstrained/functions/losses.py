@@ -242,7 +242,7 @@ class Quadratic(Loss):
         return t - 1.0
 
 
-LOSSES = {
+LOSSES: dict[str, type[Loss]] = {
     "logistic": Logistic,
     "truncated_logistic": TruncatedLogistic,
     "hinge": Hinge,

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from fairconstrained.utils.typing import Array, SparseMatrix
 
@@ -155,6 +154,8 @@ def _sparse_range(X: SparseMatrix) -> tuple[Array, Array]:
 
 def _sparse_mean_and_variance(X: SparseMatrix, sample_weight: Array) -> tuple[Array, Array]:
     """Return the weighted mean and the weighted variance of every column."""
+    from sklearn.utils.sparsefuncs import mean_variance_axis  # workers with dense rows lack it
+
     weights = (sample_weight / sample_weight.mean()).astype(X.dtype)
     mean, variance = mean_variance_axis(X, axis=0, weights=weights)
     return mean.astype(float), np.maximum(variance, 0.0).astype(float)  # < 0 by rounding

@@ -129,8 +129,11 @@ class CellMeans(FunctionAverages, Shardable, Curved):
     ) -> tuple[Array, Pullback]:
         """Return the cell averages of phi and their pullback."""
         function = self.function
-        shared = isinstance(function, ExponentialFunction) and function.shares_exponential
-        if shared and not self.shift:  # it is the exponential of the scores themselves
+        if (  # it is the exponential of the scores themselves
+            isinstance(function, ExponentialFunction)
+            and function.shares_exponential
+            and not self.shift
+        ):
             return self._forward_from(function, scores, exponentials)
         margins = self._margins(scores)
         value = self.function.value(margins)

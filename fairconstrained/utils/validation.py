@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, TypeGuard
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from fairconstrained.utils.typing import Array
 
@@ -119,6 +118,8 @@ def check_seed(random_state: object) -> None:
     ValueError
         If it is not an integer, a RandomState or None.
     """
+    from sklearn.utils import check_random_state  # workers import this module without it
+
     try:
         check_random_state(random_state)
     except ValueError as error:

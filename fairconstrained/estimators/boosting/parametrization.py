@@ -45,7 +45,6 @@ class TreeOptions(Protocol):
 
     n_estimators: int
     learning_rate: float
-    categorical_features: object
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
@@ -53,6 +52,10 @@ class TreeOptions(Protocol):
     alpha: float
     n_fitted_trees: int | None
     n_jobs: int | None
+
+    @property
+    def categorical_features(self) -> object:
+        """The columns with categories."""
 
 
 class BoostedEstimator(FairOptions, Protocol):

@@ -210,7 +210,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
 
     def _function(self) -> ScalarFunction:
         """Return phi."""
-        table = {**SURROGATES, **LOSSES}
+        table: dict[str, type[ScalarFunction]] = {**SURROGATES, **LOSSES}
         found = resolve("surrogate", self.surrogate, table, ScalarFunction)
         if isinstance(found, Surrogate):
             return Reflected(found)

@@ -51,6 +51,7 @@ class AddedSums(KernelSums):
 
     @staticmethod
     def _summands(function: ScalarFunction) -> tuple[ScalarFunction, ScalarFunction]:
+        assert isinstance(function, SumFunction)
         return function.first, function.second
 
     def values(self) -> Array:
@@ -75,6 +76,7 @@ class SigmoidPlusSums(AddedSums):
 
     @staticmethod
     def _summands(function: ScalarFunction) -> tuple[ScalarFunction, ScalarFunction]:
+        assert isinstance(function, SigmoidPlus)
         return Sigmoid(function.scale), SigmoidMinus(function.scale)
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairconstrained.functions.base import ScalarFunction, corner, corner_subgradient_error
+from fairconstrained.functions.base import (
+    Parabola,
+    Rounded,
+    ScalarFunction,
+    corner,
+    corner_subgradient_error,
+)
 from fairconstrained.terms._kernel_sums.base import Cells, KernelSums, Memory, positions
 from fairconstrained.utils.typing import Array
 
@@ -78,9 +84,11 @@ class LinearSums(KernelSums):
 class RoundedSums(KernelSums):
     """The same with rounded kinks: what rounding adds concerns pairs near a kink only."""
 
+    function: Rounded
+
     def __init__(
         self,
-        function: ScalarFunction,
+        function: Rounded,
         cells: Cells,
         scores: Array,
         thresholds: Array,
@@ -165,9 +173,11 @@ class StepSums(KernelSums):
 class ParabolaSums(KernelSums):
     """For c t^2 / 2: exact, by moments about the middle of the thresholds."""
 
+    function: Parabola
+
     def __init__(
         self,
-        function: ScalarFunction,
+        function: Parabola,
         cells: Cells,
         scores: Array,
         thresholds: Array,

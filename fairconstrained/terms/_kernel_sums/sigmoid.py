@@ -7,8 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.surrogates import Sigmoid
+from fairconstrained.functions.surrogates import Sigmoid, Surrogate
 from fairconstrained.terms._kernel_sums.base import Cells, DirectSums, KernelSums, Memory
 from fairconstrained.utils.typing import Array
 
@@ -44,7 +43,7 @@ class SigmoidSums(KernelSums):
 
     def __init__(
         self,
-        function: ScalarFunction,
+        function: Surrogate,
         cells: Cells,
         scores: Array,
         thresholds: Array,
@@ -69,7 +68,7 @@ class SigmoidSums(KernelSums):
         self.bins = (bins - self.first).astype(np.intp)
         self.codes = cells.codes(self.bins, self.n_bins)
 
-    def _make_tables(self, sigmoid: ScalarFunction, thresholds: Array) -> Tables:
+    def _make_tables(self, sigmoid: Surrogate, thresholds: Array) -> Tables:
         """Return the polynomials for these thresholds."""
         return Tables(sigmoid, thresholds, self.width)
 
@@ -81,7 +80,7 @@ class SigmoidSums(KernelSums):
     @classmethod
     def or_direct(
         cls,
-        function: ScalarFunction,
+        function: Surrogate,
         cells: Cells,
         scores: Array,
         thresholds: Array,
@@ -201,7 +200,7 @@ class Tables:
         The width of a bin.
     """
 
-    def __init__(self, function: ScalarFunction, thresholds: Array, width: float):
+    def __init__(self, function: Surrogate, thresholds: Array, width: float):
         self.function = function
         self.thresholds = thresholds
         self.width = width

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fairconstrained.functions.base import ScalarFunction
+from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms._kernel_sums.base import Cells, Memory, positions
 from fairconstrained.terms._kernel_sums.sigmoid import (
     DEGREE,
@@ -31,7 +31,7 @@ class SigmoidMinusSums(SigmoidSums):
 
     def __init__(
         self,
-        function: ScalarFunction,
+        function: Surrogate,
         cells: Cells,
         scores: Array,
         thresholds: Array,
@@ -53,7 +53,7 @@ class SigmoidMinusSums(SigmoidSums):
         self.cuts = own + np.arange(n_thresholds) + 1  # the first part above each threshold
         self.ends = self.starts[own + 1]  # of the bin of each threshold
 
-    def _make_tables(self, sigmoid: ScalarFunction, thresholds: Array) -> Tables:
+    def _make_tables(self, sigmoid: Surrogate, thresholds: Array) -> Tables:
         """Return the polynomials in the bins above that of each threshold."""
         return _TablesAbove(sigmoid, thresholds, self.width)
 
@@ -146,7 +146,7 @@ class _TablesAbove(Tables):
         The width of a bin.
     """
 
-    def __init__(self, function: ScalarFunction, thresholds: Array, width: float):
+    def __init__(self, function: Surrogate, thresholds: Array, width: float):
         super().__init__(function, thresholds, width)
         self.bins = np.floor(thresholds / width).astype(np.intp)
         points = (self.bins[:, None] + 0.5 + 0.5 * NODES) * width - thresholds[:, None]

@@ -1,0 +1,41 @@
+"""Public names are imported on first use."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fairconstrained
+
+
+def test_every_public_name_is_found():
+    for name in fairconstrained.__all__:
+        assert getattr(fairconstrained, name) is not None
+    assert set(fairconstrained.__all__) <= set(dir(fairconstrained))
+
+
+def test_names_for_type_checkers_are_those_of_the_table():
+    tree = ast.parse(Path(fairconstrained.__file__).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    named = {alias.name: node.module for node in block.body for alias in node.names}
+    homes = {name: f"fairconstrained.{home}" for name, home in fairconstrained._HOMES.items()}
+    assert named == homes
+    assert set(homes) | {"__version__"} == set(fairconstrained.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'FairThing'"):
+        _ = fairconstrained.FairThing
+
+
+def test_packages_are_attributes_and_nothing_is_imported_before():
+    code = (
+        "import sys, fairconstrained\n"
+        "assert not {'numpy', 'sklearn'} & set(sys.modules)\n"
+        "assert fairconstrained.penalties.L2(1.0) is not None\n"
+        "assert fairconstrained.exceptions.InputWarning is fairconstrained.InputWarning\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
