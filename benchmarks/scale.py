@@ -9,8 +9,8 @@ each number of rows is followed by rounds at random points: objective, constrain
 - "seconds per round" against the number of rows, with one worker process. The target for the slope
   of their logarithms is 1, for seconds beyond the overhead.
 - "CPU per row": the slope of the CPU seconds of a round in the number of rows, of the threads that
-  compute, against that of the same evaluations in memory. What does not depend on the rows, such as
-  messages and heartbeats, is no part of it.
+  compute, against that of the same evaluations in memory, in turns. What does not depend on the
+  rows, such as messages and heartbeats, is no part of it.
 - "memory" of a worker beyond its shards. The target is 250 MB, an empty worker included.
 - Seconds per round with one and with two worker processes. The target is 1.7 times.
 
@@ -31,7 +31,7 @@ import numpy as np
 
 from benchmarks.harness.options import Default
 from benchmarks.harness.scale_page import write_page
-from benchmarks.harness.scale_runs import ROW_BYTES, Figures, in_memory, of_kernel, on_workers
+from benchmarks.harness.scale_runs import ROW_BYTES, Figures, of_kernel, on_workers
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, at_least, at_most, write_table
 
@@ -73,21 +73,19 @@ def run(options: Namespace) -> None:
             print(key, {name: one for name, one in found.items() if name != "key"}, flush=True)
         return found
 
-    def workers(n_rows: int, n_workers: int, *, processes: bool = True) -> Figures:
-        kind = "disk" if options.disk else "memory" if processes else "one process"
+    def workers(n_rows: int, n_workers: int, **how: bool) -> Figures:
+        kind = "disk" if options.disk else "memory" if how.get("processes", True) else "one process"
         return kept(
             ("workers", kind, str(n_rows), str(n_workers)),
-            lambda: on_workers(folder, n_rows, n_workers, disk=options.disk, processes=processes),
+            lambda: on_workers(folder, n_rows, n_workers, disk=options.disk, **how),
         )
 
     sizes = sorted(options.rows)
-    fits = {n: workers(n, 1) for n in sizes}
+    fits = {n: workers(n, 1, compare=n <= MOST_IN_MEMORY) for n in sizes}
     two = workers(sizes[-1], 2)
-    small = [n for n in sizes if n <= MOST_IN_MEMORY]
-    local = {n: kept(("memory", str(n)), lambda n=n: in_memory(folder, n)) for n in small}
     kernel = {p: kept(("kernel", str(p)), lambda p=p: of_kernel(p)) for p in (20, 100)}
     tiny, many = workers(TINY, 1), workers(TINY, MANY_WORKERS, processes=False)
-    rows = [*_targets(fits, local, tiny), _two(sizes[-1], fits[sizes[-1]], two)]
+    rows = [*_targets(fits, tiny), _two(sizes[-1], fits[sizes[-1]], two)]
     details = [_details(n, 1, one) for n, one in fits.items()] + [_details(sizes[-1], 2, two)]
     shown = [{name: row.get(name, "") for name in COLUMNS} for row in rows]
     write_table(shown, "scale", "Rows in shards, on dask workers", options.out)
@@ -114,7 +112,7 @@ def _slope(cpu: dict[int, float]) -> float:
     return float(np.polyfit(sizes, np.array(list(cpu.values())), 1, w=1.0 / sizes)[0])
 
 
-def _targets(fits: dict[int, Figures], local: dict[int, Figures], tiny: Figures) -> list[Row]:
+def _targets(fits: dict[int, Figures], tiny: Figures) -> list[Row]:
     """Return the figures that have a target."""
     load = max(one["load"] for one in fits.values())
     overhead = 1e3 * tiny["round"]
@@ -137,7 +135,7 @@ def _targets(fits: dict[int, Figures], local: dict[int, Figures], tiny: Figures)
         met = "met" if abs(slope - 1.0) <= 0.05 else "not met"
         given = {"rows": f"{min(many):g} to {max(many):g}", "workers": 1, "load": load}
         found.append({**what, **given, "value": slope, "target": 1.0, "met": met})
-    found.append(_cpu(fits, local, load))
+    found.append(_cpu(fits, load))
     for what, empty in (("beyond its shards", 0), ("beyond an empty worker and its shards", 1)):
         most = max(
             (one["resident"] - n * ROW_BYTES - empty * one["empty"]) for n, one in fits.items()
@@ -149,10 +147,11 @@ def _targets(fits: dict[int, Figures], local: dict[int, Figures], tiny: Figures)
     return found
 
 
-def _cpu(fits: dict[int, Figures], local: dict[int, Figures], load: float) -> Row:
+def _cpu(fits: dict[int, Figures], load: float) -> Row:
     """Return the CPU per row of workers, with that in memory as the target."""
+    local = {n: one["in memory"] for n, one in fits.items() if "in memory" in one}
     ours = 1e9 * _slope({n: fits[n]["computing"] for n in local})
-    theirs = 1e9 * _slope({n: one["cpu"] for n, one in local.items()})
+    theirs = 1e9 * _slope(local)
     return {
         "what": "CPU ns per row and round, slope in rows; target: in memory",
         "rows": f"{min(local):g} to {max(local):g}",

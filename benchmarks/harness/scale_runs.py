@@ -71,16 +71,27 @@ def cluster(n_workers: int, *, processes: bool = True) -> Iterator[Any]:
         yield client
 
 
-def _evaluate(problem: Problem, n: int) -> list[float]:
-    """Return the seconds of evaluations with a gradient, at random points."""
-    random, seconds = np.random.default_rng(0), []
+def _evaluate(problem: Problem, n: int) -> Iterator[tuple[float, float]]:
+    """Yield the seconds and the CPU seconds of evaluations with a gradient, at random points."""
+    random = np.random.default_rng(0)
     for w in random.normal(scale=0.3, size=(n, problem.n_variables)):
-        start = time.perf_counter()
+        start, before = time.perf_counter(), time.process_time()
         at = problem.at(w)
         assert np.isfinite(at.objective)
         at.gradient(np.ones(problem.n_constraints))
-        seconds.append(time.perf_counter() - start)
-    return seconds
+        yield time.perf_counter() - start, time.process_time() - before
+
+
+def _alternating(remote: Problem, local: Problem | None, n: int) -> Figures:
+    """Return the median seconds of rounds, and the mean CPU seconds of evaluations in memory."""
+    if local is None:
+        return {"round": median(seconds for seconds, _ in _evaluate(remote, n))}
+    pairs = list(zip(_evaluate(remote, n), _evaluate(local, n), strict=True))
+    rounds, in_memory = zip(*pairs, strict=True)
+    return {
+        "round": median(seconds for seconds, _ in rounds),
+        "in memory": sum(spent for _, spent in in_memory) / n,
+    }
 
 
 def _n_evaluations(n_rows: int) -> int:
@@ -88,9 +99,15 @@ def _n_evaluations(n_rows: int) -> int:
 
 
 def on_workers(
-    folder: Path, n_rows: int, n_workers: int, *, disk: bool = False, processes: bool = True
+    folder: Path,
+    n_rows: int,
+    n_workers: int,
+    *,
+    disk: bool = False,
+    processes: bool = True,
+    compare: bool = False,
 ) -> Figures:
-    """Return the figures of a fit and of rounds on workers."""
+    """Return the figures of a fit and of rounds on workers, in turns with rounds in memory."""
     import dask.dataframe as dd
     from distributed import wait
 
@@ -116,34 +133,26 @@ def on_workers(
         model.client, model.disk = client, disk
         model.fit(table[FEATURES], table["label"], sensitive_features=table["group"])
         figures["seconds"] = time.perf_counter() - start
-        n = _n_evaluations(n_rows)
-        before, own = client.run(cpu), cpu()
-        figures["round"] = median(_evaluate(problems[0].uncounted(), n))
+        n, local = _n_evaluations(n_rows), _in_memory(folder, n_rows) if compare else None
+        before = client.run(cpu)
+        figures |= _alternating(problems[0].uncounted(), local, n)
         after = client.run(cpu)
         spent = np.sum([np.subtract(after[key], before[key]) for key in after], axis=0) / n
-        figures |= {"cpu": spent[0], "computing": spent[1], "client": (cpu()[0] - own[0]) / n}
+        figures |= {"cpu": spent[0], "computing": spent[1]}
         figures["resident"] = max(client.run(resident).values())
         more = client.run(resident, "fairconstrained.dask.estimators")
         figures["estimators"] = max(more.values()) - figures["resident"]
     return {**figures, "passes": model.result_.data_passes}
 
 
-def in_memory(folder: Path, n_rows: int) -> Figures:
-    """Return the figures of the same evaluations in memory."""
-    figures: Figures = {"load": os.getloadavg()[0]}
+def _in_memory(folder: Path, n_rows: int) -> Problem:
+    """Return the same problem in memory."""
     table = pd.concat([pd.read_parquet(path) for path in written(folder, n_rows)])
     X = np.ascontiguousarray(table[FEATURES].to_numpy())
     y, groups = table["label"].to_numpy(), table["group"].to_numpy()
     del table
-    problem = (
-        FairLogisticClassifier("demographic_parity", 0.02)
-        .bind(X, y, sensitive_features=groups)
-        .problem.uncounted()
-    )
-    n = _n_evaluations(n_rows)
-    before = cpu()[0]
-    figures["round"] = median(_evaluate(problem, n))
-    return {**figures, "cpu": (cpu()[0] - before) / n}
+    estimator = FairLogisticClassifier("demographic_parity", 0.02)
+    return estimator.bind(X, y, sensitive_features=groups).problem.uncounted()
 
 
 def of_kernel(n_features: int) -> Figures:

@@ -17,7 +17,6 @@ ALL = slice(None)
 _BLOCK_ROWS = 8192  # the most rows of a block
 _BLOCK_ENTRIES = 1 << 18  # of its features: they fit into the cache
 _SPARE = 16  # arrays of a block's length that are in use at a time
-_SMALL = 256
 _MANY_RUNS = 16  # with more runs of equal atoms in a block its rows have weights one by one
 
 
@@ -79,9 +78,7 @@ class Shard:
         size, columns_first = _block_rows(X), X.flags.f_contiguous and not X.flags.c_contiguous
         buffer = np.empty((X.shape[1], size) if columns_first else (size, X.shape[1]))
         buffer = buffer.T if columns_first else buffer
-        spare = [np.empty(size) for _ in range(_SPARE)]
-        above = np.empty(_SMALL)  # the allocator returns free memory above it only
-        del spare  # so that this stays for scores and what is computed of them
+        above = _with_free_memory_below(size)
         for start in range(0, self.n_rows, size):
             rows = slice(start, start + size)
             features = X[rows]
@@ -94,6 +91,15 @@ class Shard:
 
     def _weight(self, rows: slice) -> Array | None:
         return None if self.sample_weight is None else self.sample_weight[rows]
+
+
+def _with_free_memory_below(size: int) -> Array:
+    """Return an array that keeps the memory of a block's scores, and what is computed of them.
+
+    An allocator that returns free memory at once, as in the worker processes of dask, returns what
+    is above the last array in use. While this one is in use, the memory below it stays.
+    """
+    return max([np.empty(size) for _ in range(_SPARE)], key=lambda one: one.ctypes.data)
 
 
 def _block_rows(X: Array) -> int:
