@@ -23,12 +23,15 @@ _NEARBY = 0.5  # how far a coefficient may move, as a share of 1 + |coefficient|
 
 @dataclass(frozen=True, eq=False)
 class Local:
-    """The problem of a fit in coefficients per scale of their feature, and the intercept."""
+    """The problem of a fit in coefficients per scale of their feature, and the intercept.
 
-    scores: Callable[[Array], Array]
+    `lower` has the lower bounds of the variables.
+    """
+
     objective: Callable[[Array], float]
     excess: Callable[[Array], Array]
     answer: Array
+    lower: Array | float = -np.inf
 
 
 def _smooth(value: Any) -> bool:
@@ -55,7 +58,7 @@ def suits(outcome: Outcome) -> bool:
 def local(outcome: Outcome) -> Local:
     """Return the problem by the independent formulas, the answer as a point of it."""
     estimator, (rows, counted) = outcome.estimator, rows_of(outcome)
-    X = outcome.data.dense[counted]
+    X = _features(outcome)[counted]
     scale = np.asarray(estimator.feature_scale_)
     mean = X.mean(axis=0) if estimator.fit_intercept else np.zeros(X.shape[1])
     Z = (X - mean) / scale
@@ -73,7 +76,58 @@ def local(outcome: Outcome) -> Local:
     def excess(w: Array) -> Array:
         return all_measured(outcome.constraints, rows, scores(w)).excess
 
-    return Local(scores, objective, excess, answer)
+    problem = Local(objective, excess, answer)
+    if estimator.domain is not None:
+        problem = _in_domain(problem, estimator.domain)
+    return _epigraph(problem, outcome) if estimator.goal == "fairness" else problem
+
+
+def _features(outcome: Outcome) -> Array:
+    """Return the features of the model: those of X that it may see, or all of them."""
+    X = outcome.data.X
+    if outcome.data.sensitive_columns is None or not outcome.estimator.use_sensitive:
+        return outcome.data.dense
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
+
+
+def _in_domain(problem: Local, domain: Any) -> Local:
+    """Return the problem in the positive and negative parts of the coefficients, in a domain."""
+    size = len(problem.answer) - 1
+    coefficients = problem.answer[:size]
+    ball, radius = type(domain).__name__, getattr(domain, "radius", np.inf)
+
+    def joined(v: Array) -> Array:
+        return np.append(v[:size] - v[size:-1], v[-1])
+
+    def excess(v: Array) -> Array:
+        w = v[:size] - v[size:-1]
+        norm = v[:-1].sum() if ball == "L1Ball" else np.sqrt(w @ w)
+        outside = [norm / radius - 1.0]
+        if ball == "Box":
+            outside = [*(w - domain.upper), *(domain.lower - w)]
+        return np.append(problem.excess(joined(v)), outside)
+
+    parts = [np.maximum(coefficients, 0.0), np.maximum(-coefficients, 0.0), problem.answer[-1:]]
+    lower = np.append(np.zeros(2 * size), -np.inf)
+    return Local(lambda v: problem.objective(joined(v)), excess, np.concatenate(parts), lower)
+
+
+def _epigraph(problem: Local, outcome: Outcome) -> Local:
+    """Return the problem of least violation among models whose loss is not above a bound.
+
+    The bound is the loss of the answer: a solution with a larger bound is one with this bound.
+    """
+    bound = problem.objective(problem.answer)
+    count = len(measure(outcome).excess)  # type: ignore[union-attr]
+
+    def excess(v: Array) -> Array:
+        inner = problem.excess(v[:-1])
+        inner[:count] -= v[-1]
+        return np.append(inner, problem.objective(v[:-1]) - bound)
+
+    level = problem.excess(problem.answer)[:count].max(initial=0.0)
+    lower = np.append(np.broadcast_to(problem.lower, problem.answer.shape), -np.inf)
+    return Local(lambda v: float(v[-1]), excess, np.append(problem.answer, level), lower)
 
 
 def local_of_classes(outcome: Outcome) -> Local:
@@ -81,8 +135,9 @@ def local_of_classes(outcome: Outcome) -> Local:
     estimator, data = outcome.estimator, outcome.data
     n_classes, n_features = estimator.coef_.shape
     counted = data.weights > 0
-    scale = feature_scale(data.dense[counted], data.weights[counted])
-    Z = data.dense / scale
+    X, radius = data.dense, estimator.radius
+    scale = feature_scale(X[counted], data.weights[counted]) if radius is None else np.ones(1)
+    Z = X / scale
     bounds = np.asarray(estimator.kappa_)
     first = int(np.argmax(np.isinf(bounds)))
     split = n_classes * n_features
@@ -95,10 +150,14 @@ def local_of_classes(outcome: Outcome) -> Local:
         return float(loss) + penalty(estimator.alpha, w[:split])
 
     def excess(w: Array) -> Array:
-        return (class_losses(outcome, scores(w)) - bounds)[np.isfinite(bounds)]
+        losses = (class_losses(outcome, scores(w)) - bounds)[np.isfinite(bounds)]
+        if radius is None:
+            return losses
+        norms = np.linalg.norm(w[:split].reshape(n_classes, -1), axis=1)
+        return np.append(losses, norms / radius - 1.0)
 
     answer = np.append(estimator.coef_ * scale, estimator.intercept_)
-    return Local(scores, objective, excess, answer)
+    return Local(objective, excess, answer)
 
 
 def is_local_solution(outcome: Outcome) -> bool:
@@ -117,12 +176,11 @@ def _covered(outcome: Outcome) -> Local | None:
     """Return the problem of a fit by the independent formulas, None if they do not cover it."""
     estimator, data = outcome.estimator, outcome.data
     if type(estimator).__name__ == "NeymanPearsonClassifier":
-        small = estimator.radius is None and len(data.positions) <= 2000
-        return local_of_classes(outcome) if small else None
-    plain = data.sensitive_columns is None and getattr(estimator, "domain", None) is None
-    plain = plain and getattr(estimator, "goal", "") == "accuracy" and estimator.enforce == "score"
-    linear = hasattr(estimator, "coef_") and len(estimator.coef_) == 1
-    return local(outcome) if plain and linear and measure(outcome) is not None else None
+        return local_of_classes(outcome) if len(data.positions) <= 2000 else None
+    if getattr(estimator, "enforce", "") != "score" or measure(outcome) is None:
+        return None
+    shape = getattr(estimator, "coef_", np.empty(0)).shape
+    return local(outcome) if shape == (1, _features(outcome).shape[1]) else None
 
 
 def check_certificate(case: Case, outcome: Outcome) -> Iterator[Failure]:
@@ -138,7 +196,8 @@ def _improvements(problem: Local) -> Iterator[Failure]:
         return
     allowed = max(0.0, float(at.max(initial=0.0)))
     room = _NEARBY * (1.0 + np.abs(problem.answer))
-    bounds = list(zip(problem.answer - room, problem.answer + room, strict=True))
+    lower = np.maximum(problem.answer - room, problem.lower)
+    bounds = list(zip(lower, problem.answer + room, strict=True))
     constraints = {"type": "ineq", "fun": lambda w: allowed - problem.excess(w)}
     found = minimize(
         problem.objective,

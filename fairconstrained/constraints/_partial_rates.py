@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array
 
 _FAR = 40.0  # distance from 0, in scales, beyond which a surrogate is nearly 0 or 1
+_DOUBLINGS, _HALVINGS = 40, 30  # of the interval in which a threshold lies
 
 
 def rank_gaps(
@@ -87,6 +89,39 @@ class PartialRates(ThresholdRates):
             self.names,
             self.constant,
         )
+
+    def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
+        """Return the thresholds at which the largest outputs are least, by bisection.
+
+        The bounds p <= rate are violated more for higher thresholds, the bounds on the other side
+        for lower ones.
+
+        Parameters
+        ----------
+        value : callable
+            Maps thresholds to outputs.
+        """
+
+        def too_low(thresholds: Array) -> Array:
+            below, above = value(thresholds).reshape(2, -1, self.n_auxiliary).max(axis=1)
+            return np.asarray(below < above)
+
+        width = np.full(self.n_auxiliary, self.function.scale)
+        low, high = self.auxiliary_start - width, self.auxiliary_start + width
+        for _ in range(_DOUBLINGS):
+            high_enough, low_enough = ~too_low(high), too_low(low)
+            if np.all(high_enough & low_enough):
+                break
+            width = 2.0 * width
+            low, high = (
+                np.where(low_enough, low, low - width),
+                np.where(high_enough, high, high + width),
+            )
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            up = too_low(middle)
+            low, high = np.where(up, middle, low), np.where(up, high, middle)
+        return 0.5 * (low + high)
 
     def shifted(self, shift: Array) -> PartialRates:
         """Return the term with tighter bounds on rates, and on decisions by the largest shift."""

@@ -33,6 +33,7 @@ from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count
 
 _WIDTH, _STEP = 0.25, 0.05  # of the ranges that ranks="auto" chooses among
+_TIE = 1e-9  # a difference of gaps that may come from rounding
 
 # A sigmoid of scale 1 is as wide as the whole distribution of the scores, so that it cannot
 # resolve a range of ranks. 0.25 follows the predictions; 0.15 is not better.
@@ -91,8 +92,9 @@ class _RankConstraint(Constraint):
         weight = rows.sample_weight
         measures = group_rates(rows.groups, weight, type(self).__name__)
         share = float(np.average(scores > 0.0, weights=weight))
-        gaps = partial(_largest_gap, rates_of(measures, Sigmoid()), scores)
-        ranks = max(_ranges_around(share), key=gaps)
+        rates, ranges = rates_of(measures, Sigmoid()), _ranges_around(share)
+        gaps = np.array([_largest_gap(rates, scores, ranks) for ranks in ranges])
+        ranks = ranges[int(np.argmax(gaps >= gaps.max() - _TIE))]  # the first of equal ones
         fixed = self.with_defaults().set_params(ranks=ranks)
         return fixed.build(model, data, unconstrained)
 
@@ -132,8 +134,8 @@ def _ranges_around(share: float) -> list[tuple[float, float]]:
     """Return the ranges that contain a share, the one it is nearest to the middle of first."""
     lows = np.arange(round((1.0 - _WIDTH) / _STEP) + 1) * _STEP
     ranges = [(round(float(low), 10), round(float(low + _WIDTH), 10)) for low in lows]
-    around = [(low, high) for low, high in ranges if low <= share <= high]
-    return sorted(around, key=lambda ends: abs(0.5 * sum(ends) - share))
+    around = [(low, high) for low, high in ranges if low - _TIE <= share <= high + _TIE]
+    return sorted(around, key=lambda ends: round(abs(0.5 * sum(ends) - share), 9))
 
 
 def _largest_gap(rates: CellMeans, scores: Array, ranks: tuple[float, float]) -> float:

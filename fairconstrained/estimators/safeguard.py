@@ -11,9 +11,10 @@ from scipy.optimize import minimize_scalar
 
 from fairconstrained.estimators.solving import SolverOptions
 from fairconstrained.models import Model
+from fairconstrained.problem.auxiliary import with_auxiliary
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result, Solver, default_solver
+from fairconstrained.solvers import ExactPenalty, Result, Smoothing, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.result import Status, describe
 from fairconstrained.terms.base import Term
@@ -23,6 +24,8 @@ from fairconstrained.utils.typing import Array
 _PASSES = 4000.0
 _LEVELS = np.linspace(-6.0, 6.0, 25)
 _REFINED = (0.5, 0.05)  # the distances to either side at which levels around the best are tried
+_DEAR = 0.01  # of the objective: what the tolerance of the constraints may be worth
+_SECOND_PASSES = 500.0  # data passes of a second solver, or as many as the first one needed
 
 
 def data_pass_limit(problem: Problem, tol: float) -> float:
@@ -58,9 +61,14 @@ def solve(
     proportion where `max_iter` is above the solver's own. One that is passed as an object has
     limits of its own.
 
-    Where the solver ends at a point that violates the constraints although a constant model meets
-    them, or that is worse than the best constant model that does, the problem is solved again from
-    that model, by the default solver. If that is not better either, the constant model is returned.
+    Where a solver ends at a point that violates the constraints, another one is tried
+    (:class:`~fairconstrained.solvers.ExactPenalty`) and the better answer is kept. The same is done
+    for the default solver where a change of the constraints by the tolerance is worth more than one
+    per cent of the objective: such multipliers are a sign of a poor local solution.
+
+    Where the answer still violates the constraints although a constant model meets them, or is
+    worse than the best constant model that does, the problem is solved again from that model, by
+    the default solver. If that is not better either, the constant model is returned.
     The answer of a solver that does not seek feasibility, a penalty of given strength, is kept.
 
     Parameters
@@ -86,12 +94,52 @@ def solve(
         max_data_passes=passes,
     )
     kept = result.status is Status.STOPPED or not solver.seeks_feasibility
-    if kept or _below_constants(problem, result, at):
+    if kept:
+        return result, at
+    result, at = _second(problem, result, at, options, passes)
+    if _below_constants(problem, result, at):
         return result, at
     constant = _best_constant(problem, result)
     if constant is None or not _is_better(constant, result):
         return result, at
     return _from_constant(problem, constant, result, options, passes)
+
+
+def _second(
+    problem: Problem,
+    result: Result,
+    at: Evaluation,
+    options: SolverOptions,
+    limit: float | None,
+) -> tuple[Result, Evaluation]:
+    """Return the better of a result and that of a second solver, which doubtful ones are worth."""
+    tol = result.solver.tol
+    dear = float(result.multipliers.sum()) * tol > _DEAR * abs(result.objective)
+    doubtful = result.violation > tol or (dear and options.solver == "auto")
+    if not doubtful or options.max_iter is not None or _linear_model(problem) is None:
+        return result, at
+    steps = ExactPenalty(tol=tol)
+    other: Solver = Smoothing(steps, tol=tol) if steps.missing(problem) else steps
+    if other.missing(problem):
+        return result, at
+    most = max(_SECOND_PASSES, result.data_passes)
+    found, end = other.solve(
+        problem,
+        random_state=options.random_state,
+        max_data_passes=min(most, np.inf if limit is None else limit),
+    )
+    passes = result.data_passes + found.data_passes
+    if _is_preferred(found, result):
+        return replace(found, data_passes=passes, solver=result.solver, state=None), end
+    return replace(result, data_passes=passes), at
+
+
+def _is_preferred(found: Result, result: Result) -> bool:
+    """Return whether another result is better: feasible first, then by status and objective."""
+    tol = result.solver.tol
+    if max(found.violation, result.violation) > tol:
+        return found.violation < result.violation
+    return found.objective < result.objective and (found.converged or not result.converged)
 
 
 def _data_passes(problem: Problem, solver: Solver, options: SolverOptions) -> float | None:
@@ -139,30 +187,34 @@ class _Constants:
     def best(self) -> Array | None:
         """Return the feasible one of least objective, None if none is feasible."""
         term = self.problem.objective.term
-        if isinstance(term, MultinomialLoss) and self.unit is not None:
-            return self._shares(term)
+        if isinstance(term, MultinomialLoss):
+            zeros = np.zeros_like(term.least_constant[1])
+            levels = [zeros] if self.unit is None else [term.least_constant[1], zeros]
+            return next(filter(self._feasible, map(self._of_classes, levels)), None)
         found = self._least(_LEVELS if self.unit is not None else np.zeros(1))
         for width in _REFINED if self.unit is not None else ():
             if found is not None:
                 found = self._least(found[1] + np.linspace(-width, width, 21))
         return None if found is None else self.at(found[1])
 
-    def _shares(self, term: MultinomialLoss) -> Array | None:
-        """Return the model whose probabilities are the shares of the classes, if it is feasible."""
-        assert self.unit is not None
-        w = self.at(0.0)
-        w[np.flatnonzero(self.unit)] = term.least_constant[1]
-        at = self.problem.at(w)
-        feasible = _inside(self.problem, w) and at.violation <= 1e-3 * self.tol
-        return w if feasible else None
+    def _of_classes(self, scores: Array) -> Array:
+        """Return the variables of the model with these scores of the classes, for every row."""
+        w = self.problem.start()
+        w[: self.model.n_parameters] = 0.0
+        if self.unit is not None:
+            w[np.flatnonzero(self.unit)] = scores
+        return with_auxiliary(self.problem, w)
+
+    def _feasible(self, w: Array) -> bool:
+        return _inside(self.problem, w) and self.problem.at(w).violation <= 1e-3 * self.tol
 
     def _least(self, levels: Array) -> tuple[float, float] | None:
         """Return the least objective of feasible levels and the level."""
         found = []
         for level in levels:
-            at = self.problem.at(self.at(level))
-            if _inside(self.problem, at.w) and at.violation <= 1e-3 * self.tol:
-                found.append((at.objective, float(level)))
+            w = self.at(level)
+            if self._feasible(w):
+                found.append((self.problem.at(w).objective, float(level)))
         return min(found, default=None)
 
 

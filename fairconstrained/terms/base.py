@@ -80,6 +80,16 @@ class Term(ABC):
         """The initial values of the auxiliary variables: zeros."""
         return np.zeros(self.n_auxiliary)
 
+    def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
+        """Return good values of the auxiliary variables for given scores: the initial ones.
+
+        Parameters
+        ----------
+        value : callable
+            Maps auxiliary variables to the outputs at the given scores, shape (n_outputs,).
+        """
+        return self.auxiliary_start
+
     @abstractmethod
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the statistics and the function that pulls weights on them back.

@@ -150,6 +150,19 @@ class ByClass(Composed, Shiftable):
         """The initial values of all terms."""
         return np.concatenate([term.auxiliary_start for term in self.terms])
 
+    def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
+        """Return the values that the terms choose, one after the other."""
+        found = self._split(self.auxiliary_start, [term.n_auxiliary for term in self.terms])
+        sizes = [term.n_outputs for term in self.terms]
+        for k, term in enumerate(self.terms):
+
+            def own_value(own: Array, k: int = k) -> Array:
+                whole = value(np.concatenate([*found[:k], own, *found[k + 1 :]]))
+                return self._split(whole, sizes)[k]
+
+            found[k] = term.auxiliary_for(own_value)
+        return np.concatenate(found)
+
     @cached_property
     def _sizes(self) -> list[int]:
         """The number of statistics of every term."""

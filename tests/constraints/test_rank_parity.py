@@ -16,6 +16,7 @@ from fairconstrained.constraints import (
     PartialDemographicParity,
     WeakPartialDemographicParity,
 )
+from fairconstrained.estimators.fit import Fit
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.metrics import (
@@ -231,6 +232,34 @@ def test_auto_takes_the_most_unfair_range_around_the_unconstrained_rate():
     fixed.fit(X, y, sensitive_features=groups)
     assert auto.objective_ == pytest.approx(fixed.objective_, rel=1e-6)
     assert auto.result_.converged
+
+
+def test_auto_does_not_depend_on_the_order_of_the_rows(rng):
+    """Rows and labels are symmetric, so that two ranges are equally near and equally unfair."""
+    half, noise, weight = rng.normal(size=(100, 3)), rng.normal(size=100), rng.uniform(size=100)
+    X = np.vstack([half, -half])
+    y = (X[:, 0] + 0.5 * np.concatenate([noise, -noise]) > 0.0).astype(int)
+    groups = np.tile(np.where(rng.random(100) < 0.4, "a", "b"), 2)
+    weight = 1e6 * np.tile(0.5 + weight, 2)
+    found = set()
+    for seed in range(20):
+        order = np.random.default_rng(seed).permutation(200)
+        rows = X[order], y[order], weight[order], groups[order]
+        fit = Fit.of(FairLogisticClassifier("weak_partial_dp"), *rows)
+        found.add(fit.problem.constraints[0].term.ends)
+    assert len(found) == 1
+
+
+def test_thresholds_for_given_scores_are_where_the_largest_violation_is_least(rng):
+    y, groups, scores = np.ones(60), np.repeat([0, 1, 2], 20), 5.0 + 3.0 * rng.normal(size=60)
+    constraint = PartialDemographicParity(0.1, ranks=(0.2, 0.8), n_ranks=4)
+    term = constraint.bind(y, groups, np.ones(60))
+    found = term.auxiliary_for(lambda own: term.value(scores, own))
+    least = term.value(scores, found).reshape(2, -1, 4).max(axis=(0, 1))
+    for theta in np.linspace(-5.0, 15.0, 2001):
+        there = term.value(scores, np.full(4, theta)).reshape(2, -1, 4).max(axis=(0, 1))
+        assert np.all(there >= least - 1e-6)
+    assert least.max() < term.value(scores, term.auxiliary_start).max() - 0.1
 
 
 def test_the_gap_of_the_estimator_is_that_of_the_ranks():

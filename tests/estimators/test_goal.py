@@ -11,6 +11,9 @@ from fairconstrained import (
     VacuousConstraintWarning,
     make_biased_classification,
 )
+from fairconstrained.constraints import PartialDemographicParity
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.solvers import SOLVERS
 
 
@@ -126,3 +129,18 @@ def test_mistakes_are_reported(data, case):
     options, message = MISTAKES[case]
     with pytest.raises(ValueError, match=message):
         fitted(data, **options)
+
+
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+def test_thresholds_begin_where_the_unconstrained_scores_need_them(data):
+    """Ramps are flat far from their thresholds: a start there is a stationary point."""
+    X, _, groups = data
+    constraint = PartialDemographicParity(ranks=(0.7, 1.0), n_ranks=3, surrogate=Ramp(2.0))
+    rare = ((X[:, 0] + 0.3 * X[:, 1]) > 1.2).astype(int)
+    clf = fitted((X, rare, groups), constraint=constraint, max_loss_increase=0.05)
+    fit = Fit.of(clf, X, rare, None, groups)
+    begun = fit.start().w
+    plain = np.append(begun[:-3], fit.problem.start()[-3:])
+    level, without = (fit.problem.at(w).constraints.max() for w in (begun, plain))
+    assert level < without - 0.05
+    assert clf.result_.objective < level - 0.01

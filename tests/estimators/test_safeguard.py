@@ -17,7 +17,12 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.safeguard import least_constant_loss
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.solvers import SOLVERS, SwitchingSubgradient
+from fairconstrained.solvers import (
+    SOLVERS,
+    ExactPenalty,
+    SwitchingSubgradient,
+    default_solver,
+)
 from fairconstrained.terms.cell_means import average
 
 X, Y, GROUPS = make_biased_classification(400, gap=0.4, random_state=0)
@@ -86,6 +91,52 @@ def test_a_bad_answer_is_left_for_a_better_one():
     assert alone.objective > best_constant_loss(RARE)
     assert found.violation <= 1e-4 and found.objective < best_constant_loss(RARE)
     assert found.data_passes > alone.data_passes
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4, 6, 10])
+def test_a_second_solver_is_tried_where_multipliers_are_large(seed):
+    """On separable data with kappa = 0 the default solver alone ends at poor local solutions."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((150, 5))
+    t = X @ rng.standard_normal(5)
+    y, groups = (t > np.quantile(t, 0.92)).astype(int), rng.integers(0, 3, 150)
+    clf = FairLogisticClassifier("predictive_equality", kappa=0.0)
+    problem = Fit.of(clf, X, y, None, groups).problem
+    alone, other = default_solver(problem).minimize(problem), ExactPenalty().minimize(problem)
+    clf.fit(X, y, sensitive_features=groups)
+    assert other.objective < 0.9 * alone.objective
+    assert clf.result_.converged
+    assert clf.objective_ <= other.objective + 1e-9
+    assert isinstance(clf.result_.solver, type(default_solver(problem)))
+
+
+def test_a_problem_is_not_called_infeasible_if_a_second_solver_meets_the_constraints():
+    """The bound on the loss is met far away: the gradient of the violation is small before."""
+    rng = np.random.default_rng(22)
+    n = int(rng.integers(40, 120))
+    X = rng.standard_normal((n, 11))
+    t = 5.0 * X @ rng.standard_normal(11)
+    y = (rng.logistic(size=n) < t - np.quantile(t, 0.88)).astype(int)
+    groups = (np.arange(n) % 30 == 0).astype(int)
+    clf = FairLogisticClassifier("bounded_group_loss", alpha=0.1)
+    problem = Fit.of(clf, X, y, None, groups).problem
+    assert default_solver(problem).minimize(problem).violation > 1e-3
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.result_.converged and clf.violation_ <= 1e-4
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_constant_models_of_several_classes_have_thresholds_of_their_own(fit_intercept):
+    constraint = PartialDemographicParity(0.05, ranks=(0.7, 1.0))
+    y = np.arange(400) % 7 // 2  # shares of 2/7 and 1/7
+    clf = FairLogisticClassifier(constraint, solver="plada", max_iter=1, random_state=0)
+    clf.set_params(fit_intercept=fit_intercept)
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(X, y, sensitive_features=GROUPS)
+    shares = np.bincount(y) / len(y)
+    best = -(shares @ np.log(shares)) if fit_intercept else np.log(4.0)
+    assert clf.violation_ <= 1e-4
+    assert clf.objective_ <= best + 1e-6
 
 
 def test_default_fits_end_at_their_data_passes(monkeypatch):

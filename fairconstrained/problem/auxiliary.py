@@ -1,0 +1,47 @@
+"""Auxiliary variables that suit given parameters of the models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.utils.typing import Array
+
+
+def with_auxiliary(problem: Problem, w: Array) -> Array:
+    """Return the weights with the auxiliary variables that suit the models' parameters.
+
+    The terms choose them, see :meth:`~fairconstrained.terms.base.Term.auxiliary_for`.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its constraints are evaluated; this is not counted.
+    w : ndarray of shape (n_variables,)
+        The weights. They are not changed.
+    """
+    found = np.array(w)
+    at, first = problem.uncounted().at(w), 0
+    for part in problem.constraints:
+        outputs = slice(first, first + part.n_outputs)
+        first = outputs.stop
+        if part.term is not None and part.term.n_auxiliary:
+            value = _outputs_by_auxiliary(at, part.auxiliary, outputs)
+            found[part.auxiliary] = part.term.auxiliary_for(value)
+    return found
+
+
+def _outputs_by_auxiliary(
+    at: Evaluation, auxiliary: slice, outputs: slice
+) -> Callable[[Array], Array]:
+    """Return the function that maps auxiliary variables of a part to its outputs."""
+
+    def value(own: Array) -> Array:
+        w = at.w.copy()
+        w[auxiliary] = own
+        return at.problem.at(w, like=at).constraints[outputs]
+
+    return value
