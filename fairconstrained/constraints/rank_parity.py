@@ -131,11 +131,14 @@ def check_ranks(ranks: str | Iterable[float]) -> tuple[float, float]:
 
 
 def _ranges_around(share: float) -> list[tuple[float, float]]:
-    """Return the ranges that contain a share, the one it is nearest to the middle of first."""
+    """Return the ranges that contain a share, the one it is nearest to the middle of first.
+
+    Of two that are equally near the one of the lower scores is first.
+    """
     lows = np.arange(round((1.0 - _WIDTH) / _STEP) + 1) * _STEP
     ranges = [(round(float(low), 10), round(float(low + _WIDTH), 10)) for low in lows]
     around = [(low, high) for low, high in ranges if low - _TIE <= share <= high + _TIE]
-    return sorted(around, key=lambda ends: round(abs(0.5 * sum(ends) - share), 9))
+    return sorted(around, key=lambda ends: (round(abs(0.5 * sum(ends) - share), 9), -ends[0]))
 
 
 def _largest_gap(rates: CellMeans, scores: Array, ranks: tuple[float, float]) -> float:
