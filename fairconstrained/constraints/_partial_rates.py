@@ -106,7 +106,7 @@ class PartialRates(ThresholdRates):
             below, above = value(thresholds).reshape(2, -1, self.n_auxiliary).max(axis=1)
             return np.asarray(below < above)
 
-        width = np.full(self.n_auxiliary, self.function.scale)
+        width = np.ones(self.n_auxiliary)
         low, high = self.auxiliary_start - width, self.auxiliary_start + width
         for _ in range(_DOUBLINGS):
             high_enough, low_enough = ~too_low(high), too_low(low)
