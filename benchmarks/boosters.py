@@ -220,7 +220,8 @@ def add_options(parser: ArgumentParser) -> None:
     add_choice(
         parser, "--constraints", CONSTRAINTS, quick=["demographic_parity"], help="constraints"
     )
-    add_choice(parser, "--methods", METHODS, quick=[*METHODS][:5], help="methods")
+    installed = [name for name, one in METHODS.items() if not one.package]
+    add_choice(parser, "--methods", METHODS, quick=installed, help="methods")
     parser.add_argument(
         "--splits", type=int, default=Default(10, 2), help="splits into training and test rows"
     )

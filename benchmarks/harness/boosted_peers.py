@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import logit
 
 from benchmarks.decisions import Split
-from fairconstrained import FairBoostingClassifier
+from fairconstrained import FairBoostingClassifier, FairThresholds
 
 CONSTRAINTS = ("demographic_parity", "equalized_odds")
 _FAIRGBM = """
@@ -98,6 +98,18 @@ def free(split: Split, constraint: str, kappa: float) -> Outcome:
     seconds = time.process_time() - start
     probability = model.predict_proba(X_test)[:, 1]
     return (probability > 0.5).astype(float), probability, seconds
+
+
+def our_thresholds(split: Split, constraint: str, kappa: float) -> Outcome:
+    """Fit LightGBM and our thresholds by group, on the same rows."""
+    X, X_test, y, _, groups, groups_test = split
+    start = time.process_time()
+    inner = lightgbm().fit(X, y)
+    model = FairThresholds(inner, constraint, kappa, per_group=True, cv="prefit")
+    model.fit(X, y, sensitive_features=groups)
+    seconds = time.process_time() - start
+    positive = model.predict(X_test, sensitive_features=groups_test) == 1
+    return positive.astype(float), inner.predict_proba(X_test)[:, 1], seconds
 
 
 def reduction(split: Split, constraint: str, kappa: float) -> Outcome:
@@ -221,10 +233,12 @@ class Method:
 
 
 FREE, ON_SCORES, ON_DECISIONS = "LightGBM", "ours, scores", "ours, decisions"
+BY_GROUP = "ours, thresholds by group"
 METHODS = {
     FREE: Method(free, "*", has_tolerance=False),
     ON_SCORES: Method(partial(ours, enforce="score"), "o", ours=True),
     ON_DECISIONS: Method(partial(ours, enforce="decision"), "^", ours=True),
+    BY_GROUP: Method(our_thresholds, "X", ours=True),
     "ExponentiatedGradient": Method(reduction, "s"),
     "ThresholdOptimizer": Method(thresholds, "v", has_tolerance=False),
     "FairGBM": Method(fairgbm, "D", constraints=("equalized_odds",), package="fairgbm"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,31 +57,44 @@ class SearchRun:
         multipliers[: len(self.task.first.multipliers)] = self.task.first.multipliers
         return replace(self.task.first, multipliers=multipliers)
 
+    def _limit(self) -> float:
+        """Return the cost after which no further problem is solved."""
+        if self.search.counted:
+            return self.budget.solve_passes
+        limit = self.budget.ranking_passes
+        unmet = self.search.best.constant
+        return max(limit, self.budget.unmet_passes / self.fit_passes) if unmet else limit
+
+    def _exceeds(self, limit: float, _: object) -> bool:
+        return self.spent() > limit
+
     def solve(self) -> None:
         """Solve with other tolerances, repeatedly from the last solution.
 
         After a solution whose decisions are not nearer to the bound, steeper surrogates are used;
-        they describe decisions better and are harder to minimise. Constraints on rankings cannot be
-        repaired, and their solves may cost what repairs cost otherwise.
+        they describe decisions better and are harder to minimise. Constraints on rankings depend on
+        small differences of scores, so that the surrogates get steeper each time, and solutions are
+        not polished. They cannot be repaired, and their solves may cost what repairs cost
+        otherwise, and more as long as only a constant model meets the bound.
         """
         task, budget = self.task, self.budget
         factor, warm, cost = 1.0, self._first(), 0.0
-        limit = budget.solve_passes if self.search.counted else budget.ranking_passes
-        cutoff = max(budget.cutoff_passes, limit)
+        solver = task.solver if self.search.counted else task.solver.unpolished()
         sharpness = iter(budget.continuation if self.search.counted else ())
         for _ in range(budget.max_solves):
             factor = next(sharpness, factor)
-            before, last = self.spent(), self.seen[-1]
+            before, last, limit = self.spent(), self.seen[-1], self._limit()
             if before + cost > limit:
                 break
             problem = steepened(self.search, self.start, factor)
-            warm = task.solver.minimize(
+            warm = solver.minimize(
                 problem.shifted(tightening(self.search, problem, last)),
                 warm=warm,
                 tol=budget.solve_tol_factor * task.solver.tol,
-                callback=lambda _: self.spent() > limit,
+                callback=partial(self._exceeds, limit),
                 random_state=task.random_state,
-                max_data_passes=max(cutoff - before, 0.0) * self.fit_passes,
+                max_data_passes=max(max(budget.cutoff_passes, limit) - before, 0.0)
+                * self.fit_passes,
             )
             cost = self.spent() - before
             if not np.all(np.isfinite(warm.w)):
@@ -89,7 +103,7 @@ class SearchRun:
             self.seen.append(found)
             self.offer(found)
             if found.violation > budget.sufficient_decrease * max(last.violation, 0.0):
-                factor = budget.steepening
+                factor = budget.steepening * (1.0 if self.search.counted else factor)
 
     def repair(self) -> None:
         """Repair the most promising models step by step."""

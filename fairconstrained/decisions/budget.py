@@ -22,6 +22,9 @@ class SearchBudget:
         The cost after which no further problem is solved.
     ranking_passes : float, default=2.6
         The same for constraints on rankings, whose solutions cannot be repaired.
+    unmet_passes : float, default=2000.0
+        The least number of data passes after which no further problem is solved as long as only a
+        constant model meets the bound.
     cutoff_passes : float, default=2.0
         The cost at which a solve in progress ends.
     repair_passes : float, default=2.6
@@ -97,6 +100,7 @@ class SearchBudget:
     max_solves: int = 6
     solve_passes: float = 1.5
     ranking_passes: float = 2.6
+    unmet_passes: float = 2000.0
     cutoff_passes: float = 2.0
     repair_passes: float = 2.6
     solve_tol_factor: float = 10.0

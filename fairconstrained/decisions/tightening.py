@@ -16,8 +16,12 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.class_scores import ByClass
+from fairconstrained.terms.clipped_rates import ClippedRates
 from fairconstrained.terms.decision_rates import as_cell_means
+from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array
+
+_LEFT = 0.9  # the share of a constant model's distance from the bound that shifts may take
 
 
 def tightening(search: CandidateSearch, problem: Problem, candidate: Candidate) -> Array:
@@ -28,7 +32,8 @@ def tightening(search: CandidateSearch, problem: Problem, candidate: Candidate) 
     first order, where :math:`g_j \le g_j(w) - G_j(w) / \rho_j`. The shift is
     :math:`G_j(w) / \rho_j - g_j(w)`; it is negative where decisions are fairer than scores.
     Constraints that are no averages over cells have one shift for all outputs, that of the largest
-    values, since their strict version may have other outputs.
+    values, since their strict version may have other outputs. It leaves them a tenth of what a
+    constant model keeps below the bound: with less there is no solution.
 
     Parameters
     ----------
@@ -47,15 +52,17 @@ def tightening(search: CandidateSearch, problem: Problem, candidate: Candidate) 
     surrogates, measures = Measure.all_of(problem.constraints, problem.models), search.measures[1:]
     smooth_values = search.values(surrogates, candidate)
     strict_values = search.values(measures, candidate)
+    constant_values = search.values(surrogates, search.constant)
     rates = iter(_speeds(search, surrogates, candidate))
-    known = zip(surrogates, measures, smooth_values, strict_values, strict=True)
-    for smooth, strict, values, found in known:
+    known = zip(surrogates, measures, smooth_values, strict_values, constant_values, strict=True)
+    for smooth, strict, values, found, constant in known:
         if isinstance(smooth.term, CellMeans):
             shifts.append(found / next(rates) - values)
         elif isinstance(strict.term, ByClass) and strict.term.counts_predictions:
             shifts.append(found - values)
         else:
             shift = found.max() - values.max() if found.size and values.size else 0.0
+            shift = min(shift, max(-_LEFT * constant.max(initial=-np.inf), 0.0))
             shifts.append(np.full(len(values), shift))
     return np.concatenate(shifts)
 
@@ -103,7 +110,13 @@ def _steeper(term: Term, factor: float) -> Term:
     """Return a term with a surrogate that is steeper; others unchanged."""
     if isinstance(term, ByClass):
         return replace(term, sharpness=factor * term.sharpness) if _on_rates(term) else term
-    if not (isinstance(term, CellMeans) and isinstance(term.function, Surrogate)):
+    if isinstance(term, ThresholdRates | ClippedRates):
+        return replace(term, rates=_steeper_means(term.rates, factor))
+    return _steeper_means(term, factor) if isinstance(term, CellMeans) else term
+
+
+def _steeper_means(term: CellMeans, factor: float) -> CellMeans:
+    if not isinstance(term.function, Surrogate):
         return term
     function = copy.copy(term.function)
     function.scale /= factor

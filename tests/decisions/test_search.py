@@ -353,3 +353,13 @@ class TestSearch:
         found = search_decisions(DecisionTask(problem, first, solver, y, weight, first.w))
         at = problem.at(found.w)
         assert found.met and at.zero_one_violation == 0.0 and at.decision_gap <= 0.05
+
+    @pytest.mark.parametrize(("seed", "kappa"), [(1, 0.02), (2, 0.02), (2, 0.05)])
+    def test_rankings_are_fair_without_constant_predictions(self, seed, kappa):
+        X, y, groups = make_biased_classification(400, random_state=seed)
+        clf = FairLogisticClassifier("roc_parity", kappa, enforce="decision")
+        clf.fit(X, y, sensitive_features=groups)
+        search = clf.decision_search_
+        assert search.met and clf.decision_gap_ <= kappa + 1e-9
+        assert not search.constant
+        assert search.accuracy > max(y.mean(), 1.0 - y.mean()) + 0.05
