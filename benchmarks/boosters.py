@@ -47,6 +47,7 @@ from benchmarks.harness.boosted_peers import (
 from benchmarks.harness.boosters_page import draw, write_page
 from benchmarks.harness.data import Data
 from benchmarks.harness.dominance import Comparison, Point, Splits, compare_at
+from benchmarks.harness.intervals import LEAST_SPLITS
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, at_most, write_table
@@ -223,7 +224,10 @@ def add_options(parser: ArgumentParser) -> None:
     installed = [name for name, one in METHODS.items() if not one.package]
     add_choice(parser, "--methods", METHODS, quick=installed, help="methods")
     parser.add_argument(
-        "--splits", type=int, default=Default(10, 2), help="splits into training and test rows"
+        "--splits",
+        type=int,
+        default=Default(10, LEAST_SPLITS),
+        help="splits into training and test rows",
     )
     parser.add_argument(
         "--kappas",

@@ -12,7 +12,7 @@ splits, intervals are 1.96 standard errors, seconds are CPU time of choosing thr
 
 "advantage" is our accuracy minus theirs at their gap on test rows, with one threshold for each
 group: our accuracies are interpolated at the mean gap of the other method, in every split with
-equal weights. The table `rows` compares the rows that may choose thresholds: all rows with
+equal weights, with 1.96 standard errors over the splits. The table `rows` compares the rows that may choose thresholds: all rows with
 cross-validated scores, a quarter held out, and the training rows themselves.
 """
 
@@ -28,7 +28,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
-from benchmarks.boosters import DATA, advantage, mean, split_of
+from benchmarks.boosters import DATA, mean, split_of
 from benchmarks.decisions import Split, accuracy, gap
 from benchmarks.harness.boosted_peers import CONSTRAINTS, lightgbm, oxonfair_on
 from benchmarks.harness.options import Default, add_choice
@@ -151,6 +151,36 @@ def spread(rows: list[Row], column: str) -> float:
     """Return 1.96 standard errors of a column's mean."""
     values = [row[column] for row in rows]
     return 1.96 * float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else np.nan
+
+
+def advantage(theirs: list[Row], frontier: list[list[Row]]) -> tuple[float, float]:
+    """Return our accuracy minus theirs at their mean gap, and 1.96 standard errors of it.
+
+    Parameters
+    ----------
+    theirs : list of dict
+        Their measures, one per split.
+    frontier : list of list of dict
+        Ours, for every tolerance.
+    """
+    gaps = np.array([mean(rows)["test gap"] for rows in frontier])
+    right = np.array([mean(rows)["accuracy"] for rows in frontier])
+    at = mean(theirs)["test gap"]
+    best, weights = -np.inf, np.zeros(len(gaps))
+    for i in range(len(gaps)):
+        for j in range(len(gaps)):
+            if gaps[i] <= at and (gaps[j] > at or i == j):
+                t = 0.0 if i == j else (at - gaps[i]) / (gaps[j] - gaps[i])
+                if (1.0 - t) * right[i] + t * right[j] > best:
+                    best = (1.0 - t) * right[i] + t * right[j]
+                    weights = np.eye(len(gaps))[i] * (1.0 - t) + np.eye(len(gaps))[j] * t
+    if not np.isfinite(best):  # their gap is smaller than all of ours
+        weights = np.eye(len(gaps))[int(np.argmin(gaps))]
+    accuracies = np.array([[row["accuracy"] for row in rows] for rows in frontier])
+    differences = weights @ accuracies - np.array([row["accuracy"] for row in theirs])
+    n = len(differences)
+    error = 1.96 * float(np.std(differences, ddof=1)) / np.sqrt(n) if n > 1 else np.nan
+    return float(differences.mean()), error
 
 
 def table(found: Found) -> Iterator[Row]:

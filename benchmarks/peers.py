@@ -28,10 +28,11 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from benchmarks.harness.data import Data, encode
+from benchmarks.harness.intervals import LEAST_SPLITS
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.peer_worker import MOMENTS, PEERS
 from benchmarks.harness.peers_page import frontier, write_page
-from benchmarks.harness.peers_verdicts import TEST_SHARE, at_gaps
+from benchmarks.harness.peers_verdicts import TEST_SHARE, UNCONSTRAINED, at_gaps
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained.datasets import (
@@ -46,6 +47,10 @@ from fairconstrained.metrics.intervals import largest_gap
 SETTINGS = (0.005, 0.01, 0.02, 0.05, 0.1)
 WORKER = Path(__file__).parent / "harness" / "peer_worker.py"
 OURS = "ours"
+QUICK = [  # the fastest of every kind
+    UNCONSTRAINED, "ours, scores", "ours, decisions", "ours, thresholds by group", "GridSearch",
+    "ThresholdOptimizer",
+]  # fmt: skip
 AT_ONCE = 5  # jobs of a process: results are kept when it ends
 
 
@@ -204,8 +209,10 @@ def add_options(parser: ArgumentParser) -> None:
     """Add data sets, notions, peers, splits, environments and the folder of the page."""
     add_choice(parser, "--data", SOURCES, quick=["compas"], help="data sets")
     add_choice(parser, "--notions", MOMENTS, quick=["demographic_parity"], help="notions")
-    add_choice(parser, "--peers", PEERS, quick=list(PEERS)[:6], help="methods")
-    parser.add_argument("--splits", type=int, default=Default(10, 1), help="how many splits")
+    add_choice(parser, "--peers", PEERS, quick=QUICK, help="methods")
+    parser.add_argument(
+        "--splits", type=int, default=Default(10, LEAST_SPLITS), help="how many splits"
+    )
     parser.add_argument(
         "--python",
         nargs="+",
