@@ -12,8 +12,9 @@ splits, intervals are 1.96 standard errors, seconds are CPU time of choosing thr
 
 "advantage" is our accuracy minus theirs at their gap on test rows, with one threshold for each
 group: our accuracies are interpolated at the mean gap of the other method, in every split with
-equal weights, with 1.96 standard errors over the splits. The table `rows` compares the rows that may choose thresholds: all rows with
-cross-validated scores, a quarter held out, and the training rows themselves.
+equal weights, with 1.96 standard errors over the splits. The table `rows` compares the rows that
+may choose thresholds: all rows with cross-validated scores, a quarter held out, and the training
+rows themselves.
 """
 
 from __future__ import annotations
