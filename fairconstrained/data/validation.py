@@ -274,6 +274,8 @@ class TrainingData:
         features = columns.features(estimator, X, reset=True)
         n_rows = features.shape[0]
         narrow = narrow and n_rows >= MANY_ROWS and isinstance(features, np.ndarray)
+        weight = check_weight("sample_weight", sample_weight, n_rows, narrow=narrow)
+        narrow = narrow and int(np.count_nonzero(weight)) >= MANY_ROWS
         labels = check_labels("y", y, n_rows)
         values = None
         if sensitive_features is None:
@@ -283,7 +285,6 @@ class TrainingData:
         read = class_labels if several_classes else binary_labels
         classes, labels = read(labels, pos_label, narrow)
         queries = None if query is None else Queries.encode(query, n_rows)
-        weight = check_weight("sample_weight", sample_weight, n_rows, narrow=narrow)
         if feature_kind(estimator).squared:
             names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
             check_squares(features, weight.sum(), names[columns.kept(estimator)])

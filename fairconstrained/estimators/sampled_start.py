@@ -25,6 +25,8 @@ from fairconstrained.utils.typing import Array
 _PART = 48  # of the rows: twenty evaluations of them cost less than one of all rows
 _LITTLE = 64  # a sample of such a part of the rows is kept in double precision
 _LEAST_SAMPLE, _MOST_SAMPLE = 1 << 13, 1 << 16
+_COARSE, _LEAST_CELL = 8, 200  # one over a part of a sample; rows of a cell, see _FEW
+_COARSE_TOL = 0.02  # about how far the solution of such a part is from that of the sample
 _FEW = 2000  # rows of a cell, of which all are taken: cells of few rows move the solution most
 _NEAR = 0.02  # constraints within this of their bound have their slopes corrected
 _MOST_SLOPES = 8  # each costs a backward pass
@@ -109,10 +111,19 @@ def sampled_start(
         return None
     of_sample = default_solver(part) if SQP().missing(part) else SQP()
     of_sample = of_sample.with_options(tol=solver.tol)
-    first = of_sample.solve(part, tol=max(_ROUGH, solver.tol))[0]
+    first = _rough_solution(of_sample, part, max(_ROUGH, solver.tol))
     if first.status is not Status.CONVERGED:
         return None
     return _corrections(of_sample, problem.uncounted(), part, first)
+
+
+def _rough_solution(solver: Solver, part: Problem, tol: float) -> Result:
+    """Return the solution on a sample, from that on a few of its rows."""
+    strata = part.strata()[0]
+    rows, weights = drawn(strata, np.arange(strata.max() + 1), part.n_rows // _COARSE, _LEAST_CELL)
+    few = replace(part.batch(rows, weights=[weights]), full_rows=0)
+    warm = solver.solve(few, tol=max(_COARSE_TOL, tol))[0]
+    return solver.solve(part, warm=warm if warm.status is Status.CONVERGED else None, tol=tol)[0]
 
 
 def _corrections(

@@ -19,12 +19,11 @@ from fairconstrained.functions.base import (
 )
 from fairconstrained.functions.elementary import Identity
 from fairconstrained.functions.exponentials import Exponentials
+from fairconstrained.terms._in_blocks import BLOCK, averages_of, mean_of
 from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Curved, Pullback, Shardable
 from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
-
-_BLOCK = 1 << 14  # rows whose temporary arrays fit into the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +64,7 @@ class CellMeans(FunctionAverages, Shardable, Curved):
         *FunctionAverages._shared,
         "_cells_transposed",
         "_disjoint",
+        "_equal_weight",
         "_signed_weights",
     )
 
@@ -91,6 +91,14 @@ class CellMeans(FunctionAverages, Shardable, Curved):
     def _disjoint(self) -> bool:
         """Whether every row is in exactly one cell, where dense products are twice as fast."""
         return np.array_equal(self.cells.indptr, np.arange(self.n_rows + 1))
+
+    @cached_property
+    def _equal_weight(self) -> float | None:
+        """The weight of all rows where there is one cell and they have the same one, else None."""
+        if self.n_statistics > 1 or not self._disjoint or not self.n_rows:
+            return None
+        weights = self.cells.data
+        return float(weights[0]) if bool(np.all(weights == weights[0])) else None
 
     def _sums(self, value: Array) -> Array:
         """Return A value."""
@@ -152,8 +160,10 @@ class CellMeans(FunctionAverages, Shardable, Curved):
     ) -> tuple[Array, Pullback]:
         """Return averages and pullback of a function that is computed from the exponential."""
         known = exponentials.at(function.exponential_scale)
-        if self._disjoint and self.n_rows > _BLOCK:
-            return self._forward_in_blocks(function, scores, known)
+        if self._equal_weight is not None:
+            return mean_of(function, scores, known, self.signs, self._equal_weight)
+        if self._disjoint and self.n_rows > BLOCK:
+            return averages_of(function, scores, known, self.signs, self.cells)
 
         margins, slopes = self._margins(scores), list[Array]()
 
@@ -166,38 +176,6 @@ class CellMeans(FunctionAverages, Shardable, Curved):
             return back, NO_AUXILIARY
 
         return self._sums(function.value_from(margins, known)), pullback
-
-    def _forward_in_blocks(
-        self, function: ExponentialFunction, scores: Array, known: Array
-    ) -> tuple[Array, Pullback]:
-        """Return the same for many rows, block by block: temporary arrays stay in the cache."""
-        blocks = [slice(start, start + _BLOCK) for start in range(0, self.n_rows, _BLOCK)]
-        cells, weights = self.cells.indices, self.cells.data
-
-        def margins(rows: slice) -> Array:
-            return scores[rows] if self.signs is None else self.signs[rows] * scores[rows]
-
-        def pullback(u: Array) -> tuple[Array, Array]:
-            back = np.empty(self.n_rows)
-            for rows in blocks:
-                part = function.derivative_from(margins(rows), known[rows])
-                part *= weights[rows]
-                part *= u if len(u) == 1 else u.take(cells[rows])
-                if self.signs is not None:
-                    part *= self.signs[rows]
-                back[rows] = part
-            return back, NO_AUXILIARY
-
-        sums = np.zeros(self.n_statistics)
-        for rows in blocks:
-            value = function.value_from(margins(rows), known[rows])
-            value *= weights[rows]
-            sums += (
-                value.sum()
-                if len(sums) == 1
-                else np.bincount(cells[rows], value, minlength=len(sums))
-            )
-        return sums, pullback
 
     @property
     def curved(self) -> bool:

@@ -267,3 +267,17 @@ def test_rows_are_drawn_from_every_stratum_in_proportion(monkeypatch, size):
 def test_only_weights_that_are_all_one_are_left_out():
     assert only_ones(np.ones(3)) and only_ones(np.broadcast_to(1.0, 4)) and only_ones(np.ones(0))
     assert not only_ones(np.full(3, 2.0)) and not only_ones(np.array([1.0, 0.5]))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+def test_many_rows_are_those_of_positive_weight(many, share):
+    """Fewer have vectors of their length, as they have when they are all rows."""
+    X, y, groups, _ = drawn_rows()
+    weight = (np.random.default_rng(0).random(N_ROWS) < share).astype(float)
+    counted = weight > 0.0
+    all_rows = Fit.of(FairLogisticClassifier(), X, y, weight, groups)
+    few = Fit.of(FairLogisticClassifier(), X[counted], y[counted], None, groups[counted])
+    assert isinstance(all_rows.data, ShardedData) == isinstance(few.data, ShardedData)
+    assert isinstance(all_rows.data, ShardedData) == (counted.sum() >= 1000)
+    w = np.linspace(-1.0, 1.0, few.model.n_parameters)
+    assert_allclose(all_rows.problem.at(w).objective, few.problem.at(w).objective, rtol=1e-12)
