@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 def ipp_ssg(**options: Any) -> IPC:
     """Return IPC with the switching subgradient oracle, known as IPP-SSG."""
-    return IPC(SwitchingSubgradient(max_iter=200), **{"max_iter": 10, **options})
+    return IPC(SwitchingSubgradient(max_iter=100), **{"max_iter": 8, **options})
 
 
 def ipp_conex(**options: Any) -> IPC:
     """Return IPC with the constraint extrapolation oracle, known as IPP-ConEx."""
-    return IPC(ConEx(max_iter=100), **{"max_iter": 10, **options})
+    return IPC(ConEx(max_iter=80), **{"max_iter": 6, **options})
 
 
 def idca_stochastic(**options: Any) -> IDCA:
