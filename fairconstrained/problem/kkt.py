@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.utils.compat import nnls
+from fairconstrained.utils.least_squares import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 
 _SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity
@@ -221,7 +221,7 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
 
     multipliers[near] = minimize(
         half_squared_distance,
-        nnls(columns, -gradient)[0],
+        nonnegative_least_squares(columns, -gradient),
         jac=True,
         method="L-BFGS-B",
         bounds=[(0.0, None)] * near.size,
@@ -260,7 +260,7 @@ def violation_stationarity(at: Evaluation) -> float:
     columns = at.constraint_gradients(near).T
     heavy = 1e3  # a row that holds the sum of the multipliers at one
     rows = np.vstack([columns, np.full(near.size, heavy)])
-    weights = nnls(rows, np.append(np.zeros(len(at.w)), heavy))[0]
+    weights = nonnegative_least_squares(rows, np.append(np.zeros(len(at.w)), heavy))
     domain, slope = at.problem.domain, columns @ weights
     residual = domain.normal_cone_residual(at.w, slope)
     reach = at.w - domain.project(at.w - slope)  # small near the boundary as well as on it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.utils.compat import nnls
+from fairconstrained.utils.least_squares import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 
 _FAR = 1e10  # squares of gradients would overflow
@@ -79,5 +79,5 @@ def _least_move(at: Evaluation, margin: float) -> Array:
     rows = np.vstack([-jacobian.T, soft, wanted])
     target = np.zeros(len(rows))
     target[-1] = 1.0
-    residual = rows @ nnls(rows, target)[0] - target
+    residual = rows @ nonnegative_least_squares(rows, target) - target
     return -residual[: jacobian.shape[1]] / min(residual[-1], -1e-300)
