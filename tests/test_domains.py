@@ -307,3 +307,34 @@ def test_the_bounds_of_a_box_may_be_infinite():
 def test_domains_clone(domain):
     w = np.array([3.0, -2.0, 0.5, 0.0])
     assert_array_equal(clone(domain).project(w), domain.project(w))
+
+
+BLOCK = st.sampled_from([1e-200, 1e-3, 1.0, 1e6, 1e200, np.nan])
+
+
+@each([L2Ball(1.5), Ellipsoid(np.array([0.01, 2.0, 30.0])), L1Ball(1.5), Box(-1.0, 2.0)])
+@given(
+    rows=arrays(float, (4, 3), elements=st.integers(-12, 12).map(lambda k: k / 4.0)),
+    gradients=arrays(float, (4, 3), elements=st.integers(-12, 12).map(lambda k: k / 4.0)),
+    sizes=st.tuples(*[BLOCK] * 4),
+)
+def test_rows_are_projected_as_one_by_one(domain, rows, gradients, sizes):
+    scaled = rows * np.array(sizes)[:, None]
+    one_by_one = np.stack([domain.project(row) for row in scaled])
+    assert_allclose(domain.project_rows(scaled), one_by_one, rtol=1e-12, atol=1e-300)
+    for points in (rows, one_by_one):
+        expected = [
+            domain.normal_cone_residual(*both) for both in zip(points, gradients, strict=True)
+        ]
+        assert_allclose(domain.residual_rows(points, gradients), expected, atol=1e-12)
+
+
+@each([L2Ball(1.5), Ellipsoid(np.array([0.01, 2.0, 30.0]))])
+def test_blocks_of_a_ball_are_projected_together(domain, monkeypatch):
+    """The time of small fits goes into projections: a product costs about one of them."""
+    points, blocks = np.random.default_rng(0).standard_normal((2, 30)), Blocks(domain, 10)
+    expected = np.concatenate([domain.project(w) for w in points[0].reshape(10, 3)])
+    monkeypatch.setattr(type(domain), "project", None)
+    monkeypatch.setattr(type(domain), "normal_cone_residual", None)
+    assert_allclose(blocks.project(points[0]), expected, rtol=1e-12)
+    assert blocks.normal_cone_residual(*points).shape == (30,)

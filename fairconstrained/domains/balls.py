@@ -10,6 +10,7 @@ from fairconstrained.utils.validation import check_numbers, check_positive
 
 _MAX_NEWTON_STEPS = 100
 _ROUNDING = 1e-15  # of the norm, relative
+_SQUARES = 1e-250, 1e250  # between these, squared norms of rows are exact to rounding
 _FARTHEST = 1e20  # in units of an ellipsoid: beyond, only the direction of a point matters
 
 
@@ -17,6 +18,12 @@ def _check_positive_vector(argument: str, values: object) -> None:
     """Check that values are a vector of finite numbers > 0."""
     if not np.all(check_numbers(argument, values, 0.0, np.inf) > 0.0):
         raise ValueError(f"{argument} must be numbers > 0; got {values!r}.")
+
+
+def _ordinary(squares: Array) -> bool:
+    """Return whether squared norms have neither overflowed nor lost digits; zeros are exact."""
+    low, high = _SQUARES
+    return bool(np.all((squares < high) & ((squares > low) | (squares == 0.0))))
 
 
 class L2Ball(Domain):
@@ -61,6 +68,23 @@ class L2Ball(Domain):
         if np.sqrt(norm_squared) < self.radius * (1.0 - ON_THE_BOUNDARY):
             return gradient
         return gradient + max(-(gradient @ w) / norm_squared, 0.0) * w
+
+    def project_rows(self, rows: Array) -> Array:
+        """Return the rows, those that are longer than the radius scaled down to it."""
+        squares = np.einsum("ij,ij->i", rows, rows)
+        if not _ordinary(squares):
+            return super().project_rows(rows)
+        norms = np.maximum(np.sqrt(squares), self.radius)
+        return rows * (self.radius / norms)[:, None]
+
+    def residual_rows(self, rows: Array, gradients: Array) -> Array:
+        """Return gradient + t w for every row, see `normal_cone_residual`."""
+        squares, slopes = np.einsum("kij,ij->ki", np.stack([rows, gradients]), rows)
+        if not (_ordinary(squares) and np.isfinite(slopes).all()):
+            return super().residual_rows(rows, gradients)
+        outside = np.sqrt(squares) >= self.radius * (1.0 - ON_THE_BOUNDARY)
+        pull = np.where(outside & (slopes < 0.0), -slopes, 0.0) / np.where(outside, squares, 1.0)
+        return gradients + pull[:, None] * rows
 
     def stretched(self, factors: Array) -> Ellipsoid:
         """Return the ellipsoid whose half axes are the radius times the factors."""
@@ -180,6 +204,44 @@ class Ellipsoid(Domain):
         normal = normal / np.linalg.norm(normal)
         return gradient + max(-float(gradient @ normal), 0.0) * normal
 
+    def project_rows(self, rows: Array) -> Array:
+        """Return the nearest points, by Newton's method for the multipliers of all rows."""
+        axes = np.asarray(self.axes)
+        ratios = rows / axes
+        squares = np.einsum("ij,ij->i", ratios, ratios)
+        if not _ordinary(squares):
+            return super().project_rows(rows)
+        outside = squares > 1.0
+        if not outside.any():
+            return rows.copy()
+        moved, bend = rows[outside], axes**2
+        t = (np.sqrt(squares[outside])[:, None] - 1.0) * bend.min()  # at most the multiplier
+        for _ in range(_MAX_NEWTON_STEPS):
+            shifted = bend + t
+            points = moved * (axes / shifted)
+            squares = np.einsum("ij,ij->i", points, points)[:, None]
+            norms = np.sqrt(squares)
+            if np.all(norms <= 1.0 + _ROUNDING):
+                break
+            falls = np.einsum("ij,ij->i", points, points / shifted)[:, None]
+            t += np.maximum(norms - 1.0, 0.0) * squares / falls
+        found = rows.copy()
+        found[outside] = points / norms * axes
+        return found
+
+    def residual_rows(self, rows: Array, gradients: Array) -> Array:
+        """Return gradient + t w / a^2 for every row, see `normal_cone_residual`."""
+        axes = np.asarray(self.axes)
+        ratios = rows / axes
+        normals = ratios / axes
+        squares, sizes = (np.einsum("ij,ij->i", one, one) for one in (ratios, normals))
+        slopes = np.einsum("ij,ij->i", gradients, normals)
+        if not (_ordinary(squares) and _ordinary(sizes) and np.isfinite(slopes).all()):
+            return super().residual_rows(rows, gradients)
+        outside = np.sqrt(squares) >= 1.0 - ON_THE_BOUNDARY
+        pull = np.where(outside & (slopes < 0.0), -slopes, 0.0) / np.where(outside, sizes, 1.0)
+        return gradients + pull[:, None] * normals
+
     def stretched(self, factors: Array) -> Ellipsoid:
         """Return the ellipsoid with its half axes times the factors."""
         return Ellipsoid(np.asarray(self.axes) * factors)
@@ -219,10 +281,11 @@ class WeightedL1Ball(Domain):
         factors = np.asarray(self.factors, dtype=float)
         with np.errstate(over="ignore"):
             size, product = np.abs(w) / factors, np.abs(w) * factors
-        if not (np.isfinite(size).all() and np.isfinite(product).all()):
-            return np.full_like(w, np.nan)
-        if size.max(initial=0.0) <= self.radius and size.sum() <= self.radius:
+        total = float(size.sum())
+        if total <= self.radius:
             return w
+        if not (np.isfinite(total + product.max()) or np.isfinite([size, product]).all()):
+            return np.full_like(w, np.nan)
         order = np.argsort(-product, kind="stable")
         sums = np.cumsum(size[order]) - self.radius
         levels = np.maximum(sums, 0.0) / np.cumsum(factors[order] ** -2.0)

@@ -47,6 +47,15 @@ class Domain(BaseEstimator, ABC):
         Its norm is the distance of -gradient from the normal cone: zero when `w` is stationary.
         """
 
+    def project_rows(self, rows: Array) -> Array:
+        """Return the projections of several points, one per row, shape (n_points, n_variables)."""
+        return np.stack([self.project(w) for w in rows])
+
+    def residual_rows(self, rows: Array, gradients: Array) -> Array:
+        """Return the normal cone residuals of several points with a gradient each, one per row."""
+        both = zip(rows, gradients, strict=True)
+        return np.stack([self.normal_cone_residual(w, gradient) for w, gradient in both])
+
     def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
         """Return lower and upper bounds when the set is a box, else None."""
         return None

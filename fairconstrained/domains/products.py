@@ -42,13 +42,13 @@ class Blocks(Domain):
         return self.domain.whole_space
 
     def project(self, w: Array) -> Array:
-        """Project block by block."""
-        return np.concatenate([self.domain.project(v) for v in np.split(w, self.n_blocks)])
+        """Project every block."""
+        return self.domain.project_rows(w.reshape(self.n_blocks, -1)).ravel()
 
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return the blocks' residuals: the normal cone of a product is the product of theirs."""
-        blocks = zip(np.split(w, self.n_blocks), np.split(gradient, self.n_blocks), strict=True)
-        return np.concatenate([self.domain.normal_cone_residual(*block) for block in blocks])
+        blocks = w.reshape(self.n_blocks, -1), gradient.reshape(self.n_blocks, -1)
+        return self.domain.residual_rows(*blocks).ravel()
 
     def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
         """Return the bounds of a block, repeated, or None."""

@@ -71,6 +71,13 @@ class KKT:
         """The larger one of stationarity and complementarity."""
         return max(self.stationarity, self.complementarity)
 
+    @property
+    def error(self) -> float:
+        """What `holds` compares with the tolerance; infinite if it is not finite."""
+        optimality = max(self.stationarity, 3.0 * self.complementarity) / self.scale
+        error = max(optimality, 3.0 * self.violation)
+        return error if np.isfinite(error) else np.inf
+
     def holds(self, tol: float) -> bool:
         """Return whether the point is optimal to a tolerance.
 
@@ -209,7 +216,7 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
         How near its bound a constraint must be to get a multiplier.
     """
     multipliers = np.zeros(at.problem.n_constraints)
-    near = _largest(at.constraints, -active)
+    near = largest(at.constraints, -active)
     if near.size == 0:
         return multipliers
     columns = at.constraint_gradients(near).T
@@ -230,38 +237,7 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
     return multipliers
 
 
-def _largest(values: Array, level: float) -> Array:
+def largest(values: Array, level: float) -> Array:
     """Return the positions of values of at least `level`, in rising order, of many the largest."""
     largest = np.argsort(-values, kind="stable")[:_MOST]
     return np.sort(largest[values[largest] >= level])
-
-
-def violation_stationarity(at: Evaluation) -> float:
-    r"""Return how far the largest violation is from a stationary value: 0 where it cannot fall.
-
-    .. math::
-        \min_{\lambda \ge 0,\ \sum_j \lambda_j = 1}
-        \operatorname{dist}\Big(-\sum_j \lambda_j \nabla g_j(w), N_W(w)\Big),
-
-    over the constraints whose values are within a tenth of the largest one. At a point that
-    violates the constraints a small value says that the problem may have no solution.
-
-    Parameters
-    ----------
-    at : Evaluation
-        The problem at the point.
-
-    References
-    ----------
-    IPC, Remark 1.
-    """
-    level = at.violation
-    near = _largest(at.constraints, 0.9 * level)
-    columns = at.constraint_gradients(near).T
-    heavy = 1e3  # a row that holds the sum of the multipliers at one
-    rows = np.vstack([columns, np.full(near.size, heavy)])
-    weights = nonnegative_least_squares(rows, np.append(np.zeros(len(at.w)), heavy))
-    domain, slope = at.problem.domain, columns @ weights
-    residual = domain.normal_cone_residual(at.w, slope)
-    reach = at.w - domain.project(at.w - slope)  # small near the boundary as well as on it
-    return float(min(np.linalg.norm(residual), np.linalg.norm(reach)))

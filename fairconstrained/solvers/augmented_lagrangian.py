@@ -9,11 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.infeasibility import is_early_stuck, is_stuck
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.lbfgs import CurvaturePairs, InverseHessian
 from fairconstrained.solvers._tools.minimize import LatestEvaluation, minimize_smooth
-from fairconstrained.solvers.base import Iterate, Start, is_stuck
+from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.solvers.result import Status
 from fairconstrained.solvers.state import SolverState
@@ -21,6 +22,7 @@ from fairconstrained.utils.typing import Array
 
 _INFEASIBLE_GROWTH = 1e3  # of sigma, from which on the point is tested for infeasible stationarity
 _LEAST_FALL, _MAX_IDLE = 0.9, 8  # rounds without such a fall of the constraints, and sigma large
+_MAX_EXHAUSTED = 2  # rounds that use up their iterations
 _RESTART = 100.0  # of sigma, where the run starts again
 _MAX_GROWTH = 1e9  # of sigma; beyond it the objective is lost in rounding errors
 _MIN_REDUCTION = 0.03  # of the gradient in one round; the new multipliers raise it again
@@ -110,9 +112,10 @@ class AugmentedLagrangian(PolishedSolver):
         secant = MultiplierExtrapolation.for_constraints(
             problem.n_constraints, last.secant, reliable=last.extrapolates
         )
-        before, least, idle, first = np.inf, np.inf, 0, self.sigma
+        progress, first = _Progress(), self.sigma
         for k in range(1, self.max_iter + 1):
             inner_tol = max(inner_tol, 0.9 * start.tol * objective_scale(at))
+            passes = problem.passes
             at = self._minimize_round(at, start, multipliers, sigma, inner_tol, hessian)
             shift = np.maximum(at.constraints, -multipliers / sigma)
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
@@ -123,26 +126,33 @@ class AugmentedLagrangian(PolishedSolver):
             state = AugmentedLagrangianState(
                 sigma, inner_tol, hessian.pairs, secant.pair, secant.reliable
             )
-            least, idle = (error, 0) if error < _LEAST_FALL * least else (least, idle + 1)
-            failure = self._failure(at, sigma / first, start.tol, idle)
-            if first == self.sigma and _is_worse(at, origin, start.feasible, failure):
+            grows = error > 0.5 * progress.before and error > 0.5 * start.tol
+            progress.add(error, exhausted=problem.passes - passes >= self.max_inner)
+            failure = self._failure(at, multipliers, sigma / first, start.tol, progress)
+            again = first == self.sigma and not problem.convex
+            if again and _is_worse(at, origin, start.feasible, failure):
                 at, multipliers = origin, start.first_multipliers(len(multipliers))
                 sigma = first = _RESTART * self.sigma
-                before, least, idle = np.inf, np.inf, 0
+                progress = _Progress()
                 hessian.clear()
                 continue
             yield Iterate(at, multipliers, k, state, failure)
             multipliers = ahead
-            if error > 0.5 * before and error > 0.5 * start.tol:
+            if grows:
                 sigma *= self.growth
-            before = error
 
-    def _failure(self, at: Evaluation, growth: float, tol: float, idle: int) -> Status | None:
+    def _failure(
+        self, at: Evaluation, multipliers: Array, growth: float, tol: float, progress: _Progress
+    ) -> Status | None:
         """Return why the run cannot go on, None if it can."""
-        if growth >= _INFEASIBLE_GROWTH and is_stuck(at, tol / 3.0):
+        large, share = growth >= _INFEASIBLE_GROWTH, growth / _INFEASIBLE_GROWTH
+        if large and is_stuck(at, tol / 3.0, multipliers):
             return Status.INFEASIBLE if at.violation > tol else Status.STALLED
-        without_progress = growth >= _INFEASIBLE_GROWTH and idle >= _MAX_IDLE
-        return Status.STALLED if without_progress or growth >= _MAX_GROWTH else None
+        if is_early_stuck(at, tol, multipliers, share):
+            return Status.INFEASIBLE
+        without_progress = large and progress.idle >= _MAX_IDLE
+        ended = without_progress or growth >= _MAX_GROWTH or progress.exhausted >= _MAX_EXHAUSTED
+        return Status.STALLED if ended else None
 
     def _minimize_round(
         self,
@@ -176,10 +186,36 @@ class AugmentedLagrangian(PolishedSolver):
         return latest.at(found)
 
 
+class _Progress:
+    """How the rounds of a run have gone so far.
+
+    Attributes
+    ----------
+    before : float
+        The error of the constraints after the latest round.
+    idle : int
+        The latest rounds in which the error did not fall by a tenth.
+    exhausted : int
+        The rounds that used up their iterations.
+    """
+
+    def __init__(self) -> None:
+        self.before, self.idle, self.exhausted = np.inf, 0, 0
+        self._least = np.inf
+
+    def add(self, error: float, *, exhausted: bool) -> None:
+        """Take in a round."""
+        if error < _LEAST_FALL * self._least:
+            self._least, self.idle = error, 0
+        else:
+            self.idle += 1
+        self.before, self.exhausted = error, self.exhausted + exhausted
+
+
 def _is_worse(at: Evaluation, origin: Evaluation, tol: float, failure: Status | None) -> bool:
     """Return whether a run should start again: its first point is better than where it leads."""
     if failure is not None:
-        return origin.violation < at.violation
+        return origin.violation < at.violation and at.violation > tol
     worse = at.objective - origin.objective > tol * objective_scale(origin)
     return worse and max(at.violation, origin.violation) <= tol
 

@@ -14,7 +14,8 @@ from sklearn.utils import check_random_state
 
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.kkt import KKT, certify, violation_stationarity
+from fairconstrained.problem.infeasibility import is_stuck
+from fairconstrained.problem.kkt import KKT, certify
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.parameters import InstanceOf, Range, Valid, check_parameters
 from fairconstrained.solvers._tools.run_arguments import check_run
@@ -25,8 +26,6 @@ from fairconstrained.solvers.table import available_solvers
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array, RandomState
 from fairconstrained.utils.validation import check_seed
-
-_STATIONARY = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +110,6 @@ def _again(last: Measured | None, iterate: Iterate) -> Measured | None:
     """Return what is known of a point that is offered once more, None for another point."""
     same = last is not None and iterate.at is last.iterate.at and iterate.multipliers is None
     return replace(last, iterate=iterate) if last is not None and same else None
-
-
-def is_stuck(at: Evaluation, tol: float) -> bool:
-    """Return whether a point violates the constraints and is stationary for the violation.
-
-    The gradient must be small, and so small that a step of one feature scale would not suffice.
-    """
-    return at.violation > tol and violation_stationarity(at) <= min(_STATIONARY, at.violation)
 
 
 class Solver(Parametrized, ABC):
@@ -366,7 +357,8 @@ class Solver(Parametrized, ABC):
             kept = kept if kept is not None and kept.better_than(first, start.tol) else first
         if kept is None or status is Status.CONVERGED or kept.iterate.at.w is last.iterate.at.w:
             kept = last
-        if status is Status.ITERATION_LIMIT and is_stuck(kept.iterate.at, start.tol):
+        limits = (Status.ITERATION_LIMIT, Status.PASS_LIMIT)
+        if status in limits and is_stuck(kept.iterate.at, start.tol, kept.multipliers):
             status = Status.INFEASIBLE
         if status is Status.INFEASIBLE and kept.violation <= start.tol:
             status = Status.STALLED  # of a later point than the one that is returned

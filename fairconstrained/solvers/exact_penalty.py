@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.linearised import Curvature, Model, Step
-from fairconstrained.solvers.base import Iterate, Solver, Start, is_stuck
+from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.result import Status
 from fairconstrained.solvers.state import SolverState
 
@@ -142,7 +143,7 @@ class ExactPenalty(Solver):
                 merit.add(at)
             width = self._width(2.0 * change)
             model = Model(at, curvature, width, step.multipliers, step.stretch)
-            failure = self._failure(at, step, merit.rho, radius, start.tol)
+            failure = self._failure(at, step, merit, radius, start.tol)
             ends = k == self.max_iter or start.passes_used_up(problem)
             if ratio >= _MIN_RATIO or failure is not None or ends:
                 yield Iterate(at, step.multipliers, k, ExactPenaltyState(merit.rho), failure)
@@ -165,11 +166,12 @@ class ExactPenalty(Solver):
         return step
 
     def _failure(
-        self, at: Evaluation, step: Step, rho: float, radius: float, tol: float
+        self, at: Evaluation, step: Step, merit: _Merit, radius: float, tol: float
     ) -> Status | None:
         """Return why the run cannot go on, None if it can."""
-        no_progress = step.promise <= 1e-10 or rho >= 1e3 * self.rho or radius <= _MIN_RADIUS
-        if no_progress and step.violation > 0.9 * at.violation and is_stuck(at, tol):
+        ended = step.promise <= 1e-10 or radius <= _MIN_RADIUS
+        idle = merit.rho >= 1e3 * self.rho and merit.fall_of_violation <= 0.1 * tol
+        if (ended or idle) and step.violation > 0.9 * at.violation and is_stuck(at, tol):
             return Status.INFEASIBLE
         return Status.STALLED if radius <= _MIN_RADIUS else None
 
@@ -203,6 +205,13 @@ class _Merit:
     def add(self, at: Evaluation) -> None:
         """Take in a point that is moved to."""
         self._recent.append((at.objective, at.violation))
+
+    @property
+    def fall_of_violation(self) -> float:
+        """By how much the violation has fallen in the latest steps; infinite before as many."""
+        if len(self._recent) < _N_MERITS:
+            return np.inf
+        return self._recent[0][1] - self._recent[-1][1]
 
     def ratio(self, trial: Evaluation, step: Step) -> float:
         """Return the fall of Phi over what the model promises."""

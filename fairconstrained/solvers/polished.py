@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.base import Callback, Solver, Start
+from fairconstrained.solvers.base import Callback, Measured, Solver, Start
 from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.result import Result, Status, describe
 from fairconstrained.solvers.rounded_kinks import RoundedKinks
@@ -17,6 +18,7 @@ from fairconstrained.solvers.state import RoundingState
 
 _SHARE = 0.25  # of the data passes of a run, kept for polishing
 _MAX_PASSES = 500
+_LEAST_FALL, _MAX_IDLE = 0.5, 60  # of the error; data passes that may go by without such a fall
 _FEW, _MANY = 10, 50  # constraints: up to the first a step costs little; no more are linearised
 
 
@@ -100,22 +102,53 @@ def polished(
     done = result.status in (Status.CONVERGED, Status.STOPPED) or start.passes_used_up(problem)
     if done or steps.missing(problem):
         return result, at
-    passes = problem.passes
+    passes, progress = problem.passes, Progress(problem, callback)
     found, end = steps.solve(
         problem,
         result.w,
         like=at,
         tol=start.tol,
-        callback=callback,
+        callback=progress,
         random_state=start.random_state,
         max_data_passes=min(start.passes_left(problem), _most_passes(problem.n_constraints)),
     )
     if not found.at_least_as_good_as(result, start.tol):
         return result, at
     status = found.status
-    if status is Status.PASS_LIMIT and not start.passes_used_up(problem):
-        status = _status_without_polish(result)
+    limited = status is Status.PASS_LIMIT and not start.passes_used_up(problem)
+    if limited or (status is Status.STOPPED and progress.idle):
+        stuck = is_stuck(end, start.tol, found.multipliers)
+        status = Status.INFEASIBLE if stuck else _status_without_polish(result)
     return _joined(result, found, status, problem.passes - passes, solver), end
+
+
+class Progress:
+    """A callback that stops steps which no longer reduce the error of the optimality conditions.
+
+    Parameters
+    ----------
+    problem : Problem
+        Counts the data passes.
+    callback : callable or None, default=None
+        Called with every measured iterate first.
+
+    Attributes
+    ----------
+    idle : bool
+        Whether the steps were stopped here, not by the other callback.
+    """
+
+    def __init__(self, problem: Problem, callback: Callback | None = None):
+        self.problem, self.callback, self.idle = problem, callback, False
+        self._least, self._last_fall = np.inf, problem.passes
+
+    def __call__(self, measured: Measured) -> bool:
+        """Return whether the steps are to end."""
+        stop = self.callback is not None and bool(self.callback(measured))
+        if measured.kkt.error <= _LEAST_FALL * self._least:
+            self._least, self._last_fall = measured.kkt.error, self.problem.passes
+        self.idle = not stop and self.problem.passes - self._last_fall >= _MAX_IDLE
+        return stop or self.idle
 
 
 def _joined(result: Result, found: Result, status: Status, passes: float, solver: Solver) -> Result:

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.infeasibility import shows_infeasible, stationary_weights
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.state import RoundingState, SolverState
 
@@ -75,6 +78,8 @@ class RoundedKinks(Solver):
             )
             at = problem.at(answer.w, like=end)
             state = SmoothingState(width, answer.state)
+            if answer.status is Status.INFEASIBLE and _is_infeasible(at, answer, end, start.tol):
+                solver = ExactPenalty()  # finds the least violation without regard to the objective
             if answer.converged:
                 yield Iterate(at, answer.multipliers, k, state, rounded=end)
             else:
@@ -94,6 +99,18 @@ class RoundedKinks(Solver):
         if width > _LAST_INEXACT * self.width:
             return None
         return Status.INFEASIBLE if answer.status is Status.INFEASIBLE else Status.STALLED
+
+
+def _is_infeasible(at: Evaluation, answer: Result, rounded: Evaluation, tol: float) -> bool:
+    """Return whether a smooth problem shows that the problem itself is infeasible.
+
+    The gradients of a convex problem whose kinks are rounded are epsilon-subgradients, so that a
+    mean of the constraints is nowhere less by more than epsilon than its tangent.
+    """
+    if not at.problem.convex or at.violation <= tol:
+        return False
+    candidates = (answer.multipliers, stationary_weights(rounded))
+    return any(shows_infeasible(at, weights, tol, rounded=rounded) for weights in candidates)
 
 
 @dataclass(frozen=True, eq=False)

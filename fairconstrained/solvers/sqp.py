@@ -112,7 +112,7 @@ class SQP(PolishedSolver):
         """Yield the points at which the error has fallen, each from the one before."""
         quadratic = _Quadratic(None if last is None else last.factor, at.w.size)
         kkt = KKT.of(at, multipliers)
-        error = best = _error(kkt)
+        error = best = kkt.error
         if kkt.holds(start.tol):
             yield Iterate(at, multipliers, taken, last)
         waited = 0
@@ -124,7 +124,7 @@ class SQP(PolishedSolver):
             if found is None:
                 return
             at, multipliers, before = at.problem.at(at.w + found[0]), found[1], error
-            error = _error(KKT.of(at, multipliers))
+            error = KKT.of(at, multipliers).error
             if error > _GOOD * before:
                 quadratic.known = False
             if error <= _LEAST_FALL * best or k == self.max_iter:
@@ -191,13 +191,6 @@ class _Quadratic:
         changed = np.zeros_like(multipliers)
         changed[near] = found
         return -free - images @ found, changed
-
-
-def _error(kkt: KKT) -> float:
-    """Return what a certificate bounds, in units of its tolerance; infinite if it is not finite."""
-    optimality = max(kkt.stationarity, 3.0 * kkt.complementarity) / kkt.scale
-    error = max(optimality, 3.0 * kkt.violation)
-    return error if np.isfinite(error) else np.inf
 
 
 def _dual(quadratic: Array, linear: Array, active: Array) -> Array | None:

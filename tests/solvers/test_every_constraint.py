@@ -25,7 +25,8 @@ from fairconstrained.constraints import (
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.safeguard import data_pass_limit
 from fairconstrained.functions.surrogates import Ramp
-from fairconstrained.problem.kkt import objective_scale, violation_stationarity
+from fairconstrained.problem.infeasibility import is_stuck, violation_stationarity
+from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.solvers import (
     IPC,
     PLADA,
@@ -37,7 +38,7 @@ from fairconstrained.solvers import (
     Status,
     polished,
 )
-from fairconstrained.solvers.base import Iterate, is_stuck
+from fairconstrained.solvers.base import Iterate
 from fairconstrained.solvers.registry import without_kinks
 
 

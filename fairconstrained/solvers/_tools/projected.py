@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from fairconstrained.domains import Domain
 from fairconstrained.solvers._tools.lbfgs import (
@@ -15,6 +17,7 @@ from fairconstrained.solvers._tools.lbfgs import (
     Stop,
     WholeSpaceSteps,
     never,
+    norm,
 )
 from fairconstrained.utils.typing import Array
 
@@ -47,7 +50,7 @@ class ProjectedSteps(WholeSpaceSteps):
 
     def residual(self, at: Point) -> float:
         """Return the norm of the projected gradient."""
-        return float(np.linalg.norm(self.domain.normal_cone_residual(at.w, at.gradient)))
+        return norm(self.domain.normal_cone_residual(at.w, at.gradient))
 
     def direction(self, at: Point, inverse_hessian: InverseHessian, diagonal: Array) -> Array:
         """Return the step to the minimiser of the quadratic model over the domain."""
@@ -56,13 +59,7 @@ class ProjectedSteps(WholeSpaceSteps):
         pairs = inverse_hessian.pairs
         if pairs is None or np.array_equal(projected, free):
             return np.asarray(projected - at.w)
-        hessian = Hessian(pairs, diagonal)
-
-        def model(w: Array) -> tuple[float, Array]:
-            step = w - at.w
-            bent = hessian.apply(step)
-            return float(at.gradient @ step + 0.5 * (step @ bent)), at.gradient + bent
-
+        model = QuadraticModel(at.w, at.gradient, hessian_of(inverse_hessian, diagonal))
         found = spectral_projected_gradient(
             model,
             at.w,
@@ -71,6 +68,60 @@ class ProjectedSteps(WholeSpaceSteps):
             max_iter=_MAX_SUBPROBLEM_STEPS,
         )
         return np.asarray(found - at.w)
+
+
+class QuadraticModel:
+    r"""The function :math:`\langle g, w - c \rangle + \tfrac12 (w - c)^\top B (w - c)`.
+
+    Parameters
+    ----------
+    center, gradient : ndarray of shape (n_variables,)
+        c and g.
+    bend : callable
+        The product with B.
+    """
+
+    def __init__(self, center: Array, gradient: Array, bend: Callable[[Array], Array]):
+        self.center, self.gradient, self.bend = center, gradient, bend
+
+    def __call__(self, w: Array) -> tuple[float, Array]:
+        """Return the value and the gradient at `w`."""
+        step = w - self.center
+        bent = self.bend(step)
+        return float(self.gradient @ step + 0.5 * (step @ bent)), self.gradient + bent
+
+    def line(self, at: Point, direction: Array) -> Callable[[float], Point]:
+        """Return the function along a line: one product with B for all points on it."""
+        bent = self.bend(direction)
+        slope, bend = float(at.gradient @ direction), float(direction @ bent)
+
+        def point(length: float) -> Point:
+            value = at.value + length * (slope + 0.5 * length * bend)
+            return Point(at.w + length * direction, value, at.gradient + length * bent)
+
+        return point
+
+
+def hessian_of(inverse: InverseHessian, diagonal: Array) -> Callable[[Array], Array]:
+    """Return the product with the inverse of an L-BFGS approximation, a matrix if that costs less.
+
+    Parameters
+    ----------
+    inverse : InverseHessian
+        H, with at least one pair.
+    diagonal : ndarray of shape (n_variables,)
+        P, as for :meth:`InverseHessian.apply`.
+    """
+    if diagonal.size <= 2 * len(inverse):
+        dense = inverse.apply(np.eye(diagonal.size), diagonal)
+        factor, failed = dpotrf(0.5 * (dense + dense.T), lower=1)
+        if not failed:
+            lower = np.tril(dpotri(factor, lower=1)[0])
+            matrix = lower + np.tril(lower, -1).T
+            return lambda vector: matrix @ vector
+    pairs = inverse.pairs
+    assert pairs is not None
+    return Hessian(pairs, diagonal).apply
 
 
 class Hessian:
@@ -114,6 +165,18 @@ class Hessian:
         return self._first * vector - self._rows.T @ (self._weights @ vector)
 
 
+def _line(function: Function, at: Point, direction: Array) -> Callable[[float], Point]:
+    """Return a function along a line."""
+    if isinstance(function, QuadraticModel):
+        return function.line(at, direction)
+
+    def point(length: float) -> Point:
+        w = at.w + length * direction
+        return Point(w, *function(w))
+
+    return point
+
+
 def spectral_projected_gradient(
     function: Function,
     w: Array,
@@ -133,35 +196,34 @@ def spectral_projected_gradient(
     E. Birgin, J. Martinez, M. Raydan, "Nonmonotone spectral projected gradient methods on convex
     sets", SIAM Journal on Optimization 10 (2000).
     """
-    value, gradient = function(w)
-    recent = deque([value], maxlen=10)
-    best, best_value = w, value
+    at = best = Point(w, *function(w))
+    recent = deque([at.value], maxlen=10)
     reached = np.inf  # the least value when the present window began
-    step = 1.0 / max(float(np.linalg.norm(gradient)), 1e-12)
+    step = 1.0 / max(norm(at.gradient), 1e-12)
     for k in range(max_iter):
-        direction = domain.project(w - step * gradient) - w
+        direction = domain.project(at.w - step * at.gradient) - at.w
         # The projected step over its length is at most the norm of the residual, and costs less.
-        near = np.linalg.norm(direction) <= tol * step
-        if near and np.linalg.norm(domain.normal_cone_residual(w, gradient)) <= tol:
-            return w
+        near = norm(direction) <= tol * step
+        if near and norm(domain.normal_cone_residual(at.w, at.gradient)) <= tol:
+            return at.w
         if k % _WINDOW == 0:
-            if best_value >= reached - 1e-15 * abs(reached):
-                return best
-            reached = best_value
+            if best.value >= reached - 1e-15 * abs(reached):
+                return best.w
+            reached = best.value
         if stop():
-            return best
-        slope, fraction = float(gradient @ direction), 1.0
+            return best.w
+        slope, fraction = float(at.gradient @ direction), 1.0
+        along = _line(function, at, direction)
         while True:
-            trial = w + fraction * direction
-            trial_value, trial_gradient = function(trial)
-            if trial_value <= max(recent) + 1e-4 * fraction * slope or fraction < 1e-10:
+            trial = along(fraction)
+            if trial.value <= max(recent) + 1e-4 * fraction * slope or fraction < 1e-10:
                 break
             fraction *= 0.5
-        moved, turned = trial - w, trial_gradient - gradient
+        moved, turned = trial.w - at.w, trial.gradient - at.gradient
         bend = float(moved @ turned)
-        step = float(np.clip(moved @ moved / bend, 1e-10, 1e10)) if bend > 0 else 1e10
-        w, value, gradient = trial, trial_value, trial_gradient
-        recent.append(value)
-        if value < best_value:
-            best, best_value = w, value
-    return best
+        step = min(max(float(moved @ moved) / bend, 1e-10), 1e10) if bend > 0 else 1e10
+        at = trial
+        recent.append(at.value)
+        if at.value < best.value:
+            best = at
+    return best.w

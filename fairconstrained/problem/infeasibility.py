@@ -1,0 +1,189 @@
+"""Evidence that constraints cannot be met: points that are stationary for their violation."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.kkt import largest
+from fairconstrained.utils.compat import nnls
+from fairconstrained.utils.typing import Array
+
+_FLAT = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
+_REACH = 10.0  # feature scales within which a mean of convex constraints shows that none is met
+
+
+def is_stuck(at: Evaluation, tol: float, multipliers: Array | None = None) -> bool:
+    """Return whether a point violates the constraints and is stationary for the violation.
+
+    The gradient must be small, and so small that a step of one feature scale would not
+    suffice. The violation is the largest one or, with the multipliers of a method, their weighted
+    mean: a method that lowers the sum of squares ends where the largest one could still fall.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+    tol : float
+        The violation that is allowed.
+    multipliers : ndarray of shape (n_constraints,) or None, default=None
+        The method's multipliers at the point.
+    """
+    if at.violation <= tol:
+        return False
+    if multipliers is not None:
+        violation, slope = combined_violation(at, multipliers)
+        if violation > tol and slope <= min(_FLAT, violation):
+            return True
+    return violation_stationarity(at) <= min(_FLAT, at.violation)
+
+
+def is_early_stuck(at: Evaluation, tol: float, multipliers: Array, share: float) -> bool:
+    """Return whether multipliers show that constraints cannot be met before these are large.
+
+    Where the constraints are convex, far from the point as well as near it. Otherwise the slope of
+    the weighted mean must be much smaller than :func:`is_stuck` asks for.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+    tol : float
+        The violation that is allowed.
+    multipliers : ndarray of shape (n_constraints,)
+        The method's multipliers at the point.
+    share : float
+        The part of that slope, in [0, 1].
+    """
+    if at.violation <= tol:
+        return False
+    if at.problem.convex:
+        return shows_infeasible(at, multipliers, tol)
+    violation, slope = combined_violation(at, multipliers)
+    return violation > tol and slope <= share * min(_FLAT, violation)
+
+
+def violation_stationarity(at: Evaluation) -> float:
+    r"""Return how far the largest violation is from a stationary value: 0 where it cannot fall.
+
+    .. math::
+        \min_{\lambda \ge 0,\ \sum_j \lambda_j = 1}
+        \operatorname{dist}\Big(-\sum_j \lambda_j \nabla g_j(w), N_W(w)\Big),
+
+    over the constraints whose values are within a tenth of the largest one. At a point that
+    violates the constraints a small value says that the problem may have no solution.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+
+    References
+    ----------
+    IPC, Remark 1.
+    """
+    return combined_violation(at, stationary_weights(at))[1]
+
+
+def stationary_weights(at: Evaluation) -> Array:
+    """Return the weights of the constraints for which `violation_stationarity` is the least.
+
+    They are zero where no constraint is violated.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+    """
+    weights = np.zeros(at.problem.n_constraints)
+    near = largest(at.constraints, 0.9 * at.violation)
+    if near.size:
+        weights[near] = _least_slope(at, at.constraint_gradients(near).T)
+    return weights
+
+
+def combined_violation(at: Evaluation, multipliers: Array) -> tuple[float, float]:
+    r"""Return a weighted mean of constraint values, and how far it is from a stationary value.
+
+    With weights :math:`\lambda_j` that are proportional to multipliers, these are
+    :math:`v = \sum_j \lambda_j g_j(w)` and :math:`h = \operatorname{dist}(-\sum_j \lambda_j \nabla
+    g_j(w), N_W(w))`. If the constraints are convex, no point of W within v / h of w meets them all.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+    multipliers : ndarray of shape (n_constraints,)
+        Numbers >= 0. If all are zero, v is 0 and h is infinite.
+    """
+    total = float(multipliers.sum())
+    if not 0.0 < total < np.inf:
+        return 0.0, np.inf
+    weights = multipliers / total
+    slope = at.gradient(weights, objective=0.0)
+    return float(weights @ at.constraints), _distance_from_cone(at, slope)
+
+
+def shows_infeasible(
+    at: Evaluation, multipliers: Array, tol: float, *, rounded: Evaluation | None = None
+) -> bool:
+    """Return whether a mean of convex constraints shows that they cannot all be met.
+
+    No point within ten feature scales then violates them all by `tol` or less.
+
+    Parameters
+    ----------
+    at : Evaluation
+        A convex problem at a point.
+    multipliers : ndarray of shape (n_constraints,)
+        The weights of the constraints, >= 0, which are scaled to a sum of one.
+    tol : float
+        The violation that is allowed.
+    rounded : Evaluation or None, default=None
+        The problem with its kinks rounded, at the same point: its gradients are
+        epsilon-subgradients, and epsilon is subtracted from the mean.
+    """
+    violation, slope = combined_violation(rounded or at, multipliers)
+    if rounded is not None and np.isfinite(slope):
+        weights = multipliers / multipliers.sum()
+        violation = float(weights @ at.constraints) - rounded.subgradient_error(weights)
+    return violation > tol and slope <= min(_FLAT, violation / _REACH)
+
+
+def _distance_from_cone(at: Evaluation, slope: Array) -> float:
+    """Return the distance of minus a gradient from the normal cone, small near it as well."""
+    domain = at.problem.domain
+    residual = domain.normal_cone_residual(at.w, slope)
+    reach = at.w - domain.project(at.w - slope)  # small near the boundary as well as on it
+    return float(min(np.linalg.norm(residual), np.linalg.norm(reach)))
+
+
+def _least_slope(at: Evaluation, columns: Array) -> Array:
+    r"""Return weights of sum one for which a sum of gradients is nearest to the normal cone.
+
+    The distance h from the cone is homogeneous in the weights, so that the minimiser of
+    :math:`h(x)^2 + c^2 (1 - \sum_j x_j)^2` over x >= 0 is a multiple of the weights for any c > 0.
+    Away from the boundary of W this is non-negative least squares, on it the result is where
+    the search starts.
+    """
+    unit = max(float(np.linalg.norm(columns, axis=0).max(initial=0.0)), np.finfo(float).tiny)
+    scaled, domain = columns / unit, at.problem.domain
+    target = np.append(np.zeros(len(columns)), 1.0)
+    found = nnls(np.vstack([scaled, np.ones(columns.shape[1])]), target)[0]
+
+    def half_squares(x: Array) -> tuple[float, Array]:
+        rest, missing = domain.normal_cone_residual(at.w, scaled @ x), 1.0 - float(x.sum())
+        value = 0.5 * (float(rest @ rest) + missing**2)
+        return value, scaled.T @ rest - missing
+
+    if not np.array_equal(domain.normal_cone_residual(at.w, scaled @ found), scaled @ found):
+        found = minimize(
+            half_squares,
+            found,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, None)] * found.size,
+            options={"gtol": 1e-10, "ftol": 1e-15, "maxiter": 200},
+        ).x
+    return found / max(float(found.sum()), np.finfo(float).tiny)
