@@ -41,7 +41,9 @@ def is_stuck(at: Evaluation, tol: float, multipliers: Array | None = None) -> bo
     return violation_stationarity(at) <= min(_FLAT, at.violation)
 
 
-def is_early_stuck(at: Evaluation, tol: float, multipliers: Array, share: float) -> bool:
+def is_early_stuck(
+    at: Evaluation, tol: float, multipliers: Array, share: float, *, any_largest: bool
+) -> bool:
     """Return whether multipliers show that constraints cannot be met before these are large.
 
     Where the constraints are convex, far from the point as well as near it. Otherwise the slope of
@@ -57,13 +59,18 @@ def is_early_stuck(at: Evaluation, tol: float, multipliers: Array, share: float)
         The method's multipliers at the point.
     share : float
         The part of that slope, in [0, 1].
+    any_largest : bool
+        Whether the largest violation is looked at as well, with a backward pass for each constraint
+        that is near it.
     """
     if at.violation <= tol:
         return False
     if at.problem.convex:
         return shows_infeasible(at, multipliers, tol)
     violation, slope = combined_violation(at, multipliers)
-    return violation > tol and slope <= share * min(_FLAT, violation)
+    if violation > tol and slope <= share * min(_FLAT, violation):
+        return True
+    return any_largest and violation_stationarity(at) <= share * min(_FLAT, at.violation)
 
 
 def violation_stationarity(at: Evaluation) -> float:

@@ -136,6 +136,8 @@ class AugmentedLagrangian(PolishedSolver):
                 progress = _Progress()
                 hessian.clear()
                 continue
+            if failure is None and progress.exhausted >= _MAX_EXHAUSTED:
+                failure = Status.STALLED
             yield Iterate(at, multipliers, k, state, failure)
             multipliers = ahead
             if grows:
@@ -148,11 +150,10 @@ class AugmentedLagrangian(PolishedSolver):
         large, share = growth >= _INFEASIBLE_GROWTH, growth / _INFEASIBLE_GROWTH
         if large and is_stuck(at, tol / 3.0, multipliers):
             return Status.INFEASIBLE if at.violation > tol else Status.STALLED
-        if is_early_stuck(at, tol, multipliers, share):
+        if is_early_stuck(at, tol, multipliers, share, any_largest=progress.idle > 0):
             return Status.INFEASIBLE
         without_progress = large and progress.idle >= _MAX_IDLE
-        ended = without_progress or growth >= _MAX_GROWTH or progress.exhausted >= _MAX_EXHAUSTED
-        return Status.STALLED if ended else None
+        return Status.STALLED if without_progress or growth >= _MAX_GROWTH else None
 
     def _minimize_round(
         self,
@@ -215,7 +216,7 @@ class _Progress:
 def _is_worse(at: Evaluation, origin: Evaluation, tol: float, failure: Status | None) -> bool:
     """Return whether a run should start again: its first point is better than where it leads."""
     if failure is not None:
-        return origin.violation < at.violation and at.violation > tol
+        return origin.violation < at.violation
     worse = at.objective - origin.objective > tol * objective_scale(origin)
     return worse and max(at.violation, origin.violation) <= tol
 
