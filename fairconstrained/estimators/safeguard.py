@@ -116,7 +116,8 @@ def _second(
     tol = result.solver.tol
     dear = float(result.multipliers.sum()) * tol > _DEAR * abs(result.objective)
     doubtful = result.violation > tol or (dear and options.solver == "auto")
-    if not doubtful or options.max_iter is not None or _linear_model(problem) is None:
+    hopeless = problem.convex and result.status is Status.INFEASIBLE
+    if not doubtful or hopeless or options.max_iter is not None or _linear_model(problem) is None:
         return result, at
     steps = ExactPenalty(tol=tol)
     other: Solver = Smoothing(steps, tol=tol) if steps.missing(problem) else steps

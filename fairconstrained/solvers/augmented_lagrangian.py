@@ -22,7 +22,7 @@ from fairconstrained.utils.typing import Array
 
 _INFEASIBLE_GROWTH = 1e3  # of sigma, from which on the point is tested for infeasible stationarity
 _LEAST_FALL, _MAX_IDLE = 0.9, 8  # rounds without such a fall of the constraints, and sigma large
-_MAX_EXHAUSTED = 2  # rounds that use up their iterations
+_LONG, _MAX_EXHAUSTED = 1000, 2  # data passes of a round that did not end; such rounds
 _RESTART = 100.0  # of sigma, where the run starts again
 _MAX_GROWTH = 1e9  # of sigma; beyond it the objective is lost in rounding errors
 _MIN_REDUCTION = 0.03  # of the gradient in one round; the new multipliers raise it again
@@ -127,7 +127,7 @@ class AugmentedLagrangian(PolishedSolver):
                 sigma, inner_tol, hessian.pairs, secant.pair, secant.reliable
             )
             grows = error > 0.5 * progress.before and error > 0.5 * start.tol
-            progress.add(error, exhausted=problem.passes - passes >= self.max_inner)
+            progress.add(error, exhausted=problem.passes - passes >= max(self.max_inner, _LONG))
             failure = self._failure(at, multipliers, sigma / first, start.tol, progress)
             again = first == self.sigma and not problem.convex
             if again and _is_worse(at, origin, start.feasible, failure):

@@ -23,6 +23,7 @@ _FIRST_WIDTH = 0.1  # below the largest constraint value, within which others ar
 _MIN_SHARE = 0.3  # of the decrease of the violation that the constraints allow
 _LARGE = 1e3  # times rho: a penalty at which a step goes for feasibility alone
 _MAX_GROWTH = 1e6  # of the penalty parameter
+_LEAST_FALL, _MAX_IDLE = 1e-2, 60  # of Phi, times the tolerance; trial steps without such a fall
 _MIN_RADIUS = 1e-10  # of the trust region; below it the run has stalled
 
 
@@ -141,6 +142,7 @@ class ExactPenalty(Solver):
             if ratio >= _MIN_RATIO:
                 at = trial
                 merit.add(at)
+            merit.note(at, _LEAST_FALL * start.tol)
             width = self._width(2.0 * change)
             model = Model(at, curvature, width, step.multipliers, step.stretch)
             failure = self._failure(at, step, merit, radius, start.tol)
@@ -173,7 +175,7 @@ class ExactPenalty(Solver):
         idle = merit.rho >= 1e3 * self.rho and merit.fall_of_violation <= 0.1 * tol
         if (ended or idle) and step.violation > 0.9 * at.violation and is_stuck(at, tol):
             return Status.INFEASIBLE
-        return Status.STALLED if radius <= _MIN_RADIUS else None
+        return Status.STALLED if radius <= _MIN_RADIUS or merit.idle >= _MAX_IDLE else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,11 +202,21 @@ class _Merit:
 
     def __init__(self, rho: float):
         self.rho = rho
+        self.idle = 0
         self._recent: deque[tuple[float, float]] = deque(maxlen=_N_MERITS)
+        self._least = np.inf, rho
 
     def add(self, at: Evaluation) -> None:
         """Take in a point that is moved to."""
         self._recent.append((at.objective, at.violation))
+
+    def note(self, at: Evaluation, fall: float) -> None:
+        """Count the trial steps since Phi last fell by so much, for the present penalty."""
+        value, (least, rho) = at.objective + self.rho * at.violation, self._least
+        if rho != self.rho or value < least - fall:
+            self._least, self.idle = (value, self.rho), 0
+        else:
+            self.idle += 1
 
     @property
     def fall_of_violation(self) -> float:
