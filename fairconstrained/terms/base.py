@@ -80,6 +80,16 @@ class Term(ABC):
         """The initial values of the auxiliary variables: zeros."""
         return np.zeros(self.n_auxiliary)
 
+    def auxiliary_at(self, level: float) -> Array:
+        """Return initial values for scores that are all equal: those for 0, unless a term differs.
+
+        Parameters
+        ----------
+        level : float
+            The score of all rows.
+        """
+        return self.auxiliary_start
+
     def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
         """Return good values of the auxiliary variables for given scores: the initial ones.
 

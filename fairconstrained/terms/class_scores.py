@@ -147,8 +147,9 @@ class ByClass(Composed, Shiftable):
 
     @property
     def auxiliary_start(self) -> Array:
-        """The initial values of all terms."""
-        return np.concatenate([term.auxiliary_start for term in self.terms])
+        """The initial values of all terms, for classes of equal probability."""
+        level = -float(np.log(max(len(self.terms) - 1, 1)))
+        return np.concatenate([term.auxiliary_at(level) for term in self.terms])
 
     def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
         """Return the values that the terms choose, one after the other."""

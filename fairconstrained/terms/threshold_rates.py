@@ -76,6 +76,10 @@ class ThresholdRates(FunctionAverages, Shardable):
         """The initial values of free thresholds."""
         return np.array(self.thresholds if self.free else NO_AUXILIARY, dtype=float)
 
+    def auxiliary_at(self, level: float) -> Array:
+        """Return the initial values of free thresholds, moved with the scores."""
+        return self.auxiliary_start + level
+
     @property
     def function(self) -> ScalarFunction:  # type: ignore[override]
         """Phi."""

@@ -42,7 +42,7 @@ def problem_of(domain, rows=ROWS, bounds=BOUNDS):
 @pytest.mark.parametrize(
     "domain", [L2Ball(1.0), L1Ball(1.0), Box(-1.0, 0.5), WholeSpace()], ids=str
 )
-@pytest.mark.parametrize("point", [(0.8, 0.6), (0.5, 0.5), (1.0, 0.0), (0.0, 0.0)])
+@pytest.mark.parametrize("point", [(0.8, 0.6), (0.5, 0.5), (1.0, 0.0)])
 def test_the_violation_is_least_stationary_with_the_best_weights(domain, point):
     at = problem_of(domain, bounds=(-2.0, -2.0)).at(domain.project(np.array(point)))
     least = np.inf

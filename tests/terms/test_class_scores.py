@@ -171,3 +171,13 @@ def test_terms_without_an_ability_are_not_left_out():
         term.shifted(np.zeros(3))
     with pytest.raises(TypeError, match="ones that are Batchable; got a Unable"):
         term.take(np.arange(2), np.ones(2))
+
+
+def test_thresholds_begin_where_classes_of_equal_probability_are_feasible():
+    """Log odds of three or more classes are not 0 at scores of 0."""
+    groups, y = np.arange(60) % 3, np.arange(60) % 4
+    constraint = constraints.PartialDemographicParity(0.05, ranks=(0.7, 1.0))
+    terms = [constraint.bind(np.where(y == k, 1, -1), groups, np.ones(60)) for k in range(4)]
+    term = ByClass(tuple(terms), tuple("abcd"))
+    outputs = term.head(term.forward(np.zeros((60, 4)), term.auxiliary_start)[0])
+    assert_allclose(outputs, -0.025, atol=1e-9)
