@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import numpy as np
 from scipy.optimize import minimize
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import largest
-from fairconstrained.utils.compat import nnls
+from fairconstrained.utils.least_squares import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 
 _FLAT = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
@@ -178,14 +176,11 @@ def _least_slope(at: Evaluation, columns: Array) -> Array:
     """
     unit = max(float(np.linalg.norm(columns, axis=0).max(initial=0.0)), np.finfo(float).tiny)
     scaled, domain = columns / unit, at.problem.domain
-    n_weights = columns.shape[1]
-    found = np.full(n_weights, 1.0 / n_weights)
-    with suppress(RuntimeError):  # too many changes of the active set
-        target = np.append(np.zeros(len(columns)), 1.0)
-        found = nnls(np.vstack([scaled, np.ones(n_weights)]), target)[0]
-        slope = scaled @ found
-        if np.array_equal(domain.normal_cone_residual(at.w, slope), slope):
-            return found / max(float(found.sum()), np.finfo(float).tiny)
+    target = np.append(np.zeros(len(columns)), 1.0)
+    found = nonnegative_least_squares(np.vstack([scaled, np.ones(columns.shape[1])]), target)
+    slope = scaled @ found
+    if np.array_equal(domain.normal_cone_residual(at.w, slope), slope):
+        return found / max(float(found.sum()), np.finfo(float).tiny)
 
     def half_squares(x: Array) -> tuple[float, Array]:
         rest, missing = domain.normal_cone_residual(at.w, scaled @ x), 1.0 - float(x.sum())
@@ -197,7 +192,7 @@ def _least_slope(at: Evaluation, columns: Array) -> Array:
         found,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0.0, None)] * n_weights,
+        bounds=[(0.0, None)] * found.size,
         options={"gtol": 1e-10, "ftol": 1e-15, "maxiter": 200},
     ).x
     return found / max(float(found.sum()), np.finfo(float).tiny)
