@@ -87,7 +87,8 @@ def _comparisons(rows: list[Row]) -> str:
     text += "\nWhere ours is behind:\n\n" if behind else ""
     for row in behind:
         place = f"{TITLES[row['data']]}, {TITLES[row['constraint']]}"
-        text += f"- {place}: {row['method']} {_kappa(row)}, by {-row['advantage']:.4f} +- "
+        named = f"{row['method']} {_kappa(row)}".strip()
+        text += f"- {place}: {named}, by {-row['advantage']:.4f} +- "
         text += f"{row['+-']:.4f} at a gap of {row['test gap']:.3f}\n"
     return text
 
