@@ -1,5 +1,6 @@
 """Non-negative least squares."""
 
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
@@ -22,3 +23,7 @@ def test_the_optimality_conditions_hold_also_after_the_limit_of_iterations(fails
     assert x.min() >= 0.0 and x.max() > 0.0
     assert slope.min() >= -1e-6
     assert_allclose(x * slope, 0.0, atol=1e-6)
+
+
+def test_a_matrix_without_columns_has_the_empty_solution():
+    assert nonnegative_least_squares(np.ones((3, 0)), np.ones(3)).shape == (0,)
