@@ -93,6 +93,10 @@ class CheckedRows:
         check_passed(estimator, columns, X, y, sensitive_features, sample_weight)
         features, values = read_rows(estimator, columns, X, reset=True)
         n_rows = _num_samples(X)
+        if n_rows == 0:
+            raise ValueError(
+                "X has no rows: found 0 samples, and at least one of each class is needed."
+            )
         labels = check_labels("y", y, n_rows)
         options = estimator.combine, estimator.groups_missing
         groups = given_groups(sensitive_features, values, n_rows, *options)

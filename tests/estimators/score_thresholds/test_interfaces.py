@@ -178,3 +178,8 @@ def test_check_estimator():
         clf = FairThresholds(LogisticRegression(), None)
         failed = failed_checks(clf, {"check_classifiers_train": reason})
     assert set(failed) <= {"check_array_api_input"}  # skipped without SCIPY_ARRAY_API
+
+
+def test_no_rows_are_an_error():
+    with pytest.raises(ValueError, match="X has no rows"):
+        FairThresholds(LogisticRegression(), None).fit(np.empty((0, 3)), [])
