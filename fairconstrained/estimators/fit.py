@@ -35,7 +35,7 @@ from fairconstrained.estimators.rows import RowSplit, checked_data
 from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
 from fairconstrained.models import Model
-from fairconstrained.problem.auxiliary import with_auxiliary
+from fairconstrained.problem.auxiliary import weights_with_auxiliary
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -207,9 +207,7 @@ class Fit:
     def start(self) -> Start:
         """Return the unconstrained model as a start."""
         result = self.unconstrained.result
-        w = self.problem.start()
-        w[: result.w.size] = result.w
-        return Start(with_auxiliary(self.problem, w), None, result.state)
+        return Start(weights_with_auxiliary(self.problem, result.w), None, result.state)
 
     def with_kappa(self, kappa: float) -> Fit:
         """Return the fit with another kappa, for the constraints that have none of their own.

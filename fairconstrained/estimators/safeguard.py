@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 
 from fairconstrained.estimators.solving import SolverOptions
 from fairconstrained.models import Model
-from fairconstrained.problem.auxiliary import with_auxiliary
+from fairconstrained.problem.auxiliary import weights_with_auxiliary
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import ExactPenalty, Result, Smoothing, Solver, default_solver
@@ -24,7 +24,7 @@ from fairconstrained.utils.typing import Array
 _PASSES = 4000.0
 _LEVELS = np.linspace(-6.0, 6.0, 25)
 _REFINED = (0.5, 0.05)  # the distances to either side at which levels around the best are tried
-_DEAR = 0.01  # of the objective: what the tolerance of the constraints may be worth
+_MAX_SENSITIVITY = 0.01  # relative change of the objective if constraints change by the tolerance
 _SECOND_PASSES = 500.0  # data passes of a second solver, or as many as the first one needed
 
 
@@ -63,8 +63,8 @@ def solve(
 
     Where a solver ends at a point that violates the constraints, another one is tried
     (:class:`~fairconstrained.solvers.ExactPenalty`) and the better answer is kept. The same is done
-    for the default solver where a change of the constraints by the tolerance is worth more than one
-    per cent of the objective: such multipliers are a sign of a poor local solution.
+    for the default solver if the objective would change by more than one per cent when the
+    constraints change by the tolerance: such large multipliers are a sign of a poor local solution.
 
     Where the answer still violates the constraints although a constant model meets them, or is
     worse than the best constant model that does, the problem is solved again from that model, by
@@ -112,12 +112,13 @@ def _second(
     options: SolverOptions,
     limit: float | None,
 ) -> tuple[Result, Evaluation]:
-    """Return the better of a result and that of a second solver, which doubtful ones are worth."""
+    """Return a result, or that of a second solver if the first one is doubtful and it is better."""
     tol = result.solver.tol
-    dear = float(result.multipliers.sum()) * tol > _DEAR * abs(result.objective)
-    doubtful = result.violation > tol or (dear and options.solver == "auto")
-    hopeless = problem.convex and result.status is Status.INFEASIBLE
-    if not doubtful or hopeless or options.max_iter is not None or _linear_model(problem) is None:
+    change = float(result.multipliers.sum()) * tol
+    sensitive = change > _MAX_SENSITIVITY * abs(result.objective)
+    doubtful = result.violation > tol or (sensitive and options.solver == "auto")
+    infeasible = problem.convex and result.status is Status.INFEASIBLE
+    if not doubtful or infeasible or options.max_iter is not None or _linear_model(problem) is None:
         return result, at
     steps = ExactPenalty(tol=tol)
     other: Solver = Smoothing(steps, tol=tol) if steps.missing(problem) else steps
@@ -191,31 +192,31 @@ class _Constants:
         if isinstance(term, MultinomialLoss):
             zeros = np.zeros_like(term.least_constant[1])
             levels = [zeros] if self.unit is None else [term.least_constant[1], zeros]
-            return next(filter(self._feasible, map(self._of_classes, levels)), None)
-        found = self._least(_LEVELS if self.unit is not None else np.zeros(1))
+            found = (self.problem.at(self._of_classes(level)) for level in levels)
+            return next((at.w for at in found if self._is_feasible(at)), None)
+        least = self._least(_LEVELS if self.unit is not None else np.zeros(1))
         for width in _REFINED if self.unit is not None else ():
-            if found is not None:
-                found = self._least(found[1] + np.linspace(-width, width, 21))
-        return None if found is None else self.at(found[1])
+            if least is not None:
+                least = self._least(least[1] + np.linspace(-width, width, 21))
+        return None if least is None else self.at(least[1])
 
     def _of_classes(self, scores: Array) -> Array:
         """Return the variables of the model with these scores of the classes, for every row."""
-        w = self.problem.start()
-        w[: self.model.n_parameters] = 0.0
+        parameters = np.zeros(self.model.n_parameters)
         if self.unit is not None:
-            w[np.flatnonzero(self.unit)] = scores
-        return with_auxiliary(self.problem, w)
+            parameters[np.flatnonzero(self.unit)] = scores
+        return weights_with_auxiliary(self.problem, parameters)
 
-    def _feasible(self, w: Array) -> bool:
-        return _inside(self.problem, w) and self.problem.at(w).violation <= 1e-3 * self.tol
+    def _is_feasible(self, at: Evaluation) -> bool:
+        return _inside(self.problem, at.w) and at.violation <= 1e-3 * self.tol
 
     def _least(self, levels: Array) -> tuple[float, float] | None:
         """Return the least objective of feasible levels and the level."""
         found = []
         for level in levels:
-            w = self.at(level)
-            if self._feasible(w):
-                found.append((self.problem.at(w).objective, float(level)))
+            at = self.problem.at(self.at(level))
+            if self._is_feasible(at):
+                found.append((at.objective, float(level)))
         return min(found, default=None)
 
 

@@ -11,20 +11,21 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array
 
 
-def with_auxiliary(problem: Problem, w: Array) -> Array:
-    """Return the weights with the auxiliary variables that suit the models' parameters.
+def weights_with_auxiliary(problem: Problem, parameters: Array) -> Array:
+    """Return the weights with given parameters of the models, and auxiliary variables to match.
 
-    The terms choose them, see :meth:`~fairconstrained.terms.base.Term.auxiliary_for`.
+    The terms choose these, see :meth:`~fairconstrained.terms.base.Term.auxiliary_for`.
 
     Parameters
     ----------
     problem : Problem
         Its constraints are evaluated; this is not counted.
-    w : ndarray of shape (n_variables,)
-        The weights. They are not changed.
+    parameters : ndarray
+        The first of the weights, of any number; the others have their initial values.
     """
-    found = np.array(w)
-    at, first = problem.uncounted().at(w), 0
+    found = problem.start()
+    found[: parameters.size] = parameters
+    at, first = problem.uncounted().at(np.array(found)), 0
     for part in problem.constraints:
         outputs = slice(first, first + part.n_outputs)
         first = outputs.stop

@@ -34,18 +34,19 @@ def is_stuck(at: Evaluation, tol: float, multipliers: Array | None = None) -> bo
         return False
     if multipliers is not None:
         violation, slope = combined_violation(at, multipliers)
-        if violation > tol and slope <= min(_FLAT, violation):
+        if violation > tol and _is_flat(slope, violation):
             return True
-    return violation_stationarity(at) <= min(_FLAT, at.violation)
+    return _is_flat(violation_stationarity(at), at.violation)
 
 
 def is_early_stuck(
-    at: Evaluation, tol: float, multipliers: Array, share: float, *, any_largest: bool
+    at: Evaluation, tol: float, multipliers: Array, share: float, *, check_largest: bool
 ) -> bool:
-    """Return whether multipliers show that constraints cannot be met before these are large.
+    """Return whether a point shows, early in a run, that the constraints cannot be met.
 
-    Where the constraints are convex, far from the point as well as near it. Otherwise the slope of
-    the weighted mean must be much smaller than :func:`is_stuck` asks for.
+    Convex constraints must have no solution within ten feature scales, see
+    :func:`shows_infeasible`. For others the slopes of :func:`is_stuck` are compared with a smaller
+    bound.
 
     Parameters
     ----------
@@ -56,19 +57,24 @@ def is_early_stuck(
     multipliers : ndarray of shape (n_constraints,)
         The method's multipliers at the point.
     share : float
-        The part of that slope, in [0, 1].
-    any_largest : bool
-        Whether the largest violation is looked at as well, with a backward pass for each constraint
-        that is near it.
+        The factor of that bound, in [0, 1].
+    check_largest : bool
+        Whether the slope of the largest violation is computed as well. It costs a backward pass for
+        each constraint that is near it.
     """
     if at.violation <= tol:
         return False
     if at.problem.convex:
         return shows_infeasible(at, multipliers, tol)
     violation, slope = combined_violation(at, multipliers)
-    if violation > tol and slope <= share * min(_FLAT, violation):
+    if violation > tol and _is_flat(slope, violation, share):
         return True
-    return any_largest and violation_stationarity(at) <= share * min(_FLAT, at.violation)
+    return check_largest and _is_flat(violation_stationarity(at), at.violation, share)
+
+
+def _is_flat(slope: float, violation: float, share: float = 1.0) -> bool:
+    """Return whether a slope is small, also relative to the violation that it would lower."""
+    return slope <= share * min(_FLAT, violation)
 
 
 def violation_stationarity(at: Evaluation) -> float:

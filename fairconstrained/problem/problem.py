@@ -18,7 +18,8 @@ from fairconstrained.penalties.separable import Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.epigraph import EpigraphOrigin
 from fairconstrained.problem.evaluation import Evaluation, EvaluationCounter
-from fairconstrained.terms.base import Batchable, common_blocks, joint_codes
+from fairconstrained.terms.base import Batchable, common_blocks
+from fairconstrained.utils.codes import joint_codes
 from fairconstrained.utils.typing import Array, RandomState
 
 _OF_ANY_TOLERANCE = ("models", "n_rows", "smooth", "weakly_convex", "twice_differentiable")

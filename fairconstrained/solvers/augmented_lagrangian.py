@@ -150,7 +150,7 @@ class AugmentedLagrangian(PolishedSolver):
         large, share = growth >= _INFEASIBLE_GROWTH, growth / _INFEASIBLE_GROWTH
         if large and is_stuck(at, tol / 3.0, multipliers):
             return Status.INFEASIBLE if at.violation > tol else Status.STALLED
-        if is_early_stuck(at, tol, multipliers, share, any_largest=progress.idle > 0):
+        if is_early_stuck(at, tol, multipliers, share, check_largest=progress.idle > 0):
             return Status.INFEASIBLE
         without_progress = large and progress.idle >= _MAX_IDLE
         return Status.STALLED if without_progress or growth >= _MAX_GROWTH else None

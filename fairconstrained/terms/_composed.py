@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from fairconstrained.terms.base import Batchable, Smoothable, Term, joint_codes
+from fairconstrained.terms.base import Batchable, Smoothable, Term
+from fairconstrained.utils.codes import joint_codes
 from fairconstrained.utils.typing import Array
 
 Ability = TypeVar("Ability", bound=Term)

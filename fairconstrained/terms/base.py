@@ -13,7 +13,6 @@ from typing import Self
 import numpy as np
 
 from fairconstrained.functions.exponentials import Exponentials
-from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array
 
 Pullback = Callable[[Array], tuple[Array, Array]]
@@ -91,7 +90,7 @@ class Term(ABC):
         return self.auxiliary_start
 
     def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
-        """Return good values of the auxiliary variables for given scores: the initial ones.
+        """Return auxiliary variables that suit given scores; by default the initial values.
 
         Parameters
         ----------
@@ -380,16 +379,6 @@ def subgradient_error(term: Term, scores: Array, auxiliary: Array = NO_AUXILIARY
     if isinstance(term, Smoothable):
         return term.subgradient_error(scores, auxiliary)
     return np.zeros(term.n_outputs)
-
-
-def joint_codes(codes: Sequence[Array]) -> Array:
-    """Return codes that are equal where all the given codes, >= 0, are."""
-    joint = np.zeros(len(codes[0]), dtype=np.int64)
-    for one in codes:
-        if not one.any():
-            continue
-        joint = unique_codes(joint * (int(one.max(initial=0)) + 1) + one)[1]
-    return joint
 
 
 def common_blocks(terms: Iterable[Term | None]) -> Array | None:

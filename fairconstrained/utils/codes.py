@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -47,3 +49,13 @@ def unique_codes(values: Array) -> tuple[Array, Array]:
     codes, levels = pd.factorize(values)
     distinct, rank = np.unique(np.asarray(levels, dtype=values.dtype), return_inverse=True)
     return distinct, rank[codes]
+
+
+def joint_codes(codes: Sequence[Array]) -> Array:
+    """Return codes that are equal where all the given codes, >= 0, are."""
+    joint = np.zeros(len(codes[0]), dtype=np.int64)
+    for one in codes:
+        if not one.any():
+            continue
+        joint = unique_codes(joint * (int(one.max(initial=0)) + 1) + one)[1]
+    return joint
