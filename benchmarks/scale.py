@@ -186,7 +186,7 @@ def _details(n_rows: int, n_workers: int, one: Figures) -> Row:
         "workers": n_workers,
         "data passes": one["passes"],
         "seconds to prepare": one["preparation"],
-        "seconds of the fit": one["seconds"],
+        "seconds altogether": one["seconds"],
         "seconds per round": one["round"],
         "CPU ns per row and round": 1e9 * one["computing"] / n_rows,
         "other CPU of workers per round (ms)": 1e3 * (one["cpu"] - one["computing"]),

@@ -24,6 +24,7 @@ Figures = dict[str, Any]
 N_FEATURES = 20
 FEATURES = [f"x{k}" for k in range(N_FEATURES)]
 BLOCK = 250_000
+WORKER_ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}  # Arrow's own keeps free memory
 ROW_BYTES = 4 * N_FEATURES + 1  # with the atom
 MODULES = {  # what a worker holds before it has rows
     "bare": [],
@@ -63,7 +64,9 @@ def cluster(n_workers: int, *, processes: bool = True) -> Iterator[Any]:
     """Yield a client of workers with a thread each."""
     from distributed import Client, LocalCluster
 
-    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    options: Figures = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
+    if processes:
+        options["env"] = WORKER_ENVIRONMENT
     with (
         LocalCluster(n_workers=n_workers, processes=processes, **options) as made,
         Client(made) as client,
