@@ -24,7 +24,8 @@ Figures = dict[str, Any]
 N_FEATURES = 20
 FEATURES = [f"x{k}" for k in range(N_FEATURES)]
 BLOCK = 250_000
-WORKER_ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}  # Arrow's own keeps free memory
+# Arrow's default allocator keeps memory that it does not use.
+WORKER_ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 ROW_BYTES = 4 * N_FEATURES + 1  # with the atom
 MODULES = {  # what a worker holds before it has rows
     "bare": [],

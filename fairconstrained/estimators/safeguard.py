@@ -112,7 +112,7 @@ def _second(
     options: SolverOptions,
     limit: float | None,
 ) -> tuple[Result, Evaluation]:
-    """Return a result, or that of a second solver if the first one is doubtful and it is better."""
+    """Return the result, or that of a second solver if the first is doubtful and worse."""
     tol = result.solver.tol
     change = float(result.multipliers.sum()) * tol
     sensitive = change > _MAX_SENSITIVITY * abs(result.objective)

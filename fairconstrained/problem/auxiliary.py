@@ -12,16 +12,18 @@ from fairconstrained.utils.typing import Array
 
 
 def weights_with_auxiliary(problem: Problem, parameters: Array) -> Array:
-    """Return the weights with given parameters of the models, and auxiliary variables to match.
+    """Return weights with the given parameters and auxiliary variables that suit them.
 
-    The terms choose these, see :meth:`~fairconstrained.terms.base.Term.auxiliary_for`.
+    Each term chooses its auxiliary variables, see
+    :meth:`~fairconstrained.terms.base.Term.auxiliary_for`.
 
     Parameters
     ----------
     problem : Problem
         Its constraints are evaluated; this is not counted.
     parameters : ndarray
-        The first of the weights, of any number; the others have their initial values.
+        The values of the first weights. The weights that follow, except for auxiliary variables,
+        keep their initial values.
     """
     found = problem.start()
     found[: parameters.size] = parameters
