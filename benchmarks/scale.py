@@ -1,7 +1,7 @@
 """Fits on dask collections: overhead of a round, seconds and CPU per row, memory, two workers.
 
 Generated float32 rows, 20 features, two groups, demographic parity 0.02, in Parquet files of at
-most 250,000 rows each, which are written once. Every measurement is kept in a folder as soon as it
+most a million rows each, which are written once. Every measurement is kept in a folder as soon as it
 is made, with the load of the machine, so that a run that was ended goes on where it was. A fit on
 each number of rows is followed by rounds at random points: objective, constraints and a gradient.
 

@@ -23,7 +23,8 @@ Figures = dict[str, Any]
 
 N_FEATURES = 20
 FEATURES = [f"x{k}" for k in range(N_FEATURES)]
-BLOCK = 250_000
+BLOCK = 1_000_000  # rows of a file: 80 MB, about what dask recommends for a partition
+KERNEL_ROWS = 250_000
 # Arrow's default allocator keeps memory that it does not use.
 WORKER_ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 ROW_BYTES = 4 * N_FEATURES + 1  # with the atom
@@ -162,7 +163,7 @@ def _in_memory(folder: Path, n_rows: int) -> Problem:
 def of_kernel(n_features: int) -> Figures:
     """Return the CPU seconds per row of a shard's sums, in this process."""
     figures: Figures = {"load": os.getloadavg()[0]}
-    n, random = BLOCK, np.random.default_rng(0)
+    n, random = KERNEL_ROWS, np.random.default_rng(0)
     X = random.standard_normal((n, n_features), dtype=np.float32)
     y, groups = random.integers(0, 2, n), random.integers(0, 2, n)
     atoms = np.sort(2 * groups + y).astype(np.uint8)

@@ -41,9 +41,7 @@ class Event:
 
 
 Combined = tuple[Matrix, Array]
-_SMALL = (
-    1 << 12
-)  # entries up to which a combination is an array: sparse ones cost microseconds each
+_SMALL = 4096  # entries up to which a combination is dense: sparse ones cost microseconds each
 ALL_ROWS = Event("", (-1, 1))
 POSITIVES = Event(" | label +1", (1,))
 NEGATIVES = Event(" | label -1", (-1,))

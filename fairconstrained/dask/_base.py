@@ -96,7 +96,7 @@ class DaskLinearClassifier:
         if held_out is None:
             rows = _cut(self, sharded_data(data, table, part, workers), path)
             return _checked(Fit.bind(self, rows, constraints, path=path), self.local)
-        training, others = held_out.divided(workers, part[0], table)
+        training, others = held_out.divided(workers, part[0])
         rows = _cut(self, sharded_data(data, table, training, workers), path)
         fit = _checked(Fit.bind(self, rows, constraints, path=path), self.local)
         tested = replace(data, convention=rows.convention)

@@ -221,7 +221,7 @@ def with_interactions(
     if not feature_map.n_groups or data.groups is None:
         return part
     codes = data.groups.codes
-    given = [(len(atoms), codes[atoms], feature_map) for atoms in table.positions]
+    given = [(codes[atoms], feature_map) for atoms in table.positions]
     return workers.changed(crossed, part[0], given)[0]
 
 

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fairconstrained.constraints import Constraint
-from fairconstrained.dask._data import AtomTable
 from fairconstrained.dask._rows import divide
 from fairconstrained.dask._shards import Part, Workers
 from fairconstrained.data.validation import TrainingData
@@ -40,11 +39,9 @@ class Draw:
     share: float
     seed: int
 
-    def divided(
-        self, workers: Workers, prepared: Sequence[Any], table: AtomTable
-    ) -> tuple[Part, Part]:
+    def divided(self, workers: Workers, prepared: Sequence[Any]) -> tuple[Part, Part]:
         """Return the training rows and the held-out rows of prepared partitions."""
-        given = [(len(atoms), self.share, self.seed, k) for k, atoms in enumerate(table.positions)]
+        given = [(self.share, self.seed, k) for k in range(len(prepared))]
         training, others = workers.changed(divide, prepared, given, n_parts=2)
         return training, others
 

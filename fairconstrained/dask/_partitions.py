@@ -68,9 +68,8 @@ def _delayed(name: str, values: Any, first: str, X: Any) -> list[Any]:
     """Return the partitions of a collection: those of the first one, where lengths are known."""
     import_extra("dask", "dask", "fairconstrained.dask")
     if is_frame(values):
-        found = values.to_delayed(
-            optimize_graph=False
-        )  # the optimised graph joins small partitions
+        # The optimised graph would join small partitions.
+        found = values.to_delayed(optimize_graph=False)
     else:
         if values.ndim == 2 and len(values.chunks[1]) > 1:
             values = values.rechunk({1: -1})

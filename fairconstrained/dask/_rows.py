@@ -28,14 +28,16 @@ LABEL = "label"
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """The checked rows of a partition, with positions in the partition's own table of atoms.
+    """The checked rows of a partition.
 
     Attributes
     ----------
+    table : DataFrame
+        The partition's atoms: the distinct combinations of the sensitive attributes and the label.
     X : ndarray or CSR of shape (n_rows, n_features)
         The features that the model sees.
     atoms : ndarray of int of shape (n_rows,)
-        Rows of the table in the partition's summary.
+        Their positions in the table.
     sample_weight : ndarray of shape (n_rows,)
         The weights, > 0.
     n_all : int
@@ -44,6 +46,7 @@ class Prepared:
         The positions of these rows among all; None if no row is left out.
     """
 
+    table: pd.DataFrame
     X: Matrix
     atoms: Array
     sample_weight: Array
@@ -52,18 +55,16 @@ class Prepared:
 
     def take(self, chosen: Array) -> Prepared:
         """Return the rows for which `chosen`, of shape (n_rows,), is True."""
-        n_rows = int(np.count_nonzero(chosen))
-        return Prepared(self.X[chosen], self.atoms[chosen], self.sample_weight[chosen], n_rows)
+        n_rows, X = int(np.count_nonzero(chosen)), self.X[chosen]
+        return Prepared(self.table, X, self.atoms[chosen], self.sample_weight[chosen], n_rows)
 
-    def totals(self, n_atoms: int) -> Totals:
-        """Return the totals of the rows.
+    def summary(self) -> Summary:
+        """Return the atoms and the totals of the rows."""
+        return Summary(self.table, self.totals())
 
-        Parameters
-        ----------
-        n_atoms : int
-            The number of atoms in the partition's own table.
-        """
-        weight, X = self.sample_weight, self.X
+    def totals(self) -> Totals:
+        """Return the totals of the rows."""
+        weight, X, n_atoms = self.sample_weight, self.X, len(self.table)
         return Totals(
             np.bincount(self.atoms, minlength=n_atoms),
             np.bincount(self.atoms, weight, minlength=n_atoms),
@@ -109,7 +110,7 @@ class Summary:
     Attributes
     ----------
     table : DataFrame
-        The distinct combinations of the sensitive attributes and the label.
+        See :class:`Prepared`.
     totals : Totals
         Of all rows of the partition.
     """
@@ -120,8 +121,8 @@ class Summary:
 
 def prepare(
     reader: Reader, X: Any, y: Any, sensitive_features: Any, sample_weight: Any
-) -> tuple[Prepared, Summary]:
-    """Return the checked rows of a partition and their summary.
+) -> Prepared:
+    """Return the checked rows of a partition.
 
     Parameters
     ----------
@@ -144,8 +145,7 @@ def prepare(
     counted = np.flatnonzero(weight)
     if not len(counted):  # scikit-learn's checks refuse features without rows
         empty, none = np.empty((0, reader.n_features)), np.zeros(0, dtype=int)
-        prepared = Prepared(empty, none, np.zeros(0), n_rows, none)
-        return prepared, Summary(pd.DataFrame(table).iloc[:0], prepared.totals(0))
+        return Prepared(pd.DataFrame(table).iloc[:0], empty, none, np.zeros(0), n_rows, none)
     features = reader.features(X, weight.sum())
     frame = pd.DataFrame(table)
     if len(counted) < n_rows:
@@ -154,9 +154,14 @@ def prepare(
     codes = atoms.to_numpy()
     first = np.unique(codes, return_index=True)[1]
     left_out = counted if len(counted) < n_rows else None
-    prepared = Prepared(features, codes, weight, n_rows, left_out)
-    table = frame.iloc[first].reset_index(drop=True)
-    return prepared, Summary(table, prepared.totals(len(first)))
+    own = frame.iloc[first].reset_index(drop=True)
+    return Prepared(own, features, codes, weight, n_rows, left_out)
+
+
+def prepare_with_summary(*arguments: Any) -> tuple[Prepared, Summary]:
+    """Return the checked rows of a partition and their summary, see :func:`prepare`."""
+    prepared = prepare(*arguments)
+    return prepared, prepared.summary()
 
 
 def held_out_rows(n_rows: int, share: float, seed: int, partition: int) -> Array:
@@ -169,7 +174,7 @@ def held_out_rows(n_rows: int, share: float, seed: int, partition: int) -> Array
 
 
 def divide(
-    prepared: Prepared, n_atoms: int, share: float, seed: int, partition: int
+    prepared: Prepared, share: float, seed: int, partition: int
 ) -> tuple[Prepared, Totals, Prepared, Totals]:
     """Return the training rows of a partition and those held out, with their totals.
 
@@ -177,8 +182,6 @@ def divide(
     ----------
     prepared : Prepared
         All rows.
-    n_atoms : int
-        The number of atoms in the partition's own table.
     share, seed, partition
         See :func:`held_out_rows`.
     """
@@ -186,11 +189,11 @@ def divide(
     if prepared.counted is not None:
         held = held[prepared.counted]
     training, others = prepared.take(~held), prepared.take(held)
-    return training, training.totals(n_atoms), others, others.totals(n_atoms)
+    return training, training.totals(), others, others.totals()
 
 
 def crossed(
-    prepared: Prepared, n_atoms: int, group_of_atom: Array, feature_map: FeatureMap
+    prepared: Prepared, group_of_atom: Array, feature_map: FeatureMap
 ) -> tuple[Prepared, Totals]:
     """Return the rows of a partition with their group interactions, and the totals.
 
@@ -198,8 +201,6 @@ def crossed(
     ----------
     prepared : Prepared
         All rows.
-    n_atoms : int
-        The number of atoms in the partition's own table.
     group_of_atom : ndarray of int of shape (n_atoms,)
         The groups of these.
     feature_map : FeatureMap
@@ -208,7 +209,7 @@ def crossed(
     codes = group_of_atom[prepared.atoms]
     features = feature_map.expand(prepared.X, Groups(codes, np.arange(feature_map.n_groups)))
     found = replace(prepared, X=features)
-    return found, found.totals(n_atoms)
+    return found, found.totals()
 
 
 def _group_table(values: Any, n_rows: int) -> dict[str, Any]:
@@ -269,9 +270,8 @@ def _on_disk(shape: tuple[int, ...], dtype: Any, folder: str) -> Array:
     handle, path = tempfile.mkstemp(suffix=".rows", dir=place)
     os.close(handle)
     stored = np.memmap(path, dtype=dtype, mode="w+", shape=shape)
-    with suppress(
-        OSError
-    ):  # the map keeps the file open; otherwise it is removed with the worker's folder
+    # The map keeps the file open; where that is not possible, it goes with the worker's folder.
+    with suppress(OSError):
         os.unlink(path)
     return stored
 

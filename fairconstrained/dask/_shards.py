@@ -20,6 +20,7 @@ from fairconstrained.dask._rows import (
     make_shard,
     on_shards,
     prepare,
+    prepare_with_summary,
 )
 from fairconstrained.shards.places import LocalShards, Shards
 from fairconstrained.shards.sums import Sums
@@ -89,7 +90,7 @@ class Threads:
 
     def prepare(self, reader: Reader, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
         """Return the prepared partitions and their summaries."""
-        found = self.map(prepare, partitions, reader)
+        found = self.map(prepare_with_summary, partitions, reader)
         return [one[0] for one in found], [one[1] for one in found]
 
     def changed(
@@ -152,13 +153,13 @@ class Client:
 
     def prepare(self, reader: Reader, partitions: Partitions) -> tuple[list[Any], list[Summary]]:
         """Return futures of the prepared partitions, and their summaries."""
-        both = self._submitted(prepare, partitions, reader)
-        return self._item(0, both), list(self.client.gather(self._item(1, both)))
+        found = self._submitted(prepare, partitions, reader)
+        return found, list(self.client.gather(self._each(Prepared.summary, found)))
 
-    def _item(self, k: int, futures: Sequence[Any]) -> list[Any]:
-        """Return futures of an item of results."""
+    def _each(self, function: Callable[[Any], Any], futures: Sequence[Any]) -> list[Any]:
+        """Return futures of a function of results."""
         return [
-            self.client.submit(itemgetter(k), one, pure=False, key=f"{_NAME}-part-{uuid4().hex}")
+            self.client.submit(function, one, pure=False, key=f"{_NAME}-part-{uuid4().hex}")
             for one in futures
         ]
 
@@ -175,8 +176,8 @@ class Client:
             self.client.submit(function, one, *own, pure=False, key=f"{name}-{uuid4().hex}")
             for one, own in zip(prepared, arguments, strict=True)
         ]
-        totals = [list(self.client.gather(self._item(2 * k + 1, found))) for k in range(n_parts)]
-        return [(self._item(2 * k, found), totals[k]) for k in range(n_parts)]
+        items = [self._each(itemgetter(k), found) for k in range(2 * n_parts)]
+        return [(items[2 * k], list(self.client.gather(items[2 * k + 1]))) for k in range(n_parts)]
 
     def shards(
         self, prepared: Sequence[Any], atoms: Sequence[Array], totals: Sequence[Totals]

@@ -194,9 +194,7 @@ class _Growth:
     source: np.random.RandomState
     violations: list[float] = field(default_factory=list)  # before each tree
     losses: list[float] = field(default_factory=list)  # on the held-out rows, after each tree
-    outside: Array | None = (
-        None  # the constraints on the held-out rows, if multipliers follow these
-    )
+    outside: Array | None = None  # constraints on held-out rows, where multipliers follow these
 
     def __post_init__(self) -> None:
         """Bind the constraints to the scores, and make the data set."""
