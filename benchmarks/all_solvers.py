@@ -333,7 +333,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> None:
     """Run what is not known, then write the table and the overview of its verdicts."""
-    store = Store(options.out / "all_solvers")
+    store = Store(options.out / "all_solvers", options.write and options.write.parent)
     problems = list(cases(options))
     for data in options.data:
         rows_of(data, options.rows if data == "generated" else 0)  # once, before the forks
@@ -359,6 +359,7 @@ def run(options: Namespace) -> None:
         expected = [one for case in problems for one in runs_of(case, options)]
         missing = sum(not _is_reference(one.case.name, one.solver) for one in expected) - len(rows)
         options.write.write_text(page(rows, verdicts, missing, _command(options), **_LIMITS))
+        store.publish()
 
 
 def _command(options: Namespace) -> str:

@@ -261,10 +261,11 @@ def run(options: Namespace) -> None:
     """Write boosters.md, boosters.csv and boosters.png; runs are kept in a folder beside them."""
     warnings.simplefilter("ignore")  # fairlearn's, LightGBM's about names, ours have columns
     options.pythons = interpreters(options.python)
-    store = Store(options.out / "boosters")
+    store = Store(options.out / "boosters", options.docs)
     with threadpool_limits(1):
         rows = list(table(results(options, store)))
     write_table(rows, "boosters", "Boosted trees under constraints", options.out)
     draw(rows, options.out / "boosters.png")
     if options.docs is not None:
         write_page(rows, options.docs, store.versions_in_words())
+        store.publish()

@@ -155,7 +155,8 @@ def rank_tables(name: str, options: Namespace, store: Store) -> Ranks:
 
 def run(options: Namespace) -> None:
     """Run what is not known, write papers.md, and the page."""
-    store, table = Store(options.out / "papers"), []
+    store, table = Store(options.out / "papers", options.docs), []
+    rank_store = Store(options.out / "rank_parity", options.docs)
     for line in all_lines():
         if line.experiment not in options.only:
             continue
@@ -165,7 +166,7 @@ def run(options: Namespace) -> None:
         row["default"] = figures(line, "default", options, store)
         table.append(row)
     ranks = [
-        rank_tables(name, options, Store(options.out / "rank_parity"))
+        rank_tables(name, options, rank_store)
         for name in RANK_EXPERIMENTS
         if name in options.only
     ]
@@ -174,6 +175,8 @@ def run(options: Namespace) -> None:
         write_table([_flat(row) for row in table], "papers", "The papers' tables", options.out)
     if options.docs is not None:
         write_page(options.docs, table, ranks, store.versions_in_words())
+        store.publish()
+        rank_store.publish()
 
 
 def _flat(row: Row) -> Row:

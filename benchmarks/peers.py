@@ -249,7 +249,7 @@ def interpreters(pairs: list[str]) -> dict[str, str]:
 def run(options: Namespace) -> None:
     """Run what is not known; write peers.md, peers-gaps.md, and the page."""
     options.pythons = interpreters(options.python)
-    store, rows = Store(options.out / "peers"), []
+    store, rows = Store(options.out / "peers", options.docs), []
     for data in options.data:
         for peer in options.peers:
             notions = [notion for notion in options.notions if notion in PEERS[peer].notions]
@@ -265,3 +265,4 @@ def run(options: Namespace) -> None:
         print(f"not run: {peer}: {reason}")
     if options.docs is not None:
         write_page(table, missing, options, store.versions_in_words())
+        store.publish()

@@ -154,7 +154,7 @@ def last_point(run: Run, row: Row) -> Row:
 
 def run(options: Namespace) -> None:
     """Run what is not known, write sensitivity.md, and the page."""
-    store = Store(options.out / "sensitivity")
+    store = Store(options.out / "sensitivity", options.docs)
     found = {name: found_for(FIGURES[name], options, store) for name in options.only}
     rows = [last_point(one, row) for runs in found.values() for one, row in runs]
     if not rows:
@@ -163,3 +163,4 @@ def run(options: Namespace) -> None:
     write_table(rows, "sensitivity", "Parameters and progress: the last points", options.out)
     if options.docs is not None:
         write_page(options.docs, found, rows, options.steps)
+        store.publish()

@@ -150,6 +150,24 @@ def test_results_are_kept_for_the_version_of_the_library(tmp_path, monkeypatch):
     assert kept.get(("case", "ipc"), any_version=True)["objective"] == 1.0
 
 
+def test_published_results_are_known_without_the_folder(tmp_path):
+    first = Store(tmp_path / "here" / "cases", tmp_path / "docs")
+    first.put(("case", "ssg"), {"objective": 1.0 / 3.0, "curve": [0.1, 2]})
+    first.put(("case", "ipc"), {"objective": 1.0})
+    first.publish()
+    text = (tmp_path / "docs" / "results" / "cases.jsonl").read_text()
+    assert len(text.splitlines()) == 2 and "0.33333333," in text
+
+    elsewhere = Store(tmp_path / "there" / "cases", tmp_path / "docs")
+    assert elsewhere.get(("case", "ssg"))["curve"] == [0.1, 2]
+    elsewhere.put(("case", "ipc"), {"objective": 2.0})
+    elsewhere.publish()
+    again = Store(tmp_path / "nowhere" / "cases", tmp_path / "docs")
+    assert again.get(("case", "ipc"))["objective"] == 2.0
+    assert again.get(("case", "ssg"))["objective"] == 0.33333333
+    assert Store(tmp_path / "nowhere" / "cases").get(("case", "ipc")) is None
+
+
 def test_in_turns_keeps_neighbours_together():
     calls = []
     runs = {name: lambda name=name: calls.append(name) for name in "ab"}

@@ -1,17 +1,22 @@
-"""Keep results of runs in files, with the version of the code that they are of."""
+"""Keep results of runs in files, with the version of the code that they are of.
+
+Results that a page of the documentation shows are published beside it, in ``docs/results``: the
+page can be made again, and one of its tables alone, where the runs were not made.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
 import json
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 import fairconstrained
 from benchmarks.harness import data
 
+_DIGITS = 8  # of published numbers
 _NO_PART_OF_A_FIT = ("plotting", "reporting", "model_selection", "metrics", "inspection")
 
 
@@ -40,6 +45,15 @@ def _code(path: Path) -> str:
     return ast.dump(tree)
 
 
+def _rounded(value: Any) -> Any:
+    """Return JSON data with `_DIGITS` significant digits."""
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, dict):
+        return {name: _rounded(one) for name, one in value.items()}
+    return [_rounded(one) for one in value] if isinstance(value, list) else value
+
+
 class Store:
     """Results as JSON files in a folder, one for each key.
 
@@ -47,29 +61,38 @@ class Store:
     ----------
     folder : Path
         Where the files are.
+    docs : Path or None, default=None
+        Folder of the pages. Results that were published there are known as well.
 
     Attributes
     ----------
-    versions : set of str
-        The versions of the library that the results are of which were taken or put.
+    taken : dict
+        The results that were taken or put, by key.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, docs: Path | None = None):
         self.folder = folder
-        self.versions: set[str] = set()
+        self.published = None if docs is None else docs / "results" / f"{folder.name}.jsonl"
+        self.taken: dict[tuple[str, ...], dict[str, Any]] = {}
 
     def _path(self, key: tuple[str, ...]) -> Path:
         return self.folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:20]}.json"
 
+    @cached_property
+    def _known(self) -> dict[tuple[str, ...], dict[str, Any]]:
+        """The published results by key."""
+        if self.published is None or not self.published.exists():
+            return {}
+        results = map(json.loads, self.published.read_text().splitlines())
+        return {tuple(one["key"]): one for one in results}
+
     def get(self, key: tuple[str, ...], *, any_version: bool = False) -> dict[str, Any] | None:
         """Return what was stored for a key by this version of the library, or by any."""
         path = self._path(key)
-        if not path.exists():
+        stored = json.loads(path.read_text()) if path.exists() else self._known.get(key)
+        if stored is None or not (any_version or stored["version"] == version()):
             return None
-        stored = json.loads(path.read_text())
-        if not any_version and stored["version"] != version():
-            return None
-        self.versions.add(stored["version"])
+        self.taken[key] = stored
         return stored
 
     def put(self, key: tuple[str, ...], result: dict[str, Any]) -> dict[str, Any]:
@@ -80,10 +103,17 @@ class Store:
         temporary = path.with_suffix(f".{id(result)}.tmp")
         temporary.write_text(json.dumps(result))
         temporary.replace(path)
-        self.versions.add(version())
+        self.taken[key] = result
         return result
+
+    def publish(self) -> None:
+        """Write the results that were taken or put beside the page, one in a line."""
+        assert self.published is not None
+        self.published.parent.mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps(_rounded(self.taken[key])) for key in sorted(self.taken)]
+        self.published.write_text("".join(f"{line}\n" for line in lines))
 
     def versions_in_words(self) -> str:
         """Return a sentence if the results are of several versions of the code, else nothing."""
-        n_versions = len(self.versions)
+        n_versions = len({one["version"] for one in self.taken.values()})
         return f" The results are of {n_versions} versions of the code." if n_versions > 1 else ""
