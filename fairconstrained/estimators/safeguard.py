@@ -9,12 +9,14 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from fairconstrained.domains import WholeSpace
 from fairconstrained.estimators.solving import SolverOptions
 from fairconstrained.models import Model
+from fairconstrained.models.leaves import LeafModel
 from fairconstrained.problem.auxiliary import weights_with_auxiliary
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import ExactPenalty, Result, Smoothing, Solver, default_solver
+from fairconstrained.solvers import IPC, ExactPenalty, Result, Smoothing, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.result import Status, describe
 from fairconstrained.terms.base import Term
@@ -24,8 +26,10 @@ from fairconstrained.utils.typing import Array
 _PASSES = 4000.0
 _LEVELS = np.linspace(-6.0, 6.0, 25)
 _REFINED = (0.5, 0.05)  # the distances to either side at which levels around the best are tried
-_MAX_SENSITIVITY = 0.01  # relative change of the objective if constraints change by the tolerance
-_SECOND_PASSES = 500.0  # data passes of a second solver, or as many as the first one needed
+_MAX_SENSITIVITY = 1e-3  # relative change of the objective if constraints change by the tolerance
+_FEW_ROWS = 20  # for each variable: with fewer rows there are often several local solutions
+_OTHER_PASSES = 1000.0  # data passes of another solver
+_FEWER_PASSES = 100.0  # where the constraints are violated in a domain: steps need many projections
 
 
 def data_pass_limit(problem: Problem, tol: float) -> float:
@@ -61,10 +65,12 @@ def solve(
     proportion where `max_iter` is above the solver's own. One that is passed as an object has
     limits of its own.
 
-    Where a solver ends at a point that violates the constraints, another one is tried
-    (:class:`~fairconstrained.solvers.ExactPenalty`) and the better answer is kept. The same is done
-    for the default solver if the objective would change by more than one per cent when the
-    constraints change by the tolerance: such large multipliers are a sign of a poor local solution.
+    Where a solver ends at a point that violates the constraints, others are tried
+    (:class:`~fairconstrained.solvers.ExactPenalty`, then :class:`~fairconstrained.solvers.IPC`) and
+    the best answer is kept. The same is done for solvers chosen by name where poor local solutions
+    are likely: if the problem is not convex, and has fewer than 20 rows for each variable, or
+    multipliers so large that the objective would change by more than 0.1 per cent when the
+    constraints change by the tolerance.
 
     Where the answer still violates the constraints although a constant model meets them, or is
     worse than the best constant model that does, the problem is solved again from that model, by
@@ -96,7 +102,7 @@ def solve(
     kept = result.status is Status.STOPPED or not solver.seeks_feasibility
     if kept:
         return result, at
-    result, at = _second(problem, result, at, options, passes)
+    result, at = _best_of_others(problem, result, at, options, passes, warm)
     if _below_constants(problem, result, at):
         return result, at
     constant = _best_constant(problem, result)
@@ -105,35 +111,55 @@ def solve(
     return _from_constant(problem, constant, result, options, passes)
 
 
-def _second(
+def _best_of_others(
     problem: Problem,
     result: Result,
     at: Evaluation,
     options: SolverOptions,
     limit: float | None,
+    warm: Start | Result | None,
 ) -> tuple[Result, Evaluation]:
-    """Return the result, or that of a second solver if the first is doubtful and worse."""
-    tol = result.solver.tol
-    change = float(result.multipliers.sum()) * tol
-    sensitive = change > _MAX_SENSITIVITY * abs(result.objective)
-    doubtful = result.violation > tol or (sensitive and options.solver == "auto")
-    infeasible = problem.convex and result.status is Status.INFEASIBLE
-    if not doubtful or infeasible or options.max_iter is not None or _linear_model(problem) is None:
+    """Return the result, or a better one of another solver where the first is doubtful."""
+    tol, start = result.solver.tol, warm if isinstance(warm, Start) else None
+    proven = problem.convex and result.status is Status.INFEASIBLE
+    if proven or options.max_iter is not None or _linear_model(problem) is None:
         return result, at
-    steps = ExactPenalty(tol=tol)
-    other: Solver = Smoothing(steps, tol=tol) if steps.missing(problem) else steps
-    if other.missing(problem):
+    violates, named = result.violation > tol, isinstance(options.solver, str)
+    if not (violates or (named and _may_be_poor(problem, result))):
         return result, at
-    most = max(_SECOND_PASSES, result.data_passes)
-    found, end = other.solve(
-        problem,
-        random_state=options.random_state,
-        max_data_passes=min(most, np.inf if limit is None else limit),
-    )
-    passes = result.data_passes + found.data_passes
-    if _is_preferred(found, result):
-        return replace(found, data_passes=passes, solver=result.solver, state=None), end
-    return replace(result, data_passes=passes), at
+    few = violates and not isinstance(problem.domain, WholeSpace)
+    most = _FEWER_PASSES if few else _OTHER_PASSES
+    most = most if limit is None else min(most, limit)
+    passes, best, end = result.data_passes, result, at
+    for steps in (ExactPenalty(tol=tol), IPC(tol=tol)):
+        if violates and best.violation <= tol:
+            break
+        other: Solver = Smoothing(steps, tol=tol) if steps.missing(problem) else steps
+        begin = start
+        for solver in (other, result.solver):  # that of the fit goes on where the other one stops
+            if solver.missing(problem):
+                break
+            found, there = solver.solve(
+                problem, warm=begin, random_state=options.random_state, max_data_passes=most
+            )
+            passes += found.data_passes
+            if _is_preferred(found, best):
+                best, end = replace(found, solver=result.solver, state=None), there
+            if found.converged or found.violation > tol or found.objective >= best.objective:
+                break
+            begin = Start(found.w, found.multipliers)
+    return replace(best, data_passes=passes), end
+
+
+def _may_be_poor(problem: Problem, result: Result) -> bool:
+    """Return whether a feasible result may well be a poor local solution."""
+    model, objective = _linear_model(problem), abs(result.objective)
+    if problem.convex or model is None or objective <= result.solver.tol:
+        return False
+    change = float(result.multipliers.sum()) * result.solver.tol
+    few = model.n_rows < _FEW_ROWS * problem.n_variables
+    near = isinstance(model, LeafModel)  # leaf values that stay near the boosted ones
+    return (few and not near) or change > _MAX_SENSITIVITY * objective
 
 
 def _is_preferred(found: Result, result: Result) -> bool:

@@ -16,7 +16,7 @@ _SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complement
 _WIDTHS = 0.05 * 0.3 ** np.arange(12)
 _TRIED = 4  # of these, once they are narrow enough: solvers meet kinks at one scale or another
 _MOST = 300  # constraints whose multipliers are estimated: each may cost a backward pass
-_SMALL_LOSS, _LEAST_SCALE = 10.0, 1e-3  # losses below a tenth make tolerances relative
+_SMALL_LOSS, _LEAST_SCALE = 3.0, 1e-3  # losses below a third make tolerances relative
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _complementarity(multipliers: Array, values: Array) -> float:
 
 
 def objective_scale(at: Evaluation) -> float:
-    r"""Return the factor :math:`\min\{1, \max\{10 |f(w)|, 10^{-3}\}\}` of a tolerance.
+    r"""Return the factor :math:`\min\{1, \max\{3 |f(w)|, 10^{-3}\}\}` of a tolerance.
 
     It makes tolerances relative where a loss is near zero, on separable data for instance. It is 1
     for objectives that are not losses: the level of an epigraph problem may be zero.

@@ -18,8 +18,11 @@ from fairconstrained.estimators.safeguard import least_constant_loss
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.solvers import (
+    IPC,
     SOLVERS,
+    AugmentedLagrangian,
     ExactPenalty,
+    Smoothing,
     SwitchingSubgradient,
     default_solver,
 )
@@ -108,6 +111,53 @@ def test_a_second_solver_is_tried_where_multipliers_are_large(seed):
     assert clf.result_.converged
     assert clf.objective_ <= other.objective + 1e-9
     assert isinstance(clf.result_.solver, type(default_solver(problem)))
+
+
+def few_rows(seed):
+    """Return separable rows, fewer than 20 for each variable, and three groups."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((90, 8))
+    t = X @ rng.standard_normal(8)
+    return X, (t > np.quantile(t, 0.8)).astype(int), rng.integers(0, 3, 90)
+
+
+@pytest.mark.parametrize("solver", ["auto", "augmented-lagrangian"])
+@pytest.mark.parametrize(
+    ("constraint", "kappa", "seed", "other"),
+    [
+        ("partial_dp", 0.1, 1, IPC()),
+        ("partial_dp", 0.1, 10, ExactPenalty()),
+        ("partial_dp", 0.1, 21, IPC()),
+        ("weak_partial_dp", 0.05, 5, Smoothing(ExactPenalty())),
+    ],
+)
+def test_other_solvers_are_tried_with_few_rows(constraint, kappa, seed, other, solver):
+    """The default solver alone ends at poor local solutions; the best one is another solver's."""
+    X, y, groups = few_rows(seed)
+    clf = FairLogisticClassifier(constraint, kappa, alpha=1e-6, solver=solver)
+    problem = Fit.of(clf, X, y, None, groups).problem
+    alone, best = default_solver(problem).minimize(problem), other.minimize(problem)
+    clf.fit(X, y, sensitive_features=groups)
+    assert best.converged and best.objective < 0.9 * alone.objective
+    assert clf.result_.converged and clf.objective_ <= 1.001 * best.objective
+
+
+def test_the_solver_of_the_fit_goes_on_where_another_one_stops_at_a_better_point():
+    X, y, groups = few_rows(20)
+    clf = FairLogisticClassifier("partial_dp", 0.1, alpha=1e-6)
+    problem = Fit.of(clf, X, y, None, groups).problem
+    alone, other = default_solver(problem).minimize(problem), ExactPenalty().minimize(problem)
+    clf.fit(X, y, sensitive_features=groups)
+    assert not other.converged and other.objective < alone.objective
+    assert clf.result_.converged and clf.objective_ < 0.97 * other.objective
+
+
+def test_solvers_that_are_objects_are_left_alone():
+    X, y, groups = few_rows(1)
+    clf = FairLogisticClassifier("partial_dp", 0.1, alpha=1e-6, solver=AugmentedLagrangian())
+    alone = AugmentedLagrangian().minimize(Fit.of(clf, X, y, None, groups).problem)
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.objective_ == pytest.approx(alone.objective, rel=1e-9)
 
 
 def test_a_problem_whose_constraints_are_met_far_away_is_not_called_infeasible():

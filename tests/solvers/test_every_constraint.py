@@ -141,7 +141,7 @@ def test_fits_without_an_interior_end_within_the_budget(constraint: str, surroga
         ("group_auc", "quadratic", 700, 10, 500),
         ("group_auc", "quadratic", 60, 3, 250),
         ("intra_group_auc", "quadratic", 60, 3, 250),
-        ("roc_parity", "sigmoid", 60, 3, 250),
+        ("roc_parity", "sigmoid", 60, 3, 300),
         ("roc_parity", "ramp", 60, 3, 500),
         ("weak_partial_dp", "ramp", 60, 3, 750),
         ("equalized_odds", "ramp", 856, 10, 500),
