@@ -166,9 +166,7 @@ def run(options: Namespace) -> None:
         row["default"] = figures(line, "default", options, store)
         table.append(row)
     ranks = [
-        rank_tables(name, options, rank_store)
-        for name in RANK_EXPERIMENTS
-        if name in options.only
+        rank_tables(name, options, rank_store) for name in RANK_EXPERIMENTS if name in options.only
     ]
     ranks = [one for one in ranks if one.table]
     if table:

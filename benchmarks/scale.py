@@ -1,9 +1,10 @@
 """Fits on dask collections: overhead of a round, seconds and CPU per row, memory, two workers.
 
 Generated float32 rows, 20 features, two groups, demographic parity 0.02, in Parquet files of at
-most a million rows each, which are written once. Every measurement is kept in a folder as soon as it
-is made, with the load of the machine, so that a run that was ended goes on where it was. A fit on
-each number of rows is followed by rounds at random points: objective, constraints and a gradient.
+most a million rows each, which are written once. Every measurement is kept in a folder as soon as
+it is made, with the load of the machine, so that a run that was ended goes on where it was. A fit
+on each number of rows is followed by rounds at random points: objective, constraints and a
+gradient.
 
 - "overhead": rounds of tiny shards. The target is at most 25 ms.
 - "seconds per round" against the number of rows, with one worker process. The target for the slope

@@ -57,13 +57,16 @@ class SearchRun:
         multipliers[: len(self.task.first.multipliers)] = self.task.first.multipliers
         return replace(self.task.first, multipliers=multipliers)
 
+    def _has_no_model(self) -> bool:
+        """Return whether only a constant model meets the bound on rankings, so far."""
+        return self.search.best.constant and not self.search.counted
+
     def _limit(self) -> float:
         """Return the cost after which no further problem is solved."""
-        if self.search.counted:
-            return self.budget.solve_passes
-        limit = self.budget.ranking_passes
-        unmet = self.search.best.constant
-        return max(limit, self.budget.unmet_passes / self.fit_passes) if unmet else limit
+        limit = self.budget.solve_passes if self.search.counted else self.budget.ranking_passes
+        if not self._has_no_model():
+            return limit
+        return max(limit, self.budget.unmet_passes / self.fit_passes)
 
     def _exceeds(self, limit: float, _: object) -> bool:
         return self.spent() > limit
@@ -75,20 +78,23 @@ class SearchRun:
         they describe decisions better and are harder to minimise. Constraints on rankings depend on
         small differences of scores, so that the surrogates get steeper each time, and solutions are
         not polished. They cannot be repaired, and their solves may cost what repairs cost
-        otherwise, and more as long as only a constant model meets the bound.
+        otherwise, and more as long as only a constant model meets the bound. Surrogates also get
+        steeper where the tolerance cannot be made smaller.
         """
         task, budget = self.task, self.budget
         factor, warm, cost = 1.0, self._first(), 0.0
         solver = task.solver if self.search.counted else task.solver.unpolished()
+        shifts = None
         sharpness = iter(budget.continuation if self.search.counted else ())
         for _ in range(budget.max_solves):
             factor = next(sharpness, factor)
             before, last, limit = self.spent(), self.seen[-1], self._limit()
-            if before + cost > limit:
+            if before + (0.0 if self._has_no_model() else cost) > limit:
                 break
             problem = steepened(self.search, self.start, factor)
+            shifts = tightening(self.search, problem, last, shifts)
             warm = solver.minimize(
-                problem.shifted(tightening(self.search, problem, last)),
+                problem.shifted(shifts),
                 warm=warm,
                 tol=budget.solve_tol_factor * task.solver.tol,
                 callback=partial(self._exceeds, limit),
@@ -102,7 +108,10 @@ class SearchRun:
             found = self.search.evaluate(warm.w)
             self.seen.append(found)
             self.offer(found)
-            if found.violation > budget.sufficient_decrease * max(last.violation, 0.0):
+            tried = self._has_no_model() and np.array_equal(
+                tightening(self.search, problem, found, shifts), shifts
+            )
+            if tried or found.violation > budget.sufficient_decrease * max(last.violation, 0.0):
                 factor = budget.steepening * (1.0 if self.search.counted else factor)
 
     def repair(self) -> None:

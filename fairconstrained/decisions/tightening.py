@@ -24,7 +24,9 @@ from fairconstrained.utils.typing import Array
 _LEFT = 0.9  # the share of a constant model's distance from the bound that shifts may take
 
 
-def tightening(search: CandidateSearch, problem: Problem, candidate: Candidate) -> Array:
+def tightening(
+    search: CandidateSearch, problem: Problem, candidate: Candidate, before: Array | None = None
+) -> Array:
     r"""Return the shifts of the constraints on scores at which those on decisions hold.
 
     With the surrogate's value :math:`g_j` and the value for decisions :math:`G_j` at the model, and
@@ -33,7 +35,9 @@ def tightening(search: CandidateSearch, problem: Problem, candidate: Candidate) 
     :math:`G_j(w) / \rho_j - g_j(w)`; it is negative where decisions are fairer than scores.
     Constraints that are no averages over cells have one shift for all outputs, that of the largest
     values, since their strict version may have other outputs. It leaves them a tenth of what a
-    constant model keeps below the bound: with less there is no solution.
+    constant model keeps below the bound: with less there is no solution. Where a term has variables
+    of its own, its value says little with another surrogate, to which these have not been adapted:
+    there :math:`G_j` is added to the last shift.
 
     Parameters
     ----------
@@ -43,28 +47,37 @@ def tightening(search: CandidateSearch, problem: Problem, candidate: Candidate) 
         The constraints on scores, see `steepened`.
     candidate : Candidate
         The model.
+    before : ndarray of shape (n_constraints,) or None, default=None
+        The shifts with which the model was fitted; None for the constraints as they are.
 
     Returns
     -------
     shifts : ndarray of shape (n_constraints,)
     """
-    shifts = []
+    shifts: list[Array] = []
     surrogates, measures = Measure.all_of(problem.constraints, problem.models), search.measures[1:]
     smooth_values = search.values(surrogates, candidate)
     strict_values = search.values(measures, candidate)
-    constant_values = search.values(surrogates, search.constant)
     rates = iter(_speeds(search, surrogates, candidate))
-    known = zip(surrogates, measures, smooth_values, strict_values, constant_values, strict=True)
-    for smooth, strict, values, found, constant in known:
+    known = zip(surrogates, measures, smooth_values, strict_values, strict=True)
+    for smooth, strict, values, found in known:
         if isinstance(smooth.term, CellMeans):
             shifts.append(found / next(rates) - values)
         elif isinstance(strict.term, ByClass) and strict.term.counts_predictions:
             shifts.append(found - values)
         else:
-            shift = found.max() - values.max() if found.size and values.size else 0.0
-            shift = min(shift, max(-_LEFT * constant.max(initial=-np.inf), 0.0))
-            shifts.append(np.full(len(values), shift))
+            last = 0.0 if before is None else float(before[sum(map(len, shifts))])
+            own = smooth.auxiliary.stop > smooth.auxiliary.start
+            (constant,) = search.values([strict if own else smooth], search.constant)
+            shift = max(last + _largest(found), 0.0) if own else _largest(found) - _largest(values)
+            most = max(-_LEFT * constant.max(initial=-np.inf), 0.0)
+            shifts.append(np.full(len(values), min(shift, most)))
     return np.concatenate(shifts)
+
+
+def _largest(values: Array) -> float:
+    """Return the largest value, 0 of none."""
+    return float(values.max()) if values.size else 0.0
 
 
 def _speeds(

@@ -122,7 +122,7 @@ def _best_of_others(
     """Return the result, or a better one of another solver where the first is doubtful."""
     tol, start = result.solver.tol, warm if isinstance(warm, Start) else None
     proven = problem.convex and result.status is Status.INFEASIBLE
-    if proven or options.max_iter is not None or _linear_model(problem) is None:
+    if proven or options.max_iter is not None or _model_of_rows(problem) is None:
         return result, at
     violates, named = result.violation > tol, isinstance(options.solver, str)
     if not (violates or (named and _may_be_poor(problem, result))):
@@ -153,13 +153,14 @@ def _best_of_others(
 
 def _may_be_poor(problem: Problem, result: Result) -> bool:
     """Return whether a feasible result may well be a poor local solution."""
-    model, objective = _linear_model(problem), abs(result.objective)
+    model, objective = _model_of_rows(problem), abs(result.objective)
     if problem.convex or model is None or objective <= result.solver.tol:
         return False
     change = float(result.multipliers.sum()) * result.solver.tol
+    sensitive = change > _MAX_SENSITIVITY * objective and not problem.in_epigraph_form
     few = model.n_rows < _FEW_ROWS * problem.n_variables
     near = isinstance(model, LeafModel)  # leaf values that stay near the boosted ones
-    return (few and not near) or change > _MAX_SENSITIVITY * objective
+    return (few and not near) or sensitive
 
 
 def _is_preferred(found: Result, result: Result) -> bool:
@@ -179,6 +180,12 @@ def _data_passes(problem: Problem, solver: Solver, options: SolverOptions) -> fl
         return limit
     inner = getattr(solver, "solver", None) or solver  # of a solver that rounds kinks for it
     return limit * max(1.0, options.max_iter / type(inner)().max_iter)
+
+
+def _model_of_rows(problem: Problem) -> Model | None:
+    """Return the linear model of the objective or, for the least unfairness, of the constraints."""
+    model = problem.models[0] if problem.in_epigraph_form else problem.objective.model
+    return model if model is not None and model.linear else None
 
 
 def _linear_model(problem: Problem) -> Model | None:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 from fairconstrained import (
     ConvergenceWarning,
@@ -22,6 +23,7 @@ from fairconstrained.solvers import (
     SOLVERS,
     AugmentedLagrangian,
     ExactPenalty,
+    LevelSearch,
     Smoothing,
     SwitchingSubgradient,
     default_solver,
@@ -150,6 +152,21 @@ def test_the_solver_of_the_fit_goes_on_where_another_one_stops_at_a_better_point
     clf.fit(X, y, sensitive_features=groups)
     assert not other.converged and other.objective < alone.objective
     assert clf.result_.converged and clf.objective_ < 0.97 * other.objective
+
+
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+def test_other_solvers_are_tried_for_the_least_unfairness_too():
+    better = []
+    for seed in range(3):
+        X, y, groups = few_rows(seed)
+        clf = FairLogisticClassifier("partial_dp", goal="fairness", max_loss_increase=0.01)
+        named = [clone(clf).set_params(solver=one) for one in (LevelSearch(), IPC(), clf.solver)]
+        alone, other, both = (one.fit(X, y, sensitive_features=groups).result_ for one in named)
+        assert both.violation <= 1e-4 and both.objective <= alone.objective + 1e-5
+        if other.converged:
+            assert both.objective <= other.objective + 1e-4
+            better.append(other.objective < alone.objective - 1e-3)
+    assert any(better)
 
 
 def test_solvers_that_are_objects_are_left_alone():
