@@ -154,19 +154,17 @@ def test_the_solver_of_the_fit_goes_on_where_another_one_stops_at_a_better_point
     assert clf.result_.converged and clf.objective_ < 0.97 * other.objective
 
 
-@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
-def test_other_solvers_are_tried_for_the_least_unfairness_too():
-    better = []
-    for seed in range(3):
-        X, y, groups = few_rows(seed)
-        clf = FairLogisticClassifier("partial_dp", goal="fairness", max_loss_increase=0.01)
-        named = [clone(clf).set_params(solver=one) for one in (LevelSearch(), IPC(), clf.solver)]
-        alone, other, both = (one.fit(X, y, sensitive_features=groups).result_ for one in named)
-        assert both.violation <= 1e-4 and both.objective <= alone.objective + 1e-5
-        if other.converged:
-            assert both.objective <= other.objective + 1e-4
-            better.append(other.objective < alone.objective - 1e-3)
-    assert any(better)
+@pytest.mark.parametrize("seed", [3, 6, 13])
+def test_other_solvers_are_tried_for_the_least_unfairness_too(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((36, 20))
+    t = X @ rng.standard_normal(20)
+    y, groups = (t > np.quantile(t, 0.85)).astype(int), (np.arange(36) % 9 == 0).astype(int)
+    clf = FairLogisticClassifier("partial_dp", goal="fairness", max_loss_increase=0.01)
+    alone = clone(clf).set_params(solver=LevelSearch()).fit(X, y, sensitive_features=groups)
+    clf.fit(X, y, sensitive_features=groups)
+    assert alone.result_.converged and clf.result_.converged and clf.violation_ <= 1e-4
+    assert clf.result_.objective <= 0.93 * alone.result_.objective
 
 
 def test_solvers_that_are_objects_are_left_alone():
