@@ -118,7 +118,7 @@ def test_the_page_of_all_solvers_has_every_run_and_says_what_is_missing():
 
 
 def test_problems_are_those_of_the_estimator():
-    X, y, groups = generated(200)
+    X, y, groups = generated(1000)
     problem = logistic_problem((X, y, groups), DemographicParity(0.05))
     result = default_solver(problem).minimize(problem)
     clf = FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)

@@ -141,15 +141,16 @@ def test_fits_without_an_interior_end_within_the_budget(constraint: str, surroga
         ("group_auc", "quadratic", 700, 10, 500),
         ("group_auc", "quadratic", 60, 3, 250),
         ("intra_group_auc", "quadratic", 60, 3, 250),
-        ("roc_parity", "sigmoid", 60, 3, 300),
-        ("roc_parity", "ramp", 60, 3, 500),
-        ("weak_partial_dp", "ramp", 60, 3, 750),
+        ("roc_parity", "sigmoid", 60, 3, 400),
+        ("roc_parity", "ramp", 60, 3, 1100),
+        ("weak_partial_dp", "ramp", 60, 3, 1100),
         ("equalized_odds", "ramp", 856, 10, 500),
     ],
 )
 def test_problems_without_an_interior_are_solved_to_the_tolerance(
     constraint: str, surrogate: str, n_rows: int, n_features: int, most: float
 ) -> None:
+    """With 60 rows the data passes are those of three solvers, see `safeguard.solve`."""
     X, y, groups = make_biased_classification(n_rows, n_features, random_state=0)
     clf = FairLogisticClassifier(constraint, kappa=0.0, surrogate=surrogate)
     result = clf.fit(X, y, sensitive_features=groups).result_
