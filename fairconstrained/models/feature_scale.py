@@ -30,11 +30,14 @@ class FeatureScale:
     ----------
     mean, variance, scale : ndarray of shape (n_features,)
         See :func:`feature_scale`.
+    constant : ndarray of bool of shape (n_features,)
+        Which features are constant, up to rounding.
     """
 
     mean: Array
     variance: Array
     scale: Array
+    constant: Array
 
     @classmethod
     def of_moments(cls, mean: Array, variance: Array, low: Array, high: Array) -> FeatureScale:
@@ -56,7 +59,7 @@ class FeatureScale:
         scale = np.where(two_values, reach, scale)
         constant = reach <= 1e-12 * np.maximum(np.abs(low), np.abs(high))
         scale = np.where(constant, np.abs(high), scale)
-        return cls(mean, variance, np.where(scale > 0, scale, 1.0))
+        return cls(mean, variance, np.where(scale > 0, scale, 1.0), constant)
 
 
 def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:

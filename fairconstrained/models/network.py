@@ -158,6 +158,9 @@ class TorchModel:
     ) -> TorchModel:
         """Return the model with its features centred and divided by the feature scale.
 
+        Features that are constant have an infinite scale: the network ignores them. Its first
+        weights are random, and would make the scores of other rows depend on the features' units.
+
         Parameters
         ----------
         X : ndarray or CSR of shape (n_rows, n_features)
@@ -187,7 +190,7 @@ class TorchModel:
         return cls.with_scale(
             X,
             known.mean,
-            known.scale,
+            np.where(known.constant, np.inf, known.scale),
             hidden_layer_sizes=hidden_layer_sizes,
             activation=activation,
             module=module,

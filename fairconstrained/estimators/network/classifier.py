@@ -129,7 +129,8 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         The weights, matrices first, then biases. The output of the network is the score of the
         favourable label minus `score_threshold_`.
     feature_mean_, feature_scale_ : ndarray of shape (n_model_features,)
-        The centring and the scale of the features that the model uses.
+        The centring and the scale of the features that the model uses. Features that are constant
+        on the training rows have an infinite scale: the network ignores them.
     classes_, n_features_in_, feature_names_in_, groups_, pos_label_, threshold_, score_threshold_
         See :class:`~fairconstrained.FairLogisticClassifier`.
     n_iter_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
