@@ -27,7 +27,7 @@ _PASSES = 4000.0
 _LEVELS = np.linspace(-6.0, 6.0, 25)
 _REFINED = (0.5, 0.05)  # the distances to either side at which levels around the best are tried
 _MAX_SENSITIVITY = 1e-3  # relative change of the objective if constraints change by the tolerance
-_FEW_ROWS = 20  # for each variable: with fewer rows there are often several local solutions
+_FEW_ROWS = 40  # for each variable: with fewer rows there are often several local solutions
 _OTHER_PASSES = 1000.0  # data passes of another solver
 _FEWER_PASSES = 100.0  # where the constraints are violated in a domain: steps need many projections
 
@@ -68,7 +68,7 @@ def solve(
     Where a solver ends at a point that violates the constraints, others are tried
     (:class:`~fairconstrained.solvers.ExactPenalty`, then :class:`~fairconstrained.solvers.IPC`) and
     the best answer is kept. The same is done for solvers chosen by name where poor local solutions
-    are likely: if the problem is not convex, and has fewer than 20 rows for each variable, or
+    are likely: if the problem is not convex, and has fewer than 40 rows for each variable, or
     multipliers so large that the objective would change by more than 0.1 per cent when the
     constraints change by the tolerance.
 

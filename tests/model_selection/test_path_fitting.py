@@ -226,13 +226,13 @@ class TestPoints:
         assert vars(estimator) == before
 
     def test_weights_are_repetitions(self, data):
-        X, y, groups = (part[:300] for part in data)
-        weight = np.arange(300) % 3
+        X, y, groups = (part[:450] for part in data)
+        weight = np.arange(450) % 3
         options = {"kappas": [0.1, 0.02]}
         weighted = fairness_path(
             FairLogisticClassifier(), X, y, weight, sensitive_features=groups, **options
         )
-        rows = np.repeat(np.arange(300), weight)
+        rows = np.repeat(np.arange(450), weight)
         repeated = fairness_path(
             FairLogisticClassifier(), X[rows], y[rows], sensitive_features=groups[rows], **options
         )
