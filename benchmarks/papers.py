@@ -31,6 +31,7 @@ from fairconstrained.utils.typing import Array
 EXPERIMENTS = ("E1", "E2", "E3", "E4", "E5", "E6", "E9", "E10")
 RANK_EXPERIMENTS = {"E9": partial_parity.EXPERIMENT, "E10": weak_partial_parity.EXPERIMENT}
 FORMS = ("full", "quick")
+KINDS = ("paper", "default")
 DEFAULT_PASSES = 5000.0  # a run with the library's defaults ends after these at the latest
 _STATIONARITY = {"full": 2000, "quick": 150}  # steps of the subproblem of near-stationarity
 
@@ -49,6 +50,13 @@ def add_options(parser: ArgumentParser) -> None:
         nargs="+",
         metavar="NAME",
         help="run lines of E1 to E6 of these methods only",
+    )
+    parser.add_argument(
+        "--kinds",
+        nargs="+",
+        choices=KINDS,
+        default=list(KINDS),
+        help="run lines of E1 to E6 with paper(), with the library's defaults, or both",
     )
     parser.add_argument(
         "--passes",
@@ -111,6 +119,7 @@ def figures(line: Line, kind: str, options: Namespace, store: Store) -> Row | No
             return known
     chosen = options.data is None or line.data.split(",")[0] in options.data
     chosen &= options.chosen_methods is None or line.method in options.chosen_methods
+    chosen &= kind in options.kinds
     if options.only_known or not chosen:
         return store.get(keys["quick"], any_version=options.any_version)
     setup = line.setup(options.quick)
@@ -180,7 +189,7 @@ def run(options: Namespace) -> None:
 def _flat(row: Row) -> Row:
     line = row["line"]
     flat: Row = {"experiment": line.experiment, "data": line.data, "method": line.method}
-    for kind in ("paper", "default"):
+    for kind in KINDS:
         for name in ("form", "status", "objective", "violation", "SVio", "passes", "seconds"):
             flat[f"{kind}: {name}"] = (row.get(kind) or {}).get(name, "")
     return flat

@@ -67,8 +67,9 @@ def solve(
 
     Where a solver ends at a point that violates the constraints, others are tried
     (:class:`~fairconstrained.solvers.ExactPenalty`, then :class:`~fairconstrained.solvers.IPC`) and
-    the best answer is kept. The same is done for solvers chosen by name where poor local solutions
-    are likely: if the problem is not convex, and has fewer than 40 rows for each variable, or
+    the best answer is kept. With `max_iter` this is done only where the solver found the violation
+    to be least nearby. The same is done for solvers chosen by name where poor local solutions are
+    likely: if the problem is not convex, and has fewer than 40 rows for each variable, or
     multipliers so large that the objective would change by more than 0.1 per cent when the
     constraints change by the tolerance.
 
@@ -121,8 +122,9 @@ def _best_of_others(
 ) -> tuple[Result, Evaluation]:
     """Return the result, or a better one of another solver where the first is doubtful."""
     tol, start = result.solver.tol, warm if isinstance(warm, Start) else None
-    proven = problem.convex and result.status is Status.INFEASIBLE
-    if proven or options.max_iter is not None or _model_of_rows(problem) is None:
+    infeasible = result.status is Status.INFEASIBLE
+    limited = options.max_iter is not None and not infeasible
+    if (problem.convex and infeasible) or limited or _model_of_rows(problem) is None:
         return result, at
     violates, named = result.violation > tol, isinstance(options.solver, str)
     if not (violates or (named and _may_be_poor(problem, result))):

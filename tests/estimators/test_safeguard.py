@@ -1,5 +1,7 @@
 """Fits end within their data passes, and are not worse than a feasible constant model."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -28,6 +30,7 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
     default_solver,
 )
+from fairconstrained.solvers.result import Status
 from fairconstrained.terms.cell_means import average
 
 X, Y, GROUPS = make_biased_classification(400, gap=0.4, random_state=0)
@@ -96,6 +99,21 @@ def test_a_bad_answer_is_left_for_a_better_one():
     assert alone.objective > best_constant_loss(RARE)
     assert found.violation <= 1e-4 and found.objective < best_constant_loss(RARE)
     assert found.data_passes > alone.data_passes
+
+
+@pytest.mark.parametrize(
+    "status, tried", [(Status.INFEASIBLE, True), (Status.ITERATION_LIMIT, False)]
+)
+def test_a_second_solver_is_tried_before_a_fit_with_max_iter_is_called_infeasible(status, tried):
+    """A user who limits the iterations gets what they reach, but no false claim."""
+    estimator = FairLogisticClassifier(max_iter=1)
+    fit = Fit.of(estimator, X, Y, None, GROUPS)
+    result, at = AugmentedLagrangian(max_iter=1, polish=False).solve(fit.problem)
+    assert result.violation > result.solver.tol
+    known = replace(result, status=status), at
+    found, _ = safeguard.solve(result.solver, fit.problem, estimator, known=known)
+    assert found.violation <= found.solver.tol  # a constant model where no other solver is tried
+    assert found.converged == tried
 
 
 @pytest.mark.parametrize("seed", [0, 4, 6, 10])
