@@ -28,6 +28,7 @@ _LEVELS = np.linspace(-6.0, 6.0, 25)
 _REFINED = (0.5, 0.05)  # the distances to either side at which levels around the best are tried
 _MAX_SENSITIVITY = 1e-3  # relative change of the objective if constraints change by the tolerance
 _FEW_ROWS = 40  # for each variable: with fewer rows there are often several local solutions
+_CLEAR_GAIN = 0.1  # relative difference of objectives
 _OTHER_PASSES = 1000.0  # data passes of another solver
 _FEWER_PASSES = 100.0  # where the constraints are violated in a domain: steps need many projections
 
@@ -67,11 +68,11 @@ def solve(
 
     Where a solver ends at a point that violates the constraints, others are tried
     (:class:`~fairconstrained.solvers.ExactPenalty`, then :class:`~fairconstrained.solvers.IPC`) and
-    the best answer is kept. With `max_iter` this is done only where the solver found the violation
-    to be least nearby. The same is done for solvers chosen by name where poor local solutions are
-    likely: if the problem is not convex, and has fewer than 40 rows for each variable, or
+    the best answer is kept. The same is done for solvers chosen by name where poor local solutions
+    are likely: if the problem is not convex, and has fewer than 40 rows for each variable, or
     multipliers so large that the objective would change by more than 0.1 per cent when the
-    constraints change by the tolerance.
+    constraints change by the tolerance. A fit with `max_iter` that reaches a limit is not gone on
+    with in this way.
 
     Where the answer still violates the constraints although a constant model meets them, or is
     worse than the best constant model that does, the problem is solved again from that model, by
@@ -122,9 +123,10 @@ def _best_of_others(
 ) -> tuple[Result, Evaluation]:
     """Return the result, or a better one of another solver where the first is doubtful."""
     tol, start = result.solver.tol, warm if isinstance(warm, Start) else None
-    infeasible = result.status is Status.INFEASIBLE
-    limited = options.max_iter is not None and not infeasible
-    if (problem.convex and infeasible) or limited or _model_of_rows(problem) is None:
+    proven = problem.convex and result.status is Status.INFEASIBLE
+    ended = result.status in (Status.CONVERGED, Status.INFEASIBLE)
+    limited = options.max_iter is not None and not ended
+    if proven or limited or _model_of_rows(problem) is None:
         return result, at
     violates, named = result.violation > tol, isinstance(options.solver, str)
     if not (violates or (named and _may_be_poor(problem, result))):
@@ -166,11 +168,16 @@ def _may_be_poor(problem: Problem, result: Result) -> bool:
 
 
 def _is_preferred(found: Result, result: Result) -> bool:
-    """Return whether another result is better: feasible first, then by status and objective."""
+    """Return whether another result is better: feasible first, then by objective.
+
+    One that has not converged is better than a converged one only if the difference is clear.
+    """
     tol = result.solver.tol
     if max(found.violation, result.violation) > tol:
         return found.violation < result.violation
-    return found.objective < result.objective and (found.converged or not result.converged)
+    gain = result.objective - found.objective
+    as_certain = found.converged or not result.converged
+    return gain > (0.0 if as_certain else _CLEAR_GAIN * abs(result.objective))
 
 
 def _data_passes(problem: Problem, solver: Solver, options: SolverOptions) -> float | None:

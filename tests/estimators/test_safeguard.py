@@ -116,6 +116,24 @@ def test_a_second_solver_is_tried_before_a_fit_with_max_iter_is_called_infeasibl
     assert found.converged == tried
 
 
+@pytest.mark.parametrize(
+    "objective, status, preferred",
+    [
+        (0.999, Status.CONVERGED, True),
+        (0.999, Status.STALLED, False),
+        (0.95, Status.STALLED, False),
+        (0.85, Status.STALLED, True),
+        (1.1, Status.CONVERGED, False),
+    ],
+)
+def test_an_answer_that_has_not_converged_must_be_clearly_better(objective, status, preferred):
+    fit = Fit.of(FairLogisticClassifier(), X, Y, None, GROUPS)
+    result = AugmentedLagrangian().minimize(fit.problem)
+    assert result.converged
+    found = replace(result, objective=objective * result.objective, status=status)
+    assert safeguard._is_preferred(found, result) == preferred
+
+
 @pytest.mark.parametrize("seed", [0, 4, 6, 10])
 def test_a_second_solver_is_tried_where_multipliers_are_large(seed):
     """On separable data with kappa = 0 the default solver alone ends at poor local solutions."""
