@@ -147,9 +147,11 @@ def _best_of_others(
                 problem, warm=begin, random_state=options.random_state, max_data_passes=most
             )
             passes += found.data_passes
+            goes_on = not found.converged and found.violation <= tol
+            goes_on &= found.objective < best.objective
             if _is_preferred(found, best):
                 best, end = replace(found, solver=result.solver, state=None), there
-            if found.converged or found.violation > tol or found.objective >= best.objective:
+            if not goes_on:
                 break
             begin = Start(found.w, found.multipliers)
     return replace(best, data_passes=passes), end
@@ -175,9 +177,9 @@ def _is_preferred(found: Result, result: Result) -> bool:
     tol = result.solver.tol
     if max(found.violation, result.violation) > tol:
         return found.violation < result.violation
-    gain = result.objective - found.objective
-    as_certain = found.converged or not result.converged
-    return gain > (0.0 if as_certain else _CLEAR_GAIN * abs(result.objective))
+    clear = _CLEAR_GAIN * max(abs(found.objective), abs(result.objective))
+    more_certain = int(found.converged) - int(result.converged)
+    return found.objective < result.objective + more_certain * clear
 
 
 def _data_passes(problem: Problem, solver: Solver, options: SolverOptions) -> float | None:

@@ -132,6 +132,7 @@ def test_an_answer_that_has_not_converged_must_be_clearly_better(objective, stat
     assert result.converged
     found = replace(result, objective=objective * result.objective, status=status)
     assert safeguard._is_preferred(found, result) == preferred
+    assert safeguard._is_preferred(result, found) != preferred
 
 
 @pytest.mark.parametrize("seed", [0, 4, 6, 10])
