@@ -13,6 +13,7 @@ Results are kept: what is known is not run again. A full run with ``--docs docs`
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,8 @@ from sklearn.model_selection import train_test_split
 from benchmarks.harness.data import Data, encode
 from benchmarks.harness.intervals import LEAST_SPLITS
 from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.peer_worker import MOMENTS, PEERS
+from benchmarks.harness.peer_fits import MOMENTS
+from benchmarks.harness.peer_worker import PEERS
 from benchmarks.harness.peers_page import frontier, write_page
 from benchmarks.harness.peers_verdicts import TEST_SHARE, UNCONSTRAINED, at_gaps
 from benchmarks.harness.store import Store
@@ -45,7 +47,8 @@ from fairconstrained.datasets import (
 from fairconstrained.metrics.intervals import largest_gap
 
 SETTINGS = (0.005, 0.01, 0.02, 0.05, 0.1)
-WORKER = Path(__file__).parent / "harness" / "peer_worker.py"
+ROOT = Path(__file__).parents[1]
+WORKER = "benchmarks.harness.peer_worker"
 OURS = "ours"
 QUICK = [  # the fastest of every kind
     UNCONSTRAINED, "ours, scores", "ours, decisions", "ours, thresholds by group", "GridSearch",
@@ -135,8 +138,12 @@ def run_worker(python: str, peer: str, tasks: list[dict[str, Any]]) -> list[dict
     with tempfile.TemporaryDirectory() as folder:
         for k, task in enumerate(tasks):
             np.savez(Path(folder) / f"{k:03d}.in.npz", **task)
-        command = [python, str(WORKER), peer, folder]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [python, "-m", WORKER, peer, folder]
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        environment = {**os.environ, "PYTHONPATH": path}
+        ended = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment
+        )
         lines = ended.stderr.strip().splitlines() or ["no message"]
         missing = f"No module named '{package.split('.')[0]}" in ended.stderr
         reason = f"{package} is not installed" if missing else lines[-1][:160]

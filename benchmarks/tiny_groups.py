@@ -36,7 +36,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.decisions import accuracy
 from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.peer_worker import MOMENTS
+from benchmarks.harness.peer_fits import MOMENTS
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, as_markdown, environment, write_table
 from benchmarks.harness.tiny_data import DATA, Split, split_of

@@ -124,3 +124,9 @@ def test_third_parties_are_declared(module):
         names += [node.module] if isinstance(node, ast.ImportFrom) else []
         for top in {name.split(".")[0] for name in names}:
             assert top in allowed or top in sys.stdlib_module_names, f"{module} imports {top}"
+
+
+@pytest.mark.parametrize("folder", ["fairconstrained", "benchmarks", "tests"])
+def test_files_have_at_most_400_lines(folder):
+    sizes = {path: len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
+    assert not [str(path) for path, size in sizes.items() if size > 400]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 
 import numpy as np
@@ -12,7 +11,6 @@ from benchmarks import additions, boosters, peers
 from benchmarks.harness import (
     boosters_page,
     papers_page,
-    peer_worker,
     peers_page,
     rank_figures,
     rank_page,
@@ -31,8 +29,6 @@ from benchmarks.harness.peers_verdicts import (
 )
 from benchmarks.harness.rank_parity import METHODS, PAIRWISE
 from benchmarks.harness.rank_tolerances import TOLERANCES
-from benchmarks.harness.store import Store
-from fairconstrained import make_biased_classification
 from fairconstrained.solvers import Solver
 
 
@@ -343,56 +339,6 @@ def test_gap_and_accuracy_of_random_predictions_are_expected_ones() -> None:
     assert found["gap"] == pytest.approx(0.5)
     assert found["accuracy"] == pytest.approx(0.75)
     assert found["least positives"] == 1
-
-
-def test_a_peer_runs_in_a_process_and_a_missing_one_gives_a_reason(tmp_path) -> None:
-    X, y, groups = make_biased_classification(300, random_state=0)
-    task = {
-        "X": X, "y": y, "groups": groups, "X_test": X, "groups_test": groups,
-        "notion": np.array("demographic_parity"), "settings": np.array([0.05]),
-        "seed": np.array(0),
-    }  # fmt: skip
-    free, ours = (
-        peers.run_worker(sys.executable, name, [task])[0]
-        for name in ("no constraint", "ours, scores")
-    )
-    for found in (free, ours):
-        assert found["fits"][0]["CPU seconds"] > 0.0
-        assert found["arrays"]["chance0"].shape == y.shape
-    gaps = [
-        peers.measures("demographic_parity", y, groups, one["arrays"]["chance0"], y)["gap"]
-        for one in (free, ours)
-    ]
-    assert gaps[1] < gaps[0]
-    absent = peer_worker.Peer(peer_worker.unconstrained, "no_such_package")
-    assert "missing" not in free
-    assert absent.package == "no_such_package"
-
-
-def test_results_of_peers_are_kept(tmp_path, monkeypatch) -> None:
-    calls = []
-
-    def run_worker(python, peer, tasks):
-        calls.append(peer)
-        return [{"missing": "x is not installed"} for _ in tasks]
-
-    monkeypatch.setattr(peers, "run_worker", run_worker)
-    monkeypatch.setattr(peers, "_task", lambda *job: {})
-    options = Namespace(any_version=False, only_known=False, pythons={})
-    store = Store(tmp_path)
-    rows = peers.points("compas", "fairret", [("demographic_parity", 0)], options, store)
-    assert rows[0]["missing"] == "x is not installed"
-    options.only_known = True
-    peers.points("compas", "fairret", [("demographic_parity", 0)], options, store)
-    assert calls == ["fairret"]
-
-
-def test_interpreters_are_given_by_package_or_by_method() -> None:
-    found = peers.interpreters(["fairlearn=/a/python", "OxonFair=/b/python"])
-    assert found["ExponentiatedGradient"] == found["GridSearch"] == "/a/python"
-    assert found["OxonFair"] == "/b/python"
-    with pytest.raises(SystemExit, match="PACKAGE=PATH"):
-        peers.interpreters(["nothing"])
 
 
 def test_every_addition_is_a_solver_that_differs_from_the_default() -> None:

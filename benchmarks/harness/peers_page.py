@@ -13,7 +13,8 @@ import numpy as np
 from benchmarks.harness.dominance import Outcome
 from benchmarks.harness.intervals import LEAST_SPLITS, half_width
 from benchmarks.harness.names import TITLES
-from benchmarks.harness.peer_worker import MOMENTS, PEERS
+from benchmarks.harness.peer_fits import MOMENTS
+from benchmarks.harness.peer_worker import PEERS
 from benchmarks.harness.peers_verdicts import (
     TEST_TO_TRAIN,
     UNCONSTRAINED,

@@ -273,15 +273,7 @@ class Fit:
         warm: Start | Result | None = None,
         callback: Callback | None = None,
     ) -> Result:
-        """Return the solution of this problem, or of another one with the same variables.
-
-        Parameters
-        ----------
-        problem : Problem or None, default=None
-            For instance this one with other tolerances; None takes this one.
-        warm, callback
-            See :meth:`Solver.minimize`.
-        """
+        """Return the solution of this problem, or of another one: see :meth:`solve_at`."""
         return self.solve_at(problem, warm=warm, callback=callback)[0]
 
     def solve_at(
@@ -293,15 +285,17 @@ class Fit:
         like: Evaluation | None = None,
         validation: Problem | None = None,
     ) -> tuple[Result, Evaluation]:
-        """Return the solution and the evaluation at it.
+        """Return the solution of a problem with the same variables, and the evaluation at it.
 
         It keeps to the data passes of a fit, see :meth:`Parametrization.follow`. Without rows for
         validation it is not worse than a constant model.
 
         Parameters
         ----------
-        problem, warm, callback, like
-            See :meth:`solve` and :meth:`Problem.at`.
+        problem : Problem or None, default=None
+            For instance this one with other tolerances; None takes this one.
+        warm, callback, like
+            See :meth:`Solver.solve`.
         validation : Problem or None, default=None
             The same functions on the rows that choose the iterate.
         """

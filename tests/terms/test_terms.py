@@ -14,8 +14,6 @@ from _support.registry_of_objects import (
 from _support.toy_terms import NeymanPearson, RateAboveThreshold
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained.functions import Logistic, Sigmoid
-from fairconstrained.functions.base import exponential
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.terms import (
     Batchable,
@@ -400,22 +398,3 @@ def test_class_losses_split_touch_and_keep_to_their_curvature(function, factor, 
             term.value(s) + 0.5 * np.sum(bend[:, None] * s**2) for s in (a, 0.5 * (a + b), b)
         )
         assert np.all(middle <= 0.5 * (left + right) + 1e-12)
-
-
-@pytest.mark.parametrize("n_rows", [1, 63, 1000, 40_000])
-@pytest.mark.parametrize("function", [Logistic(), Sigmoid(0.5)], ids=repr)
-def test_a_mean_over_rows_of_equal_weight_is_that_of_any_weights(function, n_rows):
-    """The sum by products, and the derivatives that are computed with it."""
-    random = np.random.default_rng(n_rows)
-    scores, signs = random.normal(scale=30.0, size=n_rows), random.choice([-1.0, 1.0], n_rows)
-    weights = np.full((1, n_rows), 1.0 / n_rows)
-    cells, one = sp.csr_array(weights), sp.csr_array(np.ones((1, 1)))
-    term = CellMeans(cells, function, one, np.zeros(1), signs)
-    value, pullback = term.forward(scores)
-    margins = signs * scores
-    expected = function.value(margins)
-    assert_allclose(value, [expected.mean()], rtol=1e-13, atol=1e-15)  # products are near one
-    for u in (1.0, -2.5):
-        known = exponential(margins, function.exponential_scale)
-        slopes = u * signs * function.derivative_from(margins, known) / n_rows
-        assert_allclose(pullback(np.array([u]))[0], slopes, rtol=1e-12)
