@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairconstrained.decisions.candidates import Candidate, most_promising
+from fairconstrained.decisions.refinement import Refinement
 from fairconstrained.decisions.repair import repair
 from fairconstrained.decisions.tightening import steepened, tightening
 from fairconstrained.solvers import Result
@@ -135,6 +136,13 @@ class SearchRun:
             self.search.sweep_between(self.search.best, other)
         if self.search.best is not best:
             self.search.sweep_intercept(self.search.best)
+
+    def refine(self) -> None:
+        """Search near some candidates, one variable after another."""
+        limit = self.budget.refinement_passes
+        near = Refinement(self.search, lambda: self.effort() > limit)
+        for one in self.search.to_refine(self.seen):
+            near.refine(one)
 
     def rank(self) -> None:
         """Search the lines from the constant model, for constraints on rankings.

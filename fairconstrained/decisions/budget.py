@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class SearchBudget:
@@ -80,11 +82,15 @@ class SearchBudget:
     continuation : tuple of float, default=()
         With several classes: the sharpness of the soft-max in the solves with other tolerances.
     n_refined : int, default=3
-        With several classes: the number of models near which a search in one variable after another
-        is made.
-    n_refinements : int, default=2
+        The number of models near which a search in one variable after another is made.
+    shortfall : float, default=0.02
+        With one score per row: how much more accurate a model near the bound must be than the best
+        one that meets it, so that this search is made.
+    refinement_passes : float, default=30.0
+        The cost, with a line search counted as one data pass, after which this search ends.
+    n_refinements : int, default=4
         The rounds of that search for each weight.
-    refinement_weights : tuple of float, default=(0.5, 0.25, 0.1)
+    refinement_weights : tuple of float, default=(0.5, 0.25, 0.1, 0.03, 0.01)
         The weights of the accuracy in that search, one after another; see `accuracy_weight`.
     binding_passes : float, default=25.0
         The least number of data passes that counts as the fit's when tolerances are tightened.
@@ -128,8 +134,10 @@ class SearchBudget:
     binding_passes: float = 25.0
     continuation: tuple[float, ...] = ()
     n_refined: int = 3
-    n_refinements: int = 2
-    refinement_weights: tuple[float, ...] = (0.5, 0.25, 0.1)
+    shortfall: float = 0.02
+    refinement_passes: float = 30.0
+    n_refinements: int = 4
+    refinement_weights: tuple[float, ...] = (0.5, 0.25, 0.1, 0.03, 0.01)
 
 
 SEVERAL_CLASSES = SearchBudget(
@@ -140,6 +148,9 @@ SEVERAL_CLASSES = SearchBudget(
     cutoff_passes=8.0,
     repair_passes=8.0,
     n_repairs=3,
+    refinement_passes=np.inf,
+    n_refinements=2,
+    refinement_weights=(0.5, 0.25, 0.1),
     continuation=(2.0, 4.0, 8.0, 16.0, 32.0),
 )
 """The budget for several classes, whose intercepts are searched one after another."""

@@ -281,8 +281,16 @@ class CandidateSearch:
         """Return about the number of points of a line that are evaluated."""
         return self.budget.n_points if line.exact else self.budget.n_evaluated_points
 
-    def refine(self, seen: Sequence[Candidate]) -> None:
-        """Search near candidates; for the scores of one class, repairs and lines do that."""
+    def to_refine(self, seen: Sequence[Candidate]) -> list[Candidate]:
+        """Return the candidates near which one variable after another is searched.
+
+        Repairs need rates that change smoothly with the scores. Where few scores differ, they may
+        leave the best candidate clearly less accurate than others that are near the bound; then
+        these are searched.
+        """
+        found = most_promising(seen, self.budget.accuracy_weight, self.budget.n_refined)
+        near = bool(found) and found[0].merit - self.best.merit > self.budget.shortfall
+        return found if self.counted and near else []
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate among all intercepts; the outermost ones are constant."""

@@ -70,8 +70,11 @@ def repair_step(search: CandidateSearch, one: Candidate, margin: float, window: 
         if slope is None:
             return one
         slopes.append(slope * units[: slope.shape[1]])
-        levels.append(level[active] + margin)
-    step = least_norm_step(np.vstack(slopes), np.concatenate(levels))
+        levels.append(level[active])
+    rates, excess = np.vstack(slopes), np.concatenate(levels)
+    step = least_norm_step(rates, excess + margin)
+    if not np.any(step):  # rates that must be equal cannot be below the bound on both sides
+        step = least_norm_step(rates, excess)
     if not problem.domain.whole_space or not np.any(step):
         return one
     direction = np.zeros_like(one.w)

@@ -298,7 +298,7 @@ def search_decisions(task: DecisionTask) -> DecisionSearch:
         run.solve()
         run.repair()
         run.join()
-        run.search.refine(run.seen)
+        run.refine()
     run.rank()
     return DecisionSearch(
         **_figures(run.search.best),

@@ -10,7 +10,6 @@ import numpy as np
 from fairconstrained.decisions.budget import SEVERAL_CLASSES, SearchBudget
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch, most_promising
 from fairconstrained.decisions.score_line import Line, Measure, Scores
-from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.class_scores import ByClass
@@ -22,8 +21,6 @@ _BLOCK = 1 << 22  # the largest number of scores that are computed at once
 _MOST_COUNTS = 1 << 21  # about the largest number of predictions that are counted on a line
 _LEAST_POINTS = 32
 _CYCLES = 2  # how often the intercepts of all classes are changed one after another
-_MOST_DIRECTIONS = 60  # the directions of a round of the search in single classes
-_IMPROVEMENT = 1e-9
 
 
 class ClassLine(Line):
@@ -142,18 +139,6 @@ class ClassCandidateSearch(CandidateSearch):
     line = staticmethod(line_of_classes)
     usual_budget: ClassVar[SearchBudget] = SEVERAL_CLASSES
 
-    def __init__(
-        self,
-        problem: Problem,
-        y: Array,
-        sample_weight: Array,
-        budget: SearchBudget | None = None,
-        constants: Sequence[Array] | None = None,
-        expected: Sequence[CompositeFunction] = (),
-    ):
-        super().__init__(problem, y, sample_weight, budget, constants, expected)
-        self._columns: dict[int, Scores] = {}
-
     @classmethod
     def searches(cls, problem: Problem) -> bool:
         """Return whether a problem has one score per class."""
@@ -208,59 +193,16 @@ class ClassCandidateSearch(CandidateSearch):
             one = found if found.better_than(one) else one
         return one
 
-    def refine(self, seen: Sequence[Candidate]) -> None:
-        """Search near the most promising candidates and the best one.
+    def to_refine(self, seen: Sequence[Candidate]) -> list[Candidate]:
+        """Return the most promising candidates and the best one.
 
         Constraints on rankings are evaluated at every point of a line, and one candidate is enough.
         """
         weight, n = self.budget.accuracy_weight, self.budget.n_refined
         if not self.counted:
-            self._refine(most_promising([*seen, self.best], weight, 1)[0])
-            return
-        for one in most_promising(seen, weight, n):
-            self._refine(one)
-        if not self.best.constant:
-            self._refine(self.best)
-
-    def _refine(self, one: Candidate) -> None:
-        """Change one variable after another, and offer all candidates on the way.
-
-        On each line the point of the largest promise is taken. Rounds are repeated with a smaller
-        weight of the accuracy, so that the violation falls and the accuracy changes little. Of many
-        variables some are drawn.
-        """
-        if not (self.model.linear and self.problem.domain.whole_space):
-            return
-        random = np.random.RandomState(0)
-        for weight in self.budget.refinement_weights:
-            for _ in range(self.budget.n_refinements if self.counted else 1):
-                last = one
-                order = random.permutation(self.model.n_parameters)
-                for j in order[:_MOST_DIRECTIONS]:
-                    one = self._along(one, int(j), weight)
-                if one is last:
-                    break
-
-    def _along(self, one: Candidate, variable: int, weight: float) -> Candidate:
-        """Return the most promising candidate on the line of one variable."""
-        direction = np.zeros(self.problem.n_variables)
-        direction[variable] = self.problem.preconditioner[variable]
-        if variable not in self._columns:
-            if len(self._columns) > _MOST_DIRECTIONS:
-                self._columns.clear()
-            self._columns[variable] = self.scores_at(direction)
-        line = self.line(self.measures, one.w, direction, one.scores, self._columns[variable])
-        self.n_lines += 1
-        points = self.points_on(line, (-np.inf, np.inf), 0.0)
-        accuracy, violation = line.values(points)
-        promise = weight * accuracy - np.maximum(violation, 0.0)
-        k = int(np.argmax(promise))
-        if promise[k] <= one.promise(weight) + _IMPROVEMENT:
-            return one
-        found = self.evaluate(line.model(points[k]), line.scores(points[k]))
-        if found.better_than(self.best):
-            self.offer(self.evaluate(found.w))
-        return found if found.promise(weight) > one.promise(weight) else one
+            return most_promising([*seen, self.best], weight, 1)
+        best = [] if self.best.constant else [self.best]
+        return most_promising(seen, weight, n) + best
 
 
 def counts_classes(term: Term) -> TypeGuard[ErrorRate | ByClass]:

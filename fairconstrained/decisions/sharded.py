@@ -202,6 +202,10 @@ class ShardedCandidateSearch(CandidateSearch):
         assert part.term is not None
         return rate_slopes_at(model, one.w[: model.n_parameters], [part.term], window)[0]
 
+    def to_refine(self, seen: Sequence[Candidate]) -> list[Candidate]:
+        """Return none: a search in one variable after another would read the shards too often."""
+        return []
+
     def _losses(self, line: Line, points: Array) -> Sequence[float]:
         """Return the problem's objective at points of a line: one read."""
         assert isinstance(line, ShardedLine)

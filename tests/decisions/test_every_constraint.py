@@ -204,7 +204,7 @@ def test_a_smaller_budget_solves_less():
     X, y, groups = draw(2, 600)
     fit = Fit.of(FairLogisticClassifier(kappa=0.05, enforce="decision"), X, y, None, groups)
     first = fit.solve()
-    small = SearchBudget(max_solves=0, n_repairs=0)
+    small = SearchBudget(max_solves=0, n_repairs=0, n_refined=0)
     none = search_decisions(fit.decision_task(first, small))
     some = search_decisions(fit.decision_task(first))
     assert none.n_solves == 0 < some.n_solves and none.data_passes < some.data_passes

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import DisparateImpact, MinorityRate
+from fairconstrained.decisions.refinement import Refinement
 from fairconstrained.decisions.several_classes import ClassLine, OneClassLine
 from fairconstrained.decisions.tightening import steepened
 
@@ -95,7 +96,7 @@ def test_refinement_approaches_the_bound_and_keeps_the_accuracy(constraint):
     fit, search = searched(constraint)
     start = search.evaluate(fit.solve().w)
     assert start.violation > 0.01
-    search.refine([start])
+    Refinement(search, lambda: False).refine(start)
     assert search.best.met and not search.best.constant
     assert search.best.accuracy >= start.accuracy - 0.03
     again = search.evaluate(search.best.w)
