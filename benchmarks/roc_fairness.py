@@ -8,6 +8,7 @@ named, so that the published objectives there are not those of this problem.
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -61,12 +62,19 @@ def least_loss(data: str) -> tuple[np.ndarray, float]:
     return best.w, best.objective
 
 
-def sampled_loss(data: str, seed: int = 0, steps: int = 300_000) -> tuple[np.ndarray, float]:
+def sampled_loss(data: str, seeds: Sequence[int] = range(5)) -> tuple[np.ndarray, float]:
     """Return the last point of single-row subgradient steps of 0.01, and its hinge loss.
 
     The paper takes x* and the bound from "a stochastic subgradient method"; its loss is a few per
-    cent above the least one, which leaves room for fairness.
+    cent above the least one, which leaves room for fairness. Seeds differ much (on a9a by 1.2 to
+    6.9 per cent above): the point of the median loss is taken.
     """
+    found = [sampled_point(data, seed) for seed in seeds]
+    return sorted(found, key=lambda one: one[1])[len(found) // 2]
+
+
+def sampled_point(data: str, seed: int, steps: int = 300_000) -> tuple[np.ndarray, float]:
+    """Return the last of the steps with one seed, and its hinge loss."""
     (X, y, _), _ = parts(data)
     rows, labels = sp.csr_array(X), signs(y)
     w = np.zeros(rows.shape[1])

@@ -7,7 +7,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from benchmarks import additions, boosters, peers
+from benchmarks import additions, boosters, peers, roc_fairness
 from benchmarks.harness import (
     boosters_page,
     papers_page,
@@ -345,3 +345,12 @@ def test_every_addition_is_a_solver_that_differs_from_the_default() -> None:
     for name, solvers in additions.variants().items():
         texts = [repr(solver) for solver in solvers.values()]
         assert len(set(texts)) == len(texts), name
+
+
+def test_the_bound_of_e3_is_of_the_seed_with_the_median_loss(monkeypatch) -> None:
+    losses = [0.4, 0.1, 0.3, 0.2, 0.5]
+    monkeypatch.setattr(
+        roc_fairness, "sampled_point", lambda data, seed: (np.full(1, seed), losses[seed])
+    )
+    point, loss = roc_fairness.sampled_loss("a9a")
+    assert (point[0], loss) == (2, 0.3)

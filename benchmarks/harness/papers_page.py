@@ -29,7 +29,8 @@ _NOTES = {
         "The objective is the largest of the absolute differences at all thresholds, the hinge "
         "loss is the only constraint. With x* by single-row stochastic steps, as in the paper, the "
         "bound is a few per cent above the least loss and the problem has solutions near the "
-        "published values. With the exact x* the published values cannot be reached: the least "
+        "published values; of five seeds the one of the median loss is taken. With the exact x* "
+        "the published values cannot be reached: the least "
         "unfairness on a9a is 0.209. On COMPAS the paper's 16 features are not named, so that its "
         "values are those of another problem."
     ),
