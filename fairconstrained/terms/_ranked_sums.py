@@ -111,7 +111,7 @@ def _indicator(
     scores that differ in their last digits.
     """
     weight, x = second.sums[0], first.scores
-    near = _TIED * (1.0 + max(np.abs(one.scores).max(initial=0.0) for one in (first, second)))
+    near = _TIED * max(np.abs(one.scores).max(initial=0.0) for one in (first, second))
     below = weight[second.below(x - near)] + weight[second.below(x + near, "right")]
     return 0.5 * float(first.weights @ below), lambda: (
         np.zeros_like(first.scores),

@@ -16,3 +16,9 @@ def test_scores_that_differ_by_rounding_errors_are_equal(rng):
         for s in (scores, rounded)
     ]
     assert sums[0] == sums[1] == 50.0
+
+
+def test_ties_do_not_depend_on_the_scale_of_the_scores(rng):
+    first, second = (Ranked(rng.standard_normal(10), np.ones(10)) for _ in range(2))
+    tiny = (Ranked(1e-14 * one.scores, one.weights) for one in (first, second))
+    assert pair_sum(Indicator(), first, second)[0] == pair_sum(Indicator(), *tiny)[0]
