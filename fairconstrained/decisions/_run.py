@@ -138,11 +138,19 @@ class SearchRun:
             self.search.sweep_intercept(self.search.best)
 
     def refine(self) -> None:
-        """Search near some candidates, one variable after another."""
-        limit = self.budget.refinement_passes
-        near = Refinement(self.search, lambda: self.effort() > limit)
-        for one in self.search.to_refine(self.seen):
-            near.refine(one)
+        """Search near some candidates, one variable after another, several times.
+
+        Where constraints are on rankings, a line costs as many data passes as it has points.
+        """
+        search, budget = self.search, self.budget
+        first = search.n_lines
+        cost = 1.0 if search.counted else float(budget.n_evaluated_points)
+        limit = budget.refinement_passes if search.counted else budget.ranking_refinement_passes
+        most = limit * self.fit_passes / cost
+        near = Refinement(search, lambda: search.n_lines - first > most)
+        for _ in range(budget.n_restarts):
+            for one in search.to_refine(self.seen):
+                near.refine(one)
 
     def rank(self) -> None:
         """Search the lines from the constant model, for constraints on rankings.

@@ -289,8 +289,8 @@ class CandidateSearch:
         these are searched.
         """
         found = most_promising(seen, self.budget.accuracy_weight, self.budget.n_refined)
-        near = bool(found) and found[0].merit - self.best.merit > self.budget.shortfall
-        return found if self.counted and near else []
+        short = bool(found) and found[0].merit - self.best.merit > self.budget.shortfall
+        return found if short else []
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate among all intercepts; the outermost ones are constant."""

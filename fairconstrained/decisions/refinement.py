@@ -27,6 +27,7 @@ class Refinement:
 
     def __init__(self, search: CandidateSearch, enough: Callable[[], bool]):
         self.search, self.enough = search, enough
+        self._random = np.random.RandomState(0)
         self._columns: dict[int, Scores] = {}
 
     def refine(self, one: Candidate) -> None:
@@ -39,11 +40,10 @@ class Refinement:
         search, budget = self.search, self.search.budget
         if not (search.model.linear and search.problem.domain.whole_space):
             return
-        random = np.random.RandomState(0)
         for weight in budget.refinement_weights:
             for _ in range(budget.n_refinements if search.counted else 1):
                 last = one
-                order = random.permutation(search.model.n_parameters)
+                order = self._random.permutation(search.model.n_parameters)
                 for j in order[:_MOST_DIRECTIONS]:
                     if self.enough():
                         return
