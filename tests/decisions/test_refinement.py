@@ -1,9 +1,12 @@
 """The search in one variable after another, where repairs do not reach the bound."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fairconstrained import EqualOpportunity, FairLogisticClassifier
+from fairconstrained.decisions.candidates import CandidateSearch
 
 
 def few_distinct_rows(seed):
@@ -14,10 +17,8 @@ def few_distinct_rows(seed):
     return X, (latent > np.median(latent)).astype(int), (np.arange(160) >= 9).astype(int)
 
 
-@pytest.mark.parametrize("seed", [8, 14, 16, 28, 32])
-def test_equal_rates_of_few_distinct_scores_do_not_depend_on_the_order_of_rows(seed):
-    """Rates change in steps, and those of nine rows must be met exactly."""
-    X, y, groups = few_distinct_rows(seed)
+def mean_accuracy(X, y, groups):
+    """Return the mean training accuracy over orders of the rows."""
     accuracies = []
     for k in range(4):
         order = np.random.default_rng(k).permutation(len(y))
@@ -25,4 +26,14 @@ def test_equal_rates_of_few_distinct_scores_do_not_depend_on_the_order_of_rows(s
         search = clf.fit(X[order], y[order], sensitive_features=groups[order]).decision_search_
         assert search.met and clf.decision_gap_ <= 1e-9
         accuracies.append(search.accuracy)
-    assert min(accuracies) >= max(accuracies) - 0.03
+    return np.mean(accuracies)
+
+
+@pytest.mark.parametrize("seed", [8, 14, 16, 28, 32])
+def test_it_helps_where_rates_of_few_distinct_scores_must_be_equal(seed, monkeypatch):
+    """Rates change in steps, and those of nine rows must be met exactly."""
+    rows = few_distinct_rows(seed)
+    accuracy = mean_accuracy(*rows)
+    without = replace(CandidateSearch.usual_budget, n_restarts=0)
+    monkeypatch.setattr(CandidateSearch, "usual_budget", without)
+    assert accuracy >= mean_accuracy(*rows) + 0.005
