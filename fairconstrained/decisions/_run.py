@@ -138,16 +138,9 @@ class SearchRun:
             self.search.sweep_intercept(self.search.best)
 
     def refine(self) -> None:
-        """Search near some candidates, one variable after another, several times.
-
-        Where constraints are on rankings, a line costs as many data passes as it has points.
-        """
+        """Search near some candidates, one variable after another, several times."""
         search, budget = self.search, self.budget
-        first = search.n_lines
-        cost = 1.0 if search.counted else float(budget.n_evaluated_points)
-        limit = budget.refinement_passes if search.counted else budget.ranking_refinement_passes
-        most = limit * self.fit_passes / cost
-        near = Refinement(search, lambda: search.n_lines - first > most)
+        near = Refinement(search, lambda: self.effort() > budget.refinement_passes)
         for _ in range(budget.n_restarts):
             for one in search.to_refine(self.seen):
                 near.refine(one)

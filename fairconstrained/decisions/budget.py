@@ -88,8 +88,6 @@ class SearchBudget:
         one that meets it, so that this search is made.
     refinement_passes : float, default=30.0
         The cost, with a line search counted as one data pass, after which this search ends.
-    ranking_refinement_passes : float, default=3.0
-        The same for constraints on rankings, with every point of a line counted as one data pass.
     n_restarts : int, default=4
         How often this search is made, with other orders of the variables.
     n_refinements : int, default=4
@@ -140,7 +138,6 @@ class SearchBudget:
     n_refined: int = 3
     shortfall: float = 0.02
     refinement_passes: float = 30.0
-    ranking_refinement_passes: float = 3.0
     n_restarts: int = 4
     n_refinements: int = 4
     refinement_weights: tuple[float, ...] = (0.5, 0.25, 0.1, 0.03, 0.01)
@@ -155,7 +152,6 @@ SEVERAL_CLASSES = SearchBudget(
     repair_passes=8.0,
     n_repairs=3,
     refinement_passes=np.inf,
-    ranking_refinement_passes=np.inf,
     n_restarts=1,
     n_refinements=2,
     refinement_weights=(0.5, 0.25, 0.1),

@@ -290,7 +290,7 @@ class CandidateSearch:
         """
         found = most_promising(seen, self.budget.accuracy_weight, self.budget.n_refined)
         short = bool(found) and found[0].merit - self.best.merit > self.budget.shortfall
-        return found if short else []
+        return found if self.counted and short else []
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate among all intercepts; the outermost ones are constant."""
