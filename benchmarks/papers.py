@@ -183,7 +183,7 @@ def run(options: Namespace) -> None:
     if options.docs is not None:
         write_page(options.docs, table, ranks, store.versions_in_words())
         store.publish()
-        rank_store.publish()
+        rank_store.publish(without=("scores",))
 
 
 def _flat(row: Row) -> Row:

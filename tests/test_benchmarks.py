@@ -166,6 +166,8 @@ def test_published_results_are_known_without_the_folder(tmp_path):
     assert again.get(("case", "ipc"))["objective"] == 2.0
     assert again.get(("case", "ssg"))["objective"] == 0.33333333
     assert Store(tmp_path / "nowhere" / "cases").get(("case", "ipc")) is None
+    again.publish(without=("curve",))
+    assert "curve" not in (tmp_path / "docs" / "results" / "cases.jsonl").read_text()
 
 
 def test_in_turns_keeps_neighbours_together():

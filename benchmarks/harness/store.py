@@ -106,11 +106,21 @@ class Store:
         self.taken[key] = result
         return result
 
-    def publish(self) -> None:
-        """Write the results that were taken or put beside the page, one in a line."""
+    def publish(self, *, without: tuple[str, ...] = ()) -> None:
+        """Write the results that were taken or put beside the page, one in a line.
+
+        Parameters
+        ----------
+        without : tuple of str, default=()
+            What pages do not show, and is too long to be published.
+        """
         assert self.published is not None
         self.published.parent.mkdir(parents=True, exist_ok=True)
-        lines = [json.dumps(_rounded(self.taken[key])) for key in sorted(self.taken)]
+        shown = [
+            {name: value for name, value in self.taken[key].items() if name not in without}
+            for key in sorted(self.taken)
+        ]
+        lines = [json.dumps(_rounded(one)) for one in shown]
         self.published.write_text("".join(f"{line}\n" for line in lines))
 
     def versions_in_words(self) -> str:
