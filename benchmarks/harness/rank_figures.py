@@ -12,8 +12,10 @@ from benchmarks.harness.names import TITLES
 from benchmarks.harness.rank_data import RANKS
 from benchmarks.harness.tables import Row
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")  # Okabe and Ito
-MARKS = ("o", "s", "^", "D", "v", "P")
+COLOURS = (  # Okabe and Ito
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "black",
+)  # fmt: skip
+MARKS = ("o", "s", "^", "D", "v", "P", "x")
 OURS = ("ours", "unconstrained")  # whose points are our frontier
 _BELOW = 1.5  # how far a figure reaches below our points, as a multiple of their range
 
@@ -45,7 +47,7 @@ def draw_frontiers(table: list[Row], what: str, path: Path) -> None:
             )
             x, y, dx, dy = zip(*points, strict=True)
             axis.errorbar(
-                x, y, yerr=dy, xerr=dx, label=method, color=COLOURS[k % 6], marker=MARKS[k % 6],
+                x, y, yerr=dy, xerr=dx, label=method, color=COLOURS[k % 7], marker=MARKS[k % 7],
                 markersize=5, linewidth=1.4, elinewidth=0.8, capsize=2,
             )  # fmt: skip
         ours = [row["accuracy"] for row in some if row["method"] in OURS]
