@@ -47,7 +47,7 @@ def draw_frontiers(table: list[Row], what: str, path: Path) -> None:
             )
             x, y, dx, dy = zip(*points, strict=True)
             axis.errorbar(
-                x, y, yerr=dy, xerr=dx, label=method, color=COLOURS[k % 7], marker=MARKS[k % 7],
+                x, y, yerr=dy, xerr=dx, label=method, color=COLOURS[k], marker=MARKS[k],
                 markersize=5, linewidth=1.4, elinewidth=0.8, capsize=2,
             )  # fmt: skip
         ours = [row["accuracy"] for row in some if row["method"] in OURS]

@@ -84,8 +84,8 @@ class SearchBudget:
     n_refined : int, default=3
         The number of models near which a search in one variable after another is made.
     shortfall : float, default=0.02
-        With one score per row: how much more accurate a model near the bound must be than the best
-        one that meets it, so that this search is made.
+        With one score per row, this search is made only if a model near the bound is more accurate
+        by this than the best model that meets the bound.
     refinement_passes : float, default=30.0
         The cost, with a line search counted as one data pass, after which this search ends.
     n_restarts : int, default=4

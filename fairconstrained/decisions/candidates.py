@@ -284,9 +284,9 @@ class CandidateSearch:
     def to_refine(self, seen: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates near which one variable after another is searched.
 
-        Repairs need rates that change smoothly with the scores. Where few scores differ, they may
-        leave the best candidate clearly less accurate than others that are near the bound; then
-        these are searched.
+        Repairs need rates that change smoothly with the scores. If there are only few distinct
+        scores, repairs may end at a model that is clearly less accurate than others near the bound.
+        Then these others are returned.
         """
         found = most_promising(seen, self.budget.accuracy_weight, self.budget.n_refined)
         short = bool(found) and found[0].merit - self.best.merit > self.budget.shortfall

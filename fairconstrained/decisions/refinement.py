@@ -10,17 +10,18 @@ from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Scores
 
 _MOST_DIRECTIONS = 60  # the variables of a round
-_IMPROVEMENT = 1e-9
+_MOST_SCORES = 1 << 22  # the scores along directions that are kept, 32 MB
+_IMPROVEMENT = 1e-9  # a smaller one is a rounding error
 
 
 class Refinement:
-    """Changes the variables of models one after another, and offers all candidates on the way.
+    """Changes one variable of a model after another, and offers all models on the way.
 
     Parameters
     ----------
     search : CandidateSearch
-        Keeps the best candidate. Its problem has a linear model, and no domain, else nothing is
-        searched.
+        Keeps the best candidate. If its model is not linear, or its problem has a domain, nothing
+        is searched.
     enough : callable
         Returns True when the budget is used up.
     """
@@ -33,9 +34,9 @@ class Refinement:
     def refine(self, one: Candidate) -> None:
         """Search near a candidate.
 
-        On each line the point of the largest promise is taken. Rounds are repeated with a smaller
-        weight of the accuracy, so that the violation falls and the accuracy changes little. Of many
-        variables some are drawn.
+        A variable gets the value of the largest promise, see :meth:`Candidate.promise`. A round
+        changes every variable once, in random order; of more than 60 variables some are drawn. The
+        next rounds give the accuracy a smaller weight, so that the violation falls.
         """
         search, budget = self.search, self.search.budget
         if not (search.model.linear and search.problem.domain.whole_space):
@@ -57,7 +58,7 @@ class Refinement:
         direction = np.zeros(search.problem.n_variables)
         direction[variable] = search.problem.preconditioner[variable]
         if variable not in self._columns:
-            if len(self._columns) > _MOST_DIRECTIONS:
+            if (len(self._columns) + 1) * sum(known.size for known in one.scores) > _MOST_SCORES:
                 self._columns.clear()
             self._columns[variable] = search.scores_at(direction)
         line = search.line(search.measures, one.w, direction, one.scores, self._columns[variable])

@@ -35,9 +35,9 @@ def tightening(
     :math:`G_j(w) / \rho_j - g_j(w)`; it is negative where decisions are fairer than scores.
     Constraints that are no averages over cells have one shift for all outputs, that of the largest
     values, since their strict version may have other outputs. It leaves them a tenth of what a
-    constant model keeps below the bound: with less there is no solution. Where a term has variables
-    of its own, its value says little with another surrogate, to which these have not been adapted:
-    there :math:`G_j` is added to the last shift.
+    constant model keeps below the bound: with less there is no solution. Some terms
+    have variables of their own, for example thresholds. These were fitted to another surrogate, so
+    that :math:`g_j(w)` says little: there :math:`G_j(w)` is added to the last shift.
 
     Parameters
     ----------

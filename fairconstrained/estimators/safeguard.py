@@ -28,7 +28,7 @@ _LEVELS = np.linspace(-6.0, 6.0, 25)
 _REFINED = (0.5, 0.05)  # the distances to either side at which levels around the best are tried
 _MAX_SENSITIVITY = 1e-3  # relative change of the objective if constraints change by the tolerance
 _FEW_ROWS = 40  # for each variable: with fewer rows there are often several local solutions
-_CLEAR_GAIN = 0.1  # relative difference of objectives
+_CLEAR_GAIN = 0.1  # relative gain for which an answer that has not converged is preferred
 _OTHER_PASSES = 1000.0  # data passes of another solver
 _FEWER_PASSES = 100.0  # where the constraints are violated in a domain: steps need many projections
 
@@ -71,8 +71,8 @@ def solve(
     the best answer is kept. The same is done for solvers chosen by name where poor local solutions
     are likely: if the problem is not convex, and has fewer than 40 rows for each variable, or
     multipliers so large that the objective would change by more than 0.1 per cent when the
-    constraints change by the tolerance. A fit with `max_iter` that reaches a limit is not gone on
-    with in this way.
+    constraints change by the tolerance. If a user sets `max_iter` and a limit is reached, no other
+    solver is tried.
 
     Where the answer still violates the constraints although a constant model meets them, or is
     worse than the best constant model that does, the problem is solved again from that model, by
