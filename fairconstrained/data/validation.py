@@ -189,6 +189,9 @@ class TrainingData:
         What the weights of the classes' rows are multiplied by in the loss; None for ones.
     convention : ScoreConvention
         How the scores of the fit are related to those that users see.
+    positions : ndarray of int of shape (n_rows,) or None
+        The positions of the rows among those passed to `fit`; None if these are all of them, in
+        their order.
     """
 
     X: Any
@@ -202,6 +205,7 @@ class TrainingData:
     squares: Array | None = field(default=None, kw_only=True)
     class_weight: Array | None = None
     convention: ScoreConvention = field(default_factory=ScoreConvention)
+    positions: Array | None = field(default=None, kw_only=True)
 
     @property
     def n_rows(self) -> int:
@@ -288,6 +292,7 @@ class TrainingData:
         if feature_kind(estimator).squared:
             names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
             check_squares(features, weight.sum(), names[columns.kept(estimator)])
+        positions = None if np.count_nonzero(weight) == n_rows else np.flatnonzero(weight)
         features, labels, weight, groups, queries = of_positive_weight(
             features, labels, weight, groups, queries
         )
@@ -305,6 +310,7 @@ class TrainingData:
             queries,
             class_weight=by_class,
             convention=convention,
+            positions=positions,
         )
 
     def widened(self) -> TrainingData:
@@ -314,6 +320,18 @@ class TrainingData:
         groups = None if self.groups is None else self.groups.widened()
         weight = np.ascontiguousarray(self.sample_weight)
         return replace(self, y=self.y.astype(float), groups=groups, sample_weight=weight)
+
+    def take(self, rows: Array) -> TrainingData:
+        """Return some rows, in the order of their positions."""
+        return replace(
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            groups=None if self.groups is None else self.groups.take(rows),
+            sample_weight=self.sample_weight[rows],
+            query=None if self.query is None else self.query.take(rows),
+            positions=rows if self.positions is None else self.positions[rows],
+        )
 
     def with_features(
         self, X: Matrix, expand: Callable[[Any, Any], Any] | None = None

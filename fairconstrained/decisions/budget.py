@@ -69,7 +69,10 @@ class SearchBudget:
     n_points : int, default=512
         The points of a line at which decisions are counted.
     n_evaluated_points : int, default=24
-        The same where a constraint has to be evaluated at every point.
+        The same where a constraint has to be evaluated at every point, and rows are many.
+    evaluated_scores : float, default=1e5
+        The scores at all these points together up to which more points are evaluated, at most
+        `n_points`.
     n_losses : int, default=8
         The points of a line, of equal accuracy, at which the loss is evaluated.
     margins : tuple of float, default=(4.0, 2.0, 1.0, 0.3)
@@ -129,6 +132,7 @@ class SearchBudget:
     line_range: tuple[float, float] = (-0.5, 1.5)
     n_points: int = 512
     n_evaluated_points: int = 24
+    evaluated_scores: float = 1e5
     n_losses: int = 8
     margins: tuple[float, ...] = (4.0, 2.0, 1.0, 0.3)
     max_margin: float = 0.9

@@ -279,7 +279,11 @@ class CandidateSearch:
 
     def _many(self, line: Line) -> int:
         """Return about the number of points of a line that are evaluated."""
-        return self.budget.n_points if line.exact else self.budget.n_evaluated_points
+        budget = self.budget
+        if line.exact:
+            return budget.n_points
+        affordable = int(budget.evaluated_scores / max(len(line.at[0]), 1))
+        return int(np.clip(affordable, budget.n_evaluated_points, budget.n_points))
 
     def to_refine(self, seen: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates near which one variable after another is searched.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -308,7 +308,7 @@ def divided(
         rows = random.permutation(np.flatnonzero(cells == cell))
         held[rows[: min(max(round(share * len(rows)), 1), len(rows) - 1)]] = True
     kept, out = np.flatnonzero(~held), np.flatnonzero(held)
-    return _rows(data, kept), _rows(data, out), out
+    return data.take(kept), data.take(out), out
 
 
 def _split_queries(
@@ -332,15 +332,4 @@ def _split_queries(
         held[found[: min(max(round(share * len(found)), 1), max(len(found) - 1, 0))]] = True
     out = held[queries.codes]
     kept, aside = np.flatnonzero(~out), np.flatnonzero(out)
-    return _rows(data, kept), _rows(data, aside), aside
-
-
-def _rows(data: TrainingData, rows: Array) -> TrainingData:
-    return replace(
-        data,
-        X=data.X[rows],
-        y=data.y[rows],
-        groups=None if data.groups is None else data.groups.take(rows),
-        sample_weight=data.sample_weight[rows],
-        query=None if data.query is None else data.query.take(rows),
-    )
+    return data.take(kept), data.take(aside), aside

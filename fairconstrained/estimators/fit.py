@@ -145,12 +145,9 @@ class Fit:
         fit = cls.bind(estimator, rows.training, constraints, rows.validation, path=path)
         if rows.held_out is None:
             return fit
-        counted = rows.positions
-        if sample_weight is not None:
-            counted = np.flatnonzero(sample_weight)[counted]
         model = fit.model.on(rows.held_out.X)
         scores = ScoresOnRows(fit.unconstrained, model)
-        given = fit.problem, rows.training, rows.held_out, counted, model, scores
+        given = fit.problem, rows.training, rows.held_out, rows.held_out.positions, model, scores
         return replace(fit, held_out=HeldOut.of(constraints, *given))
 
     @classmethod

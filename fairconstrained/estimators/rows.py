@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
@@ -21,7 +19,7 @@ from fairconstrained.estimators.options import (
 from fairconstrained.estimators.parametrization import FairOptions
 from fairconstrained.estimators.thresholds import score_convention
 from fairconstrained.shards.in_memory import rows_by_atom
-from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
+from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 
 def checked_data(
@@ -95,14 +93,11 @@ class RowSplit:
         What chooses the iterate.
     held_out : TrainingData or None
         With `confidence`: what models are tested on.
-    positions : ndarray of int
-        The held-out rows' positions among all.
     """
 
     training: TrainingData
     validation: TrainingData | None
     held_out: TrainingData | None
-    positions: Array
 
     def moved(self, by: float) -> RowSplit:
         """Return the rows with a threshold that is higher by a number."""
@@ -111,7 +106,7 @@ class RowSplit:
             for one in (self.training, self.validation, self.held_out)
         )
         assert training is not None
-        return RowSplit(training, validation, held_out, self.positions)
+        return RowSplit(training, validation, held_out)
 
     @classmethod
     def of(
@@ -133,13 +128,13 @@ class RowSplit:
         ValueError
             If held-out rows cannot test a constraint.
         """
-        held_out, positions = None, np.zeros(0, dtype=int)
+        held_out = None
         if estimator.confidence is not None and constraints:
             check_testable(constraints)
             share, random_state = estimator.holdout, estimator.random_state
-            data, held_out, positions = hold_out(data, share, random_state, constraints)
+            data, held_out, _ = hold_out(data, share, random_state, constraints)
         share = estimator.parametrization.validation_share(estimator, data)
         if share is None:
-            return cls(data, None, held_out, positions)
+            return cls(data, None, held_out)
         data, validation, _ = split(data, share, estimator.random_state)
-        return cls(data, validation, held_out, positions)
+        return cls(data, validation, held_out)

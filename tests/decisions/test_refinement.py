@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from fairconstrained import EqualOpportunity, FairLogisticClassifier
 from fairconstrained.decisions.candidates import CandidateSearch
@@ -17,23 +16,22 @@ def few_distinct_rows(seed):
     return X, (latent > np.median(latent)).astype(int), (np.arange(160) >= 9).astype(int)
 
 
-def mean_accuracy(X, y, groups):
-    """Return the mean training accuracy over orders of the rows."""
-    accuracies = []
-    for k in range(4):
-        order = np.random.default_rng(k).permutation(len(y))
+def accuracies(seeds):
+    """Return the training accuracies of models of equal rates."""
+    found = []
+    for seed in seeds:
+        X, y, groups = few_distinct_rows(seed)
         clf = FairLogisticClassifier(EqualOpportunity(ratio=1.0), enforce="decision")
-        search = clf.fit(X[order], y[order], sensitive_features=groups[order]).decision_search_
+        search = clf.fit(X, y, sensitive_features=groups).decision_search_
         assert search.met and clf.decision_gap_ <= 1e-9
-        accuracies.append(search.accuracy)
-    return np.mean(accuracies)
+        found.append(search.accuracy)
+    return np.array(found)
 
 
-@pytest.mark.parametrize("seed", [8, 14, 16, 28, 32])
-def test_it_helps_where_rates_of_few_distinct_scores_must_be_equal(seed, monkeypatch):
+def test_it_helps_where_rates_of_few_distinct_scores_must_be_equal(monkeypatch):
     """Rates change in steps, and those of nine rows must be met exactly."""
-    rows = few_distinct_rows(seed)
-    accuracy = mean_accuracy(*rows)
+    found = accuracies(range(15))
     without = replace(CandidateSearch.usual_budget, n_restarts=0)
     monkeypatch.setattr(CandidateSearch, "usual_budget", without)
-    assert accuracy >= mean_accuracy(*rows) + 0.005
+    gains = found - accuracies(range(15))
+    assert gains.min() >= 0.0 and gains.mean() >= 0.02

@@ -13,6 +13,7 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.group_interactions import FeatureMap, codes_of
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.labels import ScoreConvention
+from fairconstrained.data.row_order import sorted_rows
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain
@@ -133,7 +134,7 @@ class ClassifierParametrization(LinearParametrization):
 
     @classmethod
     def features(cls, estimator: LinearOptions, data: TrainingData) -> TrainingData:
-        """Return the rows with the features of the feature map.
+        """Return the rows with the features of the feature map, sorted for a search on decisions.
 
         Parameters
         ----------
@@ -142,6 +143,8 @@ class ClassifierParametrization(LinearParametrization):
         data : TrainingData
             The rows with the columns of X that the model may use.
         """
+        if estimator.enforce == "decision":
+            data = sorted_rows(data)
         feature_map = feature_map_of(estimator, data)
         if not feature_map.n_groups or data.groups is None:
             return data
