@@ -14,12 +14,14 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.state import RoundingState
 
 _FIRST = 0.7  # of the level of the best model: where the search begins, and goes on if it is free
 _PART = 0.25  # of the data passes that are left: what the problem of a level may use up
+_MANY = 20  # constraints
 _SHARE = 0.8  # of the tolerance: what the answer to a level may use up
 
 
@@ -41,7 +43,8 @@ class LevelSearch(Solver):
     ----------
     solver : Solver or None, default=None
         The solver of the problem of a level; None takes
-        :class:`AugmentedLagrangian` if it is smooth, else :class:`Smoothing`.
+        :class:`AugmentedLagrangian` if it is smooth, else :class:`Smoothing`, for 20 constraints or
+        more with :class:`ExactPenalty`, which needs fewer data passes there.
     max_iter : int, default=20
         The maximum number of levels.
     tol : float, default=1e-4
@@ -71,7 +74,9 @@ class LevelSearch(Solver):
     def _solver_for(self, problem: Problem) -> Solver:
         if self.solver is not None:
             return self.solver
-        return AugmentedLagrangian() if problem.smooth else Smoothing()
+        if problem.smooth:
+            return AugmentedLagrangian()
+        return Smoothing(ExactPenalty() if problem.n_constraints >= _MANY else None)
 
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method, or those of a level for the solver."""

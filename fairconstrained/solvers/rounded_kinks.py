@@ -65,7 +65,8 @@ class RoundedKinks(Solver):
         solver, like = self._solver_for(problem.smoothed(self.width)), start.like
         last = SmoothingState.of(start.state)
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
-        width = self.width if last is None or last.width is None else last.width
+        known = None if last is None else last.width
+        width = self._first_width(problem, start) if known is None else known
         for k in range(1, self.max_iter + 1):
             smooth = problem.smoothed(width)
             answer, end = solver.solve(
@@ -89,6 +90,19 @@ class RoundedKinks(Solver):
             if answer.status is Status.INFEASIBLE:  # its multipliers cannot be used
                 warm = replace(start, w=answer.w, multipliers=None, state=None, like=None)
             like, width = end, self.shrink * width
+
+    def _first_width(self, problem: Problem, start: Start) -> float:
+        """Return the width, or a smaller one at which a start that meets convex bounds meets them.
+
+        Wide arcs raise a convex loss, and no model may meet a bound on it near the least loss.
+        """
+        width, narrowest = self.width, _LAST_INEXACT * self.width
+        bounded = problem.with_constraints([one for one in problem.constraints if one.convex])
+        if not bounded.n_constraints or bounded.at(start.w).violation > start.tol:
+            return width
+        while width > narrowest and bounded.smoothed(width).at(start.w).violation > start.tol:
+            width *= self.shrink
+        return width
 
     def _verdict(self, answer: Result, width: float) -> Status | None:
         """Return why to end after a smooth problem that was not solved, None to go on.
