@@ -10,6 +10,7 @@ from benchmarks.harness.rank_page import Ranks, every_level, section, verdict_of
 from benchmarks.harness.tables import Row, as_markdown, environment
 
 _CUT = "data pass limit"
+_STEPS = "iteration limit"
 _SMALL = ("E3", "E5")  # their quick form has fewer thresholds, or fewer images
 _SHARE = 0.02  # by which an objective may exceed the published one
 _TITLES = {
@@ -90,6 +91,8 @@ def why(row: Row) -> str:
         if abs(gain) > 1e-3 * max(abs(ran[1]["objective"]), 1e-3):
             better = "lower" if gain > 0 else "higher"
             reasons.append(f"the default's objective is {better} by {abs(gain):.2g}")
+            if default["status"] == _STEPS and gain < 0:
+                reasons.append(f"it ends at its limit of steps, {default['passes']:.0f} passes")
     if line.experiment in ("E3", "E4") and line.data.startswith("compas"):
         reasons.append("other features than the paper's")
     if line.experiment == "E3" and line.data.endswith("exact"):
