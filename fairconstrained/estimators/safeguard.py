@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -9,7 +10,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from fairconstrained.domains import WholeSpace
 from fairconstrained.estimators.solving import SolverOptions
 from fairconstrained.models import Model
 from fairconstrained.models.leaves import LeafModel
@@ -30,7 +30,8 @@ _MAX_SENSITIVITY = 1e-3  # relative change of the objective if constraints chang
 _FEW_ROWS = 40  # for each variable: with fewer rows there are often several local solutions
 _CLEAR_GAIN = 0.1  # relative gain for which an answer that has not converged is preferred
 _OTHER_PASSES = 1000.0  # data passes of another solver
-_FEWER_PASSES = 100.0  # where the constraints are violated in a domain: steps need many projections
+_FEWER_PASSES = 100.0  # in a domain: steps need many projections
+_CHEAP = 1000  # rows times constraints up to which another solver makes as many passes as the fit
 
 
 def data_pass_limit(problem: Problem, tol: float) -> float:
@@ -67,8 +68,8 @@ def solve(
     limits of its own.
 
     Where a solver ends at a point that violates the constraints, others are tried
-    (:class:`~fairconstrained.solvers.ExactPenalty`, then :class:`~fairconstrained.solvers.IPC`) and
-    the best answer is kept. The same is done for solvers chosen by name where poor local solutions
+    (:class:`~fairconstrained.solvers.ExactPenalty`, :class:`~fairconstrained.solvers.IPC`, then the
+    default solver) and the best answer is kept. The same is done for solvers chosen by name where poor local solutions
     are likely: if the problem is not convex, and has fewer than 40 rows for each variable, or
     multipliers so large that the objective would change by more than 0.1 per cent when the
     constraints change by the tolerance. If a user sets `max_iter` and a limit is reached, no other
@@ -131,14 +132,13 @@ def _best_of_others(
     violates, named = result.violation > tol, isinstance(options.solver, str)
     if not (violates or (named and _may_be_poor(problem, result))):
         return result, at
-    few = violates and not isinstance(problem.domain, WholeSpace)
-    most = _FEWER_PASSES if few else _OTHER_PASSES
-    most = most if limit is None else min(most, limit)
+    most = _other_passes(problem, limit)
     passes, best, end = result.data_passes, result, at
-    for steps in (ExactPenalty(tol=tol), IPC(tol=tol)):
+    for other in _others(problem, tol):
         if violates and best.violation <= tol:
             break
-        other: Solver = Smoothing(steps, tol=tol) if steps.missing(problem) else steps
+        if repr(other) == repr(result.solver):
+            continue
         begin = start
         for solver in (other, result.solver):  # that of the fit goes on where the other one stops
             if solver.missing(problem):
@@ -155,6 +155,24 @@ def _best_of_others(
                 break
             begin = Start(found.w, found.multipliers)
     return replace(best, data_passes=passes), end
+
+
+def _others(problem: Problem, tol: float) -> Iterator[Solver]:
+    """Yield the solvers that are tried where an answer is doubtful."""
+    for steps in (ExactPenalty(tol=tol), IPC(tol=tol)):
+        yield Smoothing(steps, tol=tol) if steps.missing(problem) else steps
+    yield default_solver(problem).with_options(tol=tol)
+
+
+def _other_passes(problem: Problem, limit: float | None) -> float:
+    """Return the data passes of another solver: all that the fit may make where they are cheap."""
+    if not problem.domain.whole_space:
+        most = _FEWER_PASSES
+    elif problem.n_rows * problem.n_constraints <= _CHEAP and limit is not None:
+        most = limit
+    else:
+        most = _OTHER_PASSES
+    return most if limit is None else min(most, limit)
 
 
 def _may_be_poor(problem: Problem, result: Result) -> bool:

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from fairconstrained import (
     ConvergenceWarning,
+    FairHingeClassifier,
     FairLogisticClassifier,
     fairness_path,
     make_biased_classification,
@@ -179,6 +180,22 @@ def test_other_solvers_are_tried_with_few_rows(constraint, kappa, seed, other, s
     clf.fit(X, y, sensitive_features=groups)
     assert best.converged and best.objective < 0.9 * alone.objective
     assert clf.result_.converged and clf.objective_ <= 1.001 * best.objective
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kappa", [0.0, 0.02])
+def test_solvers_chosen_by_name_end_at_the_same_solution_with_few_rows(kappa, seed):
+    """Each also tries the others, and the default one."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((51, 12))
+    t = X @ rng.standard_normal(12)
+    y, groups = (t > np.quantile(t, 0.6)).astype(int), rng.integers(0, 2, 51)
+    objectives = []
+    for solver in ("auto", "ipc", "exact-penalty", "smoothing"):
+        clf = FairHingeClassifier("weak_partial_dp", kappa, solver=solver)
+        objectives.append(clf.fit(X, y, sensitive_features=groups).objective_)
+        assert clf.result_.converged
+    assert np.ptp(objectives) <= 1e-3 * np.min(objectives)
 
 
 def test_the_solver_of_the_fit_goes_on_where_another_one_stops_at_a_better_point():
