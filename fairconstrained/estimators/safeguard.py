@@ -69,11 +69,11 @@ def solve(
 
     Where a solver ends at a point that violates the constraints, others are tried
     (:class:`~fairconstrained.solvers.ExactPenalty`, :class:`~fairconstrained.solvers.IPC`, then the
-    default solver) and the best answer is kept. The same is done for solvers chosen by name where poor local solutions
-    are likely: if the problem is not convex, and has fewer than 40 rows for each variable, or
-    multipliers so large that the objective would change by more than 0.1 per cent when the
-    constraints change by the tolerance. If a user sets `max_iter` and a limit is reached, no other
-    solver is tried.
+    default solver) and the best answer is kept. The same is done for solvers chosen by name where
+    poor local solutions are likely: if the problem is not convex, and has fewer than 40 rows for
+    each variable, or multipliers so large that the objective would change by more than 0.1 per cent
+    when the constraints change by the tolerance. If a user sets `max_iter` and a limit is reached,
+    no other solver is tried.
 
     Where the answer still violates the constraints although a constant model meets them, or is
     worse than the best constant model that does, the problem is solved again from that model, by
