@@ -282,7 +282,7 @@ class CandidateSearch:
         budget = self.budget
         if line.exact:
             return budget.n_points
-        affordable = int(budget.evaluated_scores / max(len(line.at[0]), 1))
+        affordable = int(budget.evaluated_scores / max(line.n_rows, 1))
         return int(np.clip(affordable, budget.n_evaluated_points, budget.n_points))
 
     def to_refine(self, seen: Sequence[Candidate]) -> list[Candidate]:

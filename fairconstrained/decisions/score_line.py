@@ -102,6 +102,11 @@ class Line:
         self.at, self.by = at, by
         self.exact = all(measure.counted for measure in measures)
 
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the first measure."""
+        return self.measures[0].term.n_rows
+
     def flips(self, reach: tuple[float, float] = (-np.inf, np.inf)) -> Array:
         """Return the t within reach at which the first measure's decisions change, sorted."""
         position = self.measures[0].position
