@@ -27,7 +27,8 @@ _PASSES = 4000.0
 _LEVELS = np.linspace(-6.0, 6.0, 25)
 _REFINED = (0.5, 0.05)  # the distances to either side at which levels around the best are tried
 _MAX_SENSITIVITY = 1e-3  # relative change of the objective if constraints change by the tolerance
-_FEW_ROWS = 40  # for each variable: with fewer rows there are often several local solutions
+_FEW_ROWS = 40  # for each variable: with so few rows there are often several local solutions
+_ALWAYS_FEW = 200  # rows, whatever the number of variables
 _CLEAR_GAIN = 0.1  # relative gain for which an answer that has not converged is preferred
 _OTHER_PASSES = 1000.0  # data passes of another solver
 _FEWER_PASSES = 100.0  # in a domain: steps need many projections
@@ -70,10 +71,10 @@ def solve(
     Where a solver ends at a point that violates the constraints, others are tried
     (:class:`~fairconstrained.solvers.ExactPenalty`, :class:`~fairconstrained.solvers.IPC`, then the
     default solver) and the best answer is kept. The same is done for solvers chosen by name where
-    poor local solutions are likely: if the problem is not convex, and has fewer than 40 rows for
-    each variable, or multipliers so large that the objective would change by more than 0.1 per cent
-    when the constraints change by the tolerance. If a user sets `max_iter` and a limit is reached,
-    no other solver is tried.
+    poor local solutions are likely: if the problem is not convex, and has at most 200 rows, or at
+    most 40 for each variable, or multipliers so large that the objective would change by more than
+    0.1 per cent when the constraints change by the tolerance. If a user sets `max_iter` and a limit
+    is reached, no other solver is tried.
 
     Where the answer still violates the constraints although a constant model meets them, or is
     worse than the best constant model that does, the problem is solved again from that model, by
@@ -182,7 +183,7 @@ def _may_be_poor(problem: Problem, result: Result) -> bool:
         return False
     change = float(result.multipliers.sum()) * result.solver.tol
     sensitive = change > _MAX_SENSITIVITY * objective and not problem.in_epigraph_form
-    few = model.n_rows < _FEW_ROWS * problem.n_variables
+    few = model.n_rows <= max(_ALWAYS_FEW, _FEW_ROWS * problem.n_variables)
     near = isinstance(model, LeafModel)  # leaf values that stay near the boosted ones
     return (few and not near) or sensitive
 

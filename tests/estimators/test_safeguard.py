@@ -14,12 +14,17 @@ from fairconstrained import (
     fairness_path,
     make_biased_classification,
 )
-from fairconstrained.constraints import BoundedGroupLoss, PartialDemographicParity
+from fairconstrained.constraints import (
+    BoundedGroupLoss,
+    PartialDemographicParity,
+    PredictiveEquality,
+)
 from fairconstrained.domains import L1Ball
 from fairconstrained.estimators import safeguard
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.safeguard import least_constant_loss
 from fairconstrained.functions.losses import Logistic
+from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.solvers import (
     IPC,
@@ -180,6 +185,21 @@ def test_other_solvers_are_tried_with_few_rows(constraint, kappa, seed, other, s
     clf.fit(X, y, sensitive_features=groups)
     assert best.converged and best.objective < 0.9 * alone.objective
     assert clf.result_.converged and clf.objective_ <= 1.001 * best.objective
+
+
+@pytest.mark.parametrize("seed", [33, 47])
+def test_other_solvers_are_tried_with_few_rows_and_variables(seed):
+    """180 rows with two binary features have several local solutions."""
+    rng = np.random.RandomState(seed)
+    X = (rng.uniform(size=(180, 2)) < 0.5).astype(float)
+    groups = rng.choice(3, 180, p=[0.55, 0.35, 0.1])
+    y = (X[:, 0] + 0.8 * (groups == 0) + rng.normal(size=180) > 0.9).astype(int)
+    constraint = PredictiveEquality(0.02, against="overall", surrogate=Sigmoid(0.3))
+    clf = FairLogisticClassifier(constraint)
+    problem = Fit.of(clf, X, y, None, groups).problem
+    alone = default_solver(problem).minimize(problem)
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.result_.converged and clf.objective_ < 0.99 * alone.objective
 
 
 @pytest.mark.parametrize("seed", range(3))
