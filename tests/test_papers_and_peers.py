@@ -137,6 +137,7 @@ def test_full_runs_are_compared_with_the_published_objective() -> None:
     published = float(line.published.split(",")[0])
     for factor, text in [(1.01, "to 2%"), (1.5, "50% above"), (0.5, "50% below")]:
         paper = {"objective": factor * published, "violation": 0.0, "form": "full", "status": ""}
+        paper["passes"] = line.passes
         row = {"line": line, "paper": paper, "default": None}
         assert text in papers_page.why(row)
     assert "published" not in papers_page.why({**row, "paper": {**paper, "form": "quick"}})
@@ -144,7 +145,7 @@ def test_full_runs_are_compared_with_the_published_objective() -> None:
 
 def test_the_lead_of_the_papers_counts_full_runs(tmp_path) -> None:
     lines = [line for line in all_lines() if (line.experiment, line.data) == ("E4", "a9a")][:3]
-    full = {"violation": 0.0, "SVio": 0.1, "passes": 9.0, "seconds": 2.0, "form": "full"}
+    full = {"violation": 0.0, "SVio": 0.1, "passes": 7.2e5, "seconds": 2.0, "form": "full"}
     full["status"] = "data pass limit"
     published = [float(line.published.split(",")[0]) for line in lines]
     paper = [{**full, "objective": 1.01 * published[0]}, {**full, "objective": 1.5 * published[1]}]
@@ -157,6 +158,17 @@ def test_the_lead_of_the_papers_counts_full_runs(tmp_path) -> None:
     text = (tmp_path / "papers.md").read_text()
     assert "run with as many data passes as published: 2, of which 1 reach" in text
     assert "Lines of E1 to E6: 3. Run in full, with `paper()` and by default: 2. In 1 of" in text
+
+
+def test_runs_with_paper_that_have_fewer_passes_than_published_are_not_full(tmp_path) -> None:
+    line = next(line for line in all_lines() if (line.experiment, line.data) == ("E4", "a9a"))
+    found = {"objective": 0.4, "violation": 0.0, "form": "full", "status": "iteration limit"}
+    found |= {"SVio": 0.1, "passes": 9.0, "seconds": 2.0}
+    papers_page.write_page(tmp_path, [{"line": line, "paper": found, "default": found}], [])
+    text = (tmp_path / "papers.md").read_text()
+    assert "run with as many data passes as published: 0, of which 0 reach" in text
+    assert "9 passes, 2 s (fewer passes)" in text and "9 of 80000 passes" in text
+    assert "9 passes, 2 s (full)" in text  # by default
 
 
 def test_the_default_is_compared_with_the_best_published_row(tmp_path) -> None:
