@@ -22,6 +22,7 @@ from fairconstrained.solvers.state import RoundingState
 _FIRST = 0.7  # of the level of the best model: where the search begins, and goes on if it is free
 _PART = 0.25  # of the data passes that are left: what the problem of a level may use up
 _MANY = 20  # constraints
+_NARROW = 1e-4  # of the level: an interval in which the solver of the levels is exchanged
 _SHARE = 0.8  # of the tolerance: what the answer to a level may use up
 
 
@@ -43,8 +44,9 @@ class LevelSearch(Solver):
     ----------
     solver : Solver or None, default=None
         The solver of the problem of a level; None takes
-        :class:`AugmentedLagrangian` if it is smooth, else :class:`Smoothing`, for 20 constraints or
-        more with :class:`ExactPenalty`, which needs fewer data passes there.
+        :class:`AugmentedLagrangian` if it is smooth, else :class:`Smoothing`. For 20 constraints or
+        more, that begins with :class:`ExactPenalty`, which needs fewer data passes far from the
+        solution.
     max_iter : int, default=20
         The maximum number of levels.
     tol : float, default=1e-4
@@ -71,12 +73,14 @@ class LevelSearch(Solver):
         self.max_iter = max_iter
         self.tol = tol
 
-    def _solver_for(self, problem: Problem) -> Solver:
+    def _solver_for(self, problem: Problem, *, near: bool = False) -> Solver:
+        """Return the solver of the problem of a level, far from or near the solution."""
         if self.solver is not None:
             return self.solver
         if problem.smooth:
             return AugmentedLagrangian()
-        return Smoothing(ExactPenalty() if problem.n_constraints >= _MANY else None)
+        many = problem.n_constraints >= _MANY
+        return Smoothing(ExactPenalty() if many and not near else None)
 
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method, or those of a level for the solver."""
@@ -123,6 +127,8 @@ class LevelSearch(Solver):
             price = float(answer.multipliers.sum())
             search.learn(answer, least, price, start.tol, float(at.constraints.max()))
             tol = _SHARE * start.tol * min(1.0, max(price, 1e-3))
+            if search.narrow and not answer.converged:
+                solver = self._solver_for(plain, near=True)
             status = Status.STALLED if search.ended else None
             yield _offer(_lifted(problem, at), answer, k, start.tol, status)
 
@@ -137,12 +143,16 @@ class LevelSearch(Solver):
 
 
 class _Search:
-    """Where the level is looked for: Newton's method within an interval."""
+    """Where the level is looked for: Newton's method within an interval.
+
+    The interval is halved where two of its steps have not done so.
+    """
 
     def __init__(self, target: float, level: float, high: float):
         self.target = target
         self.low, self.high = -np.inf, high
         self.level = level
+        self.widths = [np.inf, np.inf]  # of the interval, before the last two steps
 
     def learn(self, answer: Result, best: float, price: float, tol: float, attained: float) -> None:
         """Take in the answer at a level, with the level that it attains, and choose the next."""
@@ -156,11 +166,19 @@ class _Search:
             newton = self.level + 2.0 * reached * (reached - self.target) / price
         if np.isfinite(self.low):
             inside = self.low < newton < self.high
-            self.level = newton if inside else 0.5 * (self.low + self.high)
+            width = self.high - self.low
+            slow = width > 0.5 * self.widths[0]
+            self.widths = [self.widths[1], width]
+            self.level = newton if inside and not slow else 0.5 * (self.low + self.high)
         else:
             least = min(0.0, 2.0 * self.high)  # gaps end at zero, but not all constraints are gaps
             lower = _FIRST * self.high if self.high > 0.0 else 2.0 * self.high
             self.level = max(newton, least) if newton < self.high else lower
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the interval is small beside the level."""
+        return self.high - self.low <= _NARROW * abs(self.high)
 
     @property
     def ended(self) -> bool:
