@@ -18,6 +18,8 @@ from fairconstrained.utils.rounding import ROUNDING
 if TYPE_CHECKING:
     from fairconstrained.decisions.search import DecisionTask
 
+_HUGE = 1e100  # the squares of scores of larger weights may overflow
+
 
 class SearchRun:
     """The state of one search: the candidates seen, and the data passes made.
@@ -104,7 +106,7 @@ class SearchRun:
                 * self.fit_passes,
             )
             cost = self.spent() - before
-            if not np.all(np.isfinite(warm.w)):
+            if not np.all(np.abs(warm.w) <= _HUGE):
                 break
             found = self.search.evaluate(warm.w)
             self.seen.append(found)

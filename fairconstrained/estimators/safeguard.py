@@ -32,7 +32,8 @@ _ALWAYS_FEW = 200  # rows, whatever the number of variables
 _CLEAR_GAIN = 0.1  # relative gain for which an answer that has not converged is preferred
 _OTHER_PASSES = 1000.0  # data passes of another solver
 _FEWER_PASSES = 100.0  # in a domain: steps need many projections
-_CHEAP = 1000  # rows times constraints up to which another solver makes as many passes as the fit
+_CHEAP = 1000  # rows times constraints up to which another solver makes as many passes as a fit
+_ALL_OTHERS = 2.0  # all other solvers together, in units of the data passes of a usual fit
 
 
 def data_pass_limit(problem: Problem, tol: float) -> float:
@@ -133,7 +134,8 @@ def _best_of_others(
     violates, named = result.violation > tol, isinstance(options.solver, str)
     if not (violates or (named and _may_be_poor(problem, result))):
         return result, at
-    most = _other_passes(problem, limit)
+    most = _other_passes(problem, tol, limit)
+    left = max(most, _ALL_OTHERS * data_pass_limit(problem, tol))
     passes, best, end = result.data_passes, result, at
     for other in _others(problem, tol):
         if violates and best.violation <= tol:
@@ -142,12 +144,16 @@ def _best_of_others(
             continue
         begin = start
         for solver in (other, result.solver):  # that of the fit goes on where the other one stops
-            if solver.missing(problem):
+            if solver.missing(problem) or left <= 0.0:
                 break
             found, there = solver.solve(
-                problem, warm=begin, random_state=options.random_state, max_data_passes=most
+                problem,
+                warm=begin,
+                random_state=options.random_state,
+                max_data_passes=min(most, left),
             )
             passes += found.data_passes
+            left -= found.data_passes
             goes_on = not found.converged and found.violation <= tol
             goes_on &= found.objective < best.objective
             if _is_preferred(found, best):
@@ -165,12 +171,12 @@ def _others(problem: Problem, tol: float) -> Iterator[Solver]:
     yield default_solver(problem).with_options(tol=tol)
 
 
-def _other_passes(problem: Problem, limit: float | None) -> float:
-    """Return the data passes of another solver: all that the fit may make where they are cheap."""
+def _other_passes(problem: Problem, tol: float, limit: float | None) -> float:
+    """Return the data passes of another solver: those of a usual fit where they are cheap."""
     if not problem.domain.whole_space:
         most = _FEWER_PASSES
-    elif problem.n_rows * problem.n_constraints <= _CHEAP and limit is not None:
-        most = limit
+    elif problem.n_rows * problem.n_constraints <= _CHEAP:
+        most = data_pass_limit(problem, tol)
     else:
         most = _OTHER_PASSES
     return most if limit is None else min(most, limit)

@@ -336,3 +336,32 @@ def test_the_least_constant_loss_of_a_term_is_the_same_every_time():
     assert least_constant_loss(term, model) == first
     other = average(Logistic(), y, np.ones(3))
     assert least_constant_loss(other, model) != first
+
+
+@pytest.mark.parametrize("name", ["demographic_parity", "partial_dp"])
+def test_a_higher_limit_of_iterations_is_that_of_the_chosen_solver_only(name):
+    """Other solvers make no more data passes than a usual fit."""
+    clf = FairLogisticClassifier(name)
+    problem = Fit.of(clf, X[:50], Y[:50], None, GROUPS[:50]).problem
+    usual = safeguard.data_pass_limit(problem, 1e-4)
+    for limit in (None, usual, 10.0 * usual):
+        assert safeguard._other_passes(problem, 1e-4, limit) <= usual
+    assert safeguard._other_passes(problem, 1e-4, 5.0) == 5.0
+
+
+def test_all_other_solvers_together_have_a_limit(monkeypatch):
+    made = []
+
+    def never_converges(self, problem, *, warm=None, max_data_passes=None, **options):
+        made.append(max_data_passes)
+        at = problem.at(problem.start())
+        result = AugmentedLagrangian().minimize(problem)
+        return replace(result, data_passes=max_data_passes, status=Status.PASS_LIMIT), at
+
+    clf = FairLogisticClassifier("demographic_parity", 0.0)
+    problem = Fit.of(clf, X[:50], Y[:50], None, GROUPS[:50]).problem
+    found = AugmentedLagrangian().solve(problem)
+    monkeypatch.setattr(ExactPenalty, "solve", never_converges)
+    monkeypatch.setattr(IPC, "solve", never_converges)
+    safeguard.solve(AugmentedLagrangian(), problem, clf, known=found)
+    assert made and sum(made) <= 2.0 * safeguard.data_pass_limit(problem, 1e-4)

@@ -151,3 +151,12 @@ def test_paper_setting_ends_near_the_solution(name):
     result = ExactPenalty.paper(max_iter=1000).minimize(problem)
     assert result.violation <= 1e-4
     assert result.objective == pytest.approx(solution(name), rel=1e-2)
+
+
+def test_few_constraints_are_linearised_where_many_have_multipliers():
+    """A start with thousands of multipliers must not lead to a dense matrix of that size."""
+    model = Model.__new__(Model)
+    model.guess = np.linspace(0.0, 1.0, 4000)
+    near = model._nearly_active(np.linspace(1.0, 0.0, 4000), 0.999)
+    assert len(near) < 200
+    assert np.isin([3999, 0], near).all()  # the largest multiplier, and the largest value

@@ -109,7 +109,8 @@ class Model:
     width : float
         How far below the largest value a constraint may be to be looked at.
     multipliers : ndarray or None
-        Where the search for the multipliers starts; those that are positive are looked at as well.
+        Where the search for the multipliers starts; the largest ones that are positive are looked
+        at as well.
     stretch : float, default=1.0
         Where the search for the factor of B starts, if the model is linear.
     """
@@ -136,7 +137,9 @@ class Model:
 
     def _nearly_active(self, values: Array, level: float) -> Array:
         """Return the constraints that are looked at: each costs a backward pass."""
-        chosen = self.guess > 0.0
+        chosen = np.zeros(len(values), dtype=bool)
+        heaviest = np.argsort(-self.guess)[:_MOST]
+        chosen[heaviest[self.guess[heaviest] > 0.0]] = True
         largest = np.argsort(-values)[:_MOST]
         chosen[largest[values[largest] >= level]] = True
         return np.flatnonzero(chosen)
