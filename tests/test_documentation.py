@@ -116,7 +116,7 @@ def test_data_sets_are_named(name):
 @pytest.mark.parametrize("package", PUBLIC)
 def test_the_reference_has_every_public_object(package):
     if package == "dask" and not find_spec("dask"):
-        pytest.skip("dask is not installed")
+        pytest.skip("fairconstrained.dask cannot be imported: dask is not installed")
     module = importlib.import_module(f"fairconstrained.{package}".rstrip("."))
     text = (ROOT / "docs" / "api.rst").read_text()
     listed = set()

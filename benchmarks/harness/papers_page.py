@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness.paper_lines import Line
 from benchmarks.harness.rank_page import Ranks, every_level, section, verdict_of
 from benchmarks.harness.tables import Row, as_markdown, environment
 
@@ -52,28 +51,34 @@ _NOTES = {
 }
 
 
-def cell(found: Row | None, *, small: bool = False, least: float = 0.0) -> str:
-    """Return the figures of a run in the form of the published ones.
+def form_of(row: Row, kind: str) -> str:
+    """Return what the run of a line is called on the page: "full", "quick", "not run", ...
 
     Parameters
     ----------
-    found : dict or None
-        The figures; None for a line that has not been run.
-    small : bool, default=False
-        Whether the quick form has a smaller problem, so that no run of it is complete.
-    least : float, default=0.0
-        The data passes that a full run has.
+    row : dict
+        The line, with the figures of its runs.
+    kind : {"paper", "default"}
+        Whether with `paper()` or with the library's defaults.
     """
+    line, found = row["line"], row.get(kind)
     if found is None:
         return "not run"
-    if "objective" not in found:
+    if "objective" not in found:  # the problem lacks what the solver needs
         return str(found["status"])
-    stationarity, form = found["SVio"], "full" if found["form"] == "full" else "quick"
-    if form == "quick" and found["status"] != _CUT and not small:
-        form = "complete"  # it ended by itself
-    if form == "full" and found["passes"] < least:
-        form = "fewer passes"
-    shown = f"{stationarity:.1e}" if np.isfinite(stationarity) else "none"
+    if found["form"] == "full":
+        short = kind == "paper" and found["passes"] < line.least_passes
+        return "fewer passes" if short else "full"
+    ended = found["status"] != _CUT and line.experiment not in _SMALL
+    return "complete" if ended else "quick"
+
+
+def _cell(row: Row, kind: str) -> str:
+    """Return the figures of a run in the form of the published ones."""
+    found, form = row.get(kind), form_of(row, kind)
+    if found is None or "objective" not in found:
+        return form
+    shown = f"{found['SVio']:.1e}" if np.isfinite(found["SVio"]) else "none"
     return (
         f"{found['objective']:.4g}, CVio {found['violation']:.1e}, SVio {shown}, "
         f"{found['passes']:.3g} passes, {found['seconds']:.2g} s ({form})"
@@ -89,9 +94,10 @@ def why(row: Row) -> str:
         reasons.append(f"at most {paper.get('passes', 0):.0f} of {line.passes:.0f} passes")
     if paper is not None and paper.get("violation", 0.0) > 1e-3:
         reasons.append("paper() ends infeasible")
-    if _full(row, "paper"):
+    form = form_of(row, "paper")
+    if form == "full":
         reasons += _against_published(line.published, paper)
-    elif paper is not None and paper.get("form") == "full":
+    if form == "fewer passes":
         reasons.append(f"{paper['passes']:.0f} of {line.passes:.0f} passes")
     if len(ran) == 2 and ran[0]["violation"] <= 1e-3 and ran[1]["violation"] <= 1e-3:
         gain = ran[0]["objective"] - ran[1]["objective"]
@@ -99,7 +105,7 @@ def why(row: Row) -> str:
             better = "lower" if gain > 0 else "higher"
             reasons.append(f"the default's objective is {better} by {abs(gain):.2g}")
             if default["status"] == _STEPS and gain < 0:
-                reasons.append(f"it ends at its limit of steps, {default['passes']:.0f} passes")
+                reasons.append(f"by default it stops at max_iter, {default['passes']:.0f} passes")
     if line.experiment in ("E3", "E4") and line.data.startswith("compas"):
         reasons.append("other features than the paper's")
     if line.experiment == "E3" and line.data.endswith("exact"):
@@ -135,15 +141,13 @@ def write_page(folder: Path, table: list[Row], ranks: list[Ranks], versions: str
 
 def _shown(row: Row) -> Row:
     """Return the columns of a line."""
-    line, small = row["line"], row["line"].experiment in _SMALL
+    line = row["line"]
     return {
         "data": line.data,
         "method": line.method,
         "published": line.published,
-        "ours with paper()": (
-            cell(row["paper"], small=small, least=_least_passes(line)) if "paper" in row else "-"
-        ),
-        "ours by default": cell(row["default"], small=small),
+        "ours with paper()": _cell(row, "paper") if "paper" in row else "-",
+        "ours by default": _cell(row, "default"),
         "why they differ": why(row),
     }
 
@@ -151,9 +155,13 @@ def _shown(row: Row) -> Row:
 def _lead(table: list[Row], ranks: list[Ranks]) -> str:
     """Return what the page shows, in sentences and a short table."""
     known = [row for row in table if _is_published(row)]
-    run = [row for row in known if _full(row, "paper")]
+    run = [row for row in known if form_of(row, "paper") == "full"]
     reached = sum(_reaches(row) for row in run)
-    both = [row for row in table if _full(row, "paper") and _full(row, "default")]
+    both = [
+        row
+        for row in table
+        if form_of(row, "paper") == "full" and form_of(row, "default") == "full"
+    ]
     good = sum(_default_is_as_good(row) for row in both)
     text = (
         f"- 3S-Econ's table 2 has {len(known)} rows on a9a, with figures; the other papers print "
@@ -168,9 +176,9 @@ def _lead(table: list[Row], ranks: list[Ranks]) -> str:
     rows = []
     for experiment in dict.fromkeys(row["line"].experiment for row in table):
         some = [row for row in table if row["line"].experiment == experiment]
-        full = [row for row in some if _full(row, "paper")]
-        default = [row for row in some if _full(row, "default")]
-        pairs = [row for row in full if _full(row, "default")]
+        full = [row for row in some if form_of(row, "paper") == "full"]
+        default = [row for row in some if form_of(row, "default") == "full"]
+        pairs = [row for row in full if form_of(row, "default") == "full"]
         rows.append(
             {
                 "experiment": _TITLES[experiment].partition(" (")[0],
@@ -194,7 +202,7 @@ def _against_the_best(table: list[Row]) -> list[str]:
             if _is_published(one)
             and (one["line"].experiment, one["line"].data) == (line.experiment, line.data)
         ]
-        if same and line.paper is None and _full(row, "default"):
+        if same and line.paper is None and form_of(row, "default") == "full":
             best, found = min(same, key=lambda one: float(one[0])), row["default"]
             out.append(
                 f"{line.experiment}, {line.data}: the default of the library ends at "
@@ -203,19 +211,6 @@ def _against_the_best(table: list[Row]) -> list[str]:
                 f"{best[1].replace('CVio', 'violation')}, after {best[-1]}."
             )
     return out
-
-
-def _full(row: Row, kind: str) -> bool:
-    """Return whether a line has been run in full, with `paper()` for the published passes."""
-    found = row.get(kind)
-    if found is None or found.get("form") != "full" or "objective" not in found:
-        return False
-    return kind != "paper" or bool(found["passes"] >= _least_passes(row["line"]))
-
-
-def _least_passes(line: Line) -> float:
-    """Return the data passes of a full run with `paper()`: as many as published, to 2%."""
-    return 0.98 * line.passes if " passes" in line.published else 0.0
 
 
 def _is_published(row: Row) -> bool:
@@ -265,16 +260,17 @@ prints a curve only. Every run has its form in brackets:
 - "(full)": the paper's problem and as many data passes as the paper has. With `paper()` a run does
   not stop at a tolerance of its own; by default it ends when it has converged, and after 5,000
   passes at the latest.
-- "(fewer passes)": the paper's problem, but fewer data passes than the paper has.
-- "(complete)": a run of the quick form that ended by itself before its limit.
-- "(quick)": stopped after 100 passes (1,000 for methods with subproblems), in E3 with 100
-  thresholds and in E5 on 3,000 images. Such a figure does not reproduce the paper's.
+- "(fewer passes)": the paper's problem, stopped before the published number of data passes. This
+  does not reproduce the paper's figure.
+- "(complete)": a quick run that ended by itself, before its limit of data passes.
+- "(quick)": a run that was stopped after 100 data passes (1,000 for methods with subproblems), in
+  E3 with 100 thresholds and in E5 on 3,000 images. This does not reproduce the paper's figure.
 - "not run": there was no time.
 
 The papers' figures about parameters and progress (3S-Econ figure 1, PLADA D.1 and D.2, IDCA D.6)
 and E7 and E8 have pages of their own: [parameters](sensitivity.md), [E7](e7.md), [E8](e8.md). The
 algorithms of `paper()` are compared with transcriptions of the printed ones in
 `tests/solvers/test_papers.py`. The exact penalty method of E1 and E2 is only cited by IPC: neither
-its algorithm nor its parameters are printed. No paper prints an algorithm for SSG-S either: "ours
-with paper()" is this library's method without its last steps (`polish=False`).
+its algorithm nor its parameters are printed. No paper prints the algorithm of SSG-S. For this
+method, "ours with paper()" is the method of this library with `polish=False`.
 """

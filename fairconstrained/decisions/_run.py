@@ -18,7 +18,7 @@ from fairconstrained.utils.rounding import ROUNDING
 if TYPE_CHECKING:
     from fairconstrained.decisions.search import DecisionTask
 
-_HUGE = 1e100  # the squares of scores of larger weights may overflow
+_LARGEST_WEIGHT = 1e100  # squares of the scores of larger weights may overflow
 
 
 class SearchRun:
@@ -106,7 +106,7 @@ class SearchRun:
                 * self.fit_passes,
             )
             cost = self.spent() - before
-            if not np.all(np.abs(warm.w) <= _HUGE):
+            if not np.all(np.abs(warm.w) <= _LARGEST_WEIGHT):
                 break
             found = self.search.evaluate(warm.w)
             self.seen.append(found)

@@ -27,13 +27,13 @@ _PASSES = 4000.0
 _LEVELS = np.linspace(-6.0, 6.0, 25)
 _REFINED = (0.5, 0.05)  # the distances to either side at which levels around the best are tried
 _MAX_SENSITIVITY = 1e-3  # relative change of the objective if constraints change by the tolerance
-_FEW_ROWS = 40  # for each variable: with so few rows there are often several local solutions
-_ALWAYS_FEW = 200  # rows, whatever the number of variables
+_FEW_ROWS = 200  # with at most so many there are often several local solutions
+_FEW_PER_VARIABLE = 40  # the same, for the number of rows divided by that of variables
 _CLEAR_GAIN = 0.1  # relative gain for which an answer that has not converged is preferred
 _OTHER_PASSES = 1000.0  # data passes of another solver
-_FEWER_PASSES = 100.0  # in a domain: steps need many projections
-_CHEAP = 1000  # rows times constraints up to which another solver makes as many passes as a fit
-_ALL_OTHERS = 2.0  # all other solvers together, in units of the data passes of a usual fit
+_OTHER_PASSES_IN_DOMAIN = 100.0  # steps need many projections
+_CHEAP_PASS = 1000  # rows times constraints up to which data passes are not limited further
+_ALL_OTHER_FITS = 2.0  # data passes of all other solvers, relative to those of a usual fit
 
 
 def data_pass_limit(problem: Problem, tol: float) -> float:
@@ -135,12 +135,12 @@ def _best_of_others(
     if not (violates or (named and _may_be_poor(problem, result))):
         return result, at
     most = _other_passes(problem, tol, limit)
-    left = max(most, _ALL_OTHERS * data_pass_limit(problem, tol))
+    left = max(most, _ALL_OTHER_FITS * data_pass_limit(problem, tol))
     passes, best, end = result.data_passes, result, at
     for other in _others(problem, tol):
         if violates and best.violation <= tol:
             break
-        if repr(other) == repr(result.solver):
+        if repr(other) == repr(result.solver):  # its answer is known
             continue
         begin = start
         for solver in (other, result.solver):  # that of the fit goes on where the other one stops
@@ -172,10 +172,10 @@ def _others(problem: Problem, tol: float) -> Iterator[Solver]:
 
 
 def _other_passes(problem: Problem, tol: float, limit: float | None) -> float:
-    """Return the data passes of another solver: those of a usual fit where they are cheap."""
+    """Return the limit on the data passes of one other solver."""
     if not problem.domain.whole_space:
-        most = _FEWER_PASSES
-    elif problem.n_rows * problem.n_constraints <= _CHEAP:
+        most = _OTHER_PASSES_IN_DOMAIN
+    elif problem.n_rows * problem.n_constraints <= _CHEAP_PASS:
         most = data_pass_limit(problem, tol)
     else:
         most = _OTHER_PASSES
@@ -189,7 +189,7 @@ def _may_be_poor(problem: Problem, result: Result) -> bool:
         return False
     change = float(result.multipliers.sum()) * result.solver.tol
     sensitive = change > _MAX_SENSITIVITY * objective and not problem.in_epigraph_form
-    few = model.n_rows <= max(_ALWAYS_FEW, _FEW_ROWS * problem.n_variables)
+    few = model.n_rows <= max(_FEW_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
     near = isinstance(model, LeafModel)  # leaf values that stay near the boosted ones
     return (few and not near) or sensitive
 

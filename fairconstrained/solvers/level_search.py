@@ -21,8 +21,8 @@ from fairconstrained.solvers.state import RoundingState
 
 _FIRST = 0.7  # of the level of the best model: where the search begins, and goes on if it is free
 _PART = 0.25  # of the data passes that are left: what the problem of a level may use up
-_MANY = 20  # constraints
-_NARROW = 1e-4  # of the level: an interval in which the solver of the levels is exchanged
+_MANY_CONSTRAINTS = 20
+_NEAR = 1e-4  # of the level: the length of an interval that is near the solution
 _SHARE = 0.8  # of the tolerance: what the answer to a level may use up
 
 
@@ -44,9 +44,10 @@ class LevelSearch(Solver):
     ----------
     solver : Solver or None, default=None
         The solver of the problem of a level; None takes
-        :class:`AugmentedLagrangian` if it is smooth, else :class:`Smoothing`. For 20 constraints or
-        more, that begins with :class:`ExactPenalty`, which needs fewer data passes far from the
-        solution.
+        :class:`AugmentedLagrangian` if it is smooth, else :class:`Smoothing`. With 20 constraints
+        or more, :class:`Smoothing` uses :class:`ExactPenalty`, which needs fewer data passes. If
+        :class:`ExactPenalty` does not converge near the solution, the default of
+        :class:`Smoothing` is used from there on.
     max_iter : int, default=20
         The maximum number of levels.
     tol : float, default=1e-4
@@ -79,7 +80,7 @@ class LevelSearch(Solver):
             return self.solver
         if problem.smooth:
             return AugmentedLagrangian()
-        many = problem.n_constraints >= _MANY
+        many = problem.n_constraints >= _MANY_CONSTRAINTS
         return Smoothing(ExactPenalty() if many and not near else None)
 
     def missing(self, problem: Problem) -> list[str]:
@@ -127,7 +128,7 @@ class LevelSearch(Solver):
             price = float(answer.multipliers.sum())
             search.learn(answer, least, price, start.tol, float(at.constraints.max()))
             tol = _SHARE * start.tol * min(1.0, max(price, 1e-3))
-            if search.narrow and not answer.converged:
+            if search.near and not answer.converged:
                 solver = self._solver_for(plain, near=True)
             status = Status.STALLED if search.ended else None
             yield _offer(_lifted(problem, at), answer, k, start.tol, status)
@@ -145,14 +146,14 @@ class LevelSearch(Solver):
 class _Search:
     """Where the level is looked for: Newton's method within an interval.
 
-    The interval is halved where two of its steps have not done so.
+    If two steps together have not halved the interval, the next step is to its midpoint.
     """
 
     def __init__(self, target: float, level: float, high: float):
         self.target = target
         self.low, self.high = -np.inf, high
         self.level = level
-        self.widths = [np.inf, np.inf]  # of the interval, before the last two steps
+        self.lengths = [np.inf, np.inf]  # of the interval: two steps ago, and one step ago
 
     def learn(self, answer: Result, best: float, price: float, tol: float, attained: float) -> None:
         """Take in the answer at a level, with the level that it attains, and choose the next."""
@@ -166,9 +167,9 @@ class _Search:
             newton = self.level + 2.0 * reached * (reached - self.target) / price
         if np.isfinite(self.low):
             inside = self.low < newton < self.high
-            width = self.high - self.low
-            slow = width > 0.5 * self.widths[0]
-            self.widths = [self.widths[1], width]
+            length = self.high - self.low
+            slow = length > 0.5 * self.lengths[0]
+            self.lengths = [self.lengths[1], length]
             self.level = newton if inside and not slow else 0.5 * (self.low + self.high)
         else:
             least = min(0.0, 2.0 * self.high)  # gaps end at zero, but not all constraints are gaps
@@ -176,9 +177,9 @@ class _Search:
             self.level = max(newton, least) if newton < self.high else lower
 
     @property
-    def narrow(self) -> bool:
-        """Whether the interval is small beside the level."""
-        return self.high - self.low <= _NARROW * abs(self.high)
+    def near(self) -> bool:
+        """Whether the interval is so short that the level is near the solution."""
+        return self.high - self.low <= _NEAR * abs(self.high)
 
     @property
     def ended(self) -> bool:

@@ -92,9 +92,11 @@ class RoundedKinks(Solver):
             like, width = end, self.shrink * width
 
     def _first_width(self, problem: Problem, start: Start) -> float:
-        """Return the width, or a smaller one at which a start that meets convex bounds meets them.
+        """Return the first width over which kinks are rounded.
 
-        Wide arcs raise a convex loss, and no model may meet a bound on it near the least loss.
+        Rounding increases a convex loss. If the loss has a bound near its least value, no model may
+        meet this bound once the kinks are rounded over a large width. Therefore, a start that meets
+        the convex constraints must also meet them when they are rounded.
         """
         width, narrowest = self.width, _LAST_INEXACT * self.width
         bounded = problem.with_constraints([one for one in problem.constraints if one.convex])

@@ -188,13 +188,17 @@ def test_modules_that_are_no_networks_raise(X, options, error, message):
         TorchModel.standardized(X, np.ones(N_ROWS), **options)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.skipif(
+    torch.cuda.is_available(), reason="the error for a missing GPU needs a machine without one"
+)
 def test_a_device_that_is_not_there_is_refused(X):
     with pytest.raises(ValueError, match="finds no GPU"):
         TorchModel.standardized(X, np.ones(N_ROWS), device="cuda")
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="PyTorch finds no GPU to compare with the CPU"
+)
 def test_a_gpu_gives_the_scores_and_gradients_of_the_host(X, options, rng):
     host, gpu = (
         TorchModel.standardized(X, np.ones(N_ROWS), device=device, **options)

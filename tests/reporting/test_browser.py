@@ -22,7 +22,10 @@ from fairconstrained import (
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 if CHROMIUM is None or DRIVER is None:
-    pytest.skip("Chromium and chromedriver are not installed", allow_module_level=True)
+    pytest.skip(
+        "reports are opened in Chromium: chromium and chromedriver are not installed",
+        allow_module_level=True,
+    )
 
 WIDTHS, MEDIA = (400, 800, 1200), ("light", "dark", "print")
 OPTIONS = [
@@ -172,7 +175,7 @@ def test_nothing_is_cut_and_nothing_overlaps(name, width, browser, pages):
 def test_axe_finds_no_violation(name, medium, browser, pages):
     spec = find_spec("axe_core_python")
     if spec is None or spec.origin is None:
-        pytest.skip("axe-core-python is not installed")
+        pytest.skip("accessibility is checked by axe: axe-core-python is not installed")
     show(browser, pages[name], 800, medium)
     if name != "12 groups":  # axe takes long for many rows
         browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = 1;")

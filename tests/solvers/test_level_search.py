@@ -53,7 +53,7 @@ def test_the_solver_of_the_levels_is_exchanged_if_it_stalls_near_the_solution(st
     clf = FairHingeClassifier("roc_parity", goal="fairness", max_loss_increase=0.003)
     usual = clf.fit(X, y, sensitive_features=groups).result_
     monkeypatch.setattr(LevelSearch, "_solver_for", solver_for)
-    monkeypatch.setattr(level_search, "_NARROW", 0.5)
+    monkeypatch.setattr(level_search, "_NEAR", 0.5)
     result = clf.fit(X, y, sensitive_features=groups).result_
     assert usual.converged and result.converged
     assert result.objective == pytest.approx(usual.objective, rel=1e-3)

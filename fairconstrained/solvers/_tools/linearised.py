@@ -97,6 +97,12 @@ class Step:
         return self.violation > 0.0 and self.multipliers.sum() >= 0.99 * rho
 
 
+def _largest(values: Array, least: float) -> Array:
+    """Return the positions of the largest values that are at least `least`: at most `_MOST`."""
+    order = np.argsort(-values)[:_MOST]
+    return order[values[order] >= least]
+
+
 class Model:
     """The linearisation at a point, with the rows of the constraints that are nearly active.
 
@@ -109,8 +115,8 @@ class Model:
     width : float
         How far below the largest value a constraint may be to be looked at.
     multipliers : ndarray or None
-        Where the search for the multipliers starts; the largest ones that are positive are looked
-        at as well.
+        Where the search for the multipliers starts. The constraints with the largest positive
+        multipliers are linearised, whatever their values.
     stretch : float, default=1.0
         Where the search for the factor of B starts, if the model is linear.
     """
@@ -136,13 +142,8 @@ class Model:
         self.move = self._free() if curvature.free else self._projected
 
     def _nearly_active(self, values: Array, level: float) -> Array:
-        """Return the constraints that are looked at: each costs a backward pass."""
-        chosen = np.zeros(len(values), dtype=bool)
-        heaviest = np.argsort(-self.guess)[:_MOST]
-        chosen[heaviest[self.guess[heaviest] > 0.0]] = True
-        largest = np.argsort(-values)[:_MOST]
-        chosen[largest[values[largest] >= level]] = True
-        return np.flatnonzero(chosen)
+        """Return the constraints that are linearised, by their multipliers and their values."""
+        return np.union1d(_largest(self.guess, _TINY), _largest(values, level))
 
     def _free(self) -> Callable[[Array, float], tuple[Array, float]]:
         """Return (multipliers, stretch) -> the step -H slope / stretch and its norm in B."""
