@@ -352,6 +352,16 @@ def test_thresholds_that_violate_or_are_not_the_most_accurate_are_found():
         assert "silent violation of decisions" in kinds(failures_of(case, unfair))
 
 
+def test_a_mean_gap_may_be_undefined_only_where_a_warning_says_so():
+    """One group has no positive labels, so that no fold has a gap of equal opportunity."""
+    spec = replace(SPEC, seed=80666031, n_features=2, design="separable", signal=0.0)
+    settings = {"constraint": "equal_opportunity", "n_kappas": 2, "cv": 3, "alphas": (1e-3,)}
+    case, outcome = further("FairLogisticClassifierCV", spec, **settings)
+    assert np.isnan(outcome.estimator.cv_results_["mean_test_gap"]).all()
+    silent = replace(outcome, caught=())
+    assert kinds(classes.check_cross_validated(case, silent)) == {"not finite"}
+
+
 def test_every_kind_of_estimator_is_drawn():
     drawn = {Case.of(3, 8 + 12 * k).chosen.estimator for k in range(4)}
     assert drawn == {

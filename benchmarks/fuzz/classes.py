@@ -90,10 +90,11 @@ def _labels(outcome: Outcome) -> tuple[Array, Array]:
 
 
 def check_cross_validated(case: Case, outcome: Outcome) -> Iterator[Failure]:
-    """The choice is one of the candidates, and its figures are finite."""
-    model = outcome.estimator
+    """The choice is one of the candidates, and its figures are finite where they are defined."""
+    model, vacuous = outcome.estimator, outcome.warned_of("VacuousConstraintWarning")
     if not np.any(np.isclose(model.kappas_, model.kappa_)):
         yield Failure("wrong figure", f"kappa_ {model.kappa_} is none of {model.kappas_}")
     for name in ("mean_test_accuracy", "mean_test_gap", "mean_test_loss"):
-        if not np.all(np.isfinite(model.cv_results_[name])):
+        undefined = vacuous and name == "mean_test_gap"
+        if not (undefined or np.all(np.isfinite(model.cv_results_[name]))):
             yield Failure("not finite", f"cv_results_[{name!r}] is not finite")

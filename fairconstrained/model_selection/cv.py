@@ -117,7 +117,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         In scikit-learn's format: "params", "param_kappa", "param_alpha", and for accuracy, loss and
         gap "split0_test_accuracy", ..., "mean_test_accuracy", "std_test_accuracy" and
         "rank_test_accuracy" (1 is the best one: the smallest loss or gap). Folds whose gap is not
-        defined, since a group has no rows there, are left out of its mean.
+        defined, since a group has no rows there, are left out of its mean; it is NaN if the gap is
+        not defined in any fold.
     kappas_ : ndarray
         The candidates for kappa, in decreasing order.
     n_splits_ : int

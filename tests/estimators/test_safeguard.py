@@ -127,8 +127,8 @@ def test_a_second_solver_is_tried_before_a_fit_with_max_iter_is_called_infeasibl
     [
         (0.999, Status.CONVERGED, True),
         (0.999, Status.STALLED, False),
-        (0.95, Status.STALLED, False),
-        (0.85, Status.STALLED, True),
+        (0.995, Status.STALLED, False),
+        (0.97, Status.STALLED, True),
         (1.1, Status.CONVERGED, False),
     ],
 )
