@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fairconstrained.functions.base import ExponentialFunction, ScalarFunction, exponential
 from fairconstrained.utils.typing import Array
+
+_MOST_KEPT = 100_000  # scores; beyond, kept values would take much memory
 
 
 class Exponentials:
@@ -28,6 +32,7 @@ class Exponentials:
     def __init__(self, scores: Array):
         self._scores = scores
         self._known: dict[float, Array] = {}
+        self._computed: dict[tuple[object, ...], Array] = {}
 
     def at(self, scale: float) -> Array:
         """Return the exponentials for a scale: the squares of those for twice the scale."""
@@ -36,6 +41,35 @@ class Exponentials:
             known = exponential(self._scores, scale) if root is None else root * root
             self._known[scale] = known
         return self._known[scale]
+
+    def value(self, function: ExponentialFunction, t: Array) -> Array:
+        """Return phi(t), which must not be changed.
+
+        For up to 100,000 scores, values at the scores themselves are kept.
+
+        Parameters
+        ----------
+        function : ExponentialFunction
+            phi.
+        t : ndarray
+            The scores, or numbers of the same absolute values.
+        """
+        return self._once(function, t, function.value_from)
+
+    def derivative(self, function: ExponentialFunction, t: Array) -> Array:
+        """Return phi'(t), which must not be changed; see :meth:`value`."""
+        return self._once(function, t, function.derivative_from)
+
+    def _once(
+        self, function: ExponentialFunction, t: Array, compute: Callable[[Array, Array], Array]
+    ) -> Array:
+        exponential = self.at(function.exponential_scale)
+        if t is not self._scores or len(t) > _MOST_KEPT:
+            return compute(t, exponential)
+        key = (compute.__name__, type(function), *vars(function).values())
+        if key not in self._computed:
+            self._computed[key] = compute(t, exponential)
+        return self._computed[key]
 
 
 def value_of(function: ScalarFunction, t: Array, known: Exponentials | None) -> Array:

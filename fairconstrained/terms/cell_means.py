@@ -159,23 +159,24 @@ class CellMeans(FunctionAverages, Shardable, Curved):
         self, function: ExponentialFunction, scores: Array, exponentials: Exponentials
     ) -> tuple[Array, Pullback]:
         """Return averages and pullback of a function that is computed from the exponential."""
-        known = exponentials.at(function.exponential_scale)
         if self._equal_weight is not None:
+            known = exponentials.at(function.exponential_scale)
             return mean_of(function, scores, known, self.signs, self._equal_weight)
         if self._disjoint and self.n_rows > BLOCK:
+            known = exponentials.at(function.exponential_scale)
             return averages_of(function, scores, known, self.signs, self.cells)
 
         margins, slopes = self._margins(scores), list[Array]()
 
         def pullback(u: Array) -> tuple[Array, Array]:
             if not slopes:  # constraints are pulled back one by one
-                slope = function.derivative_from(margins, known)
+                slope = exponentials.derivative(function, margins)
                 slopes.append(slope if self.signs is None else self.signs * slope)
             back = self._spread(u)
             back *= slopes[0]
             return back, NO_AUXILIARY
 
-        return self._sums(function.value_from(margins, known)), pullback
+        return self._sums(exponentials.value(function, margins)), pullback
 
     @property
     def curved(self) -> bool:

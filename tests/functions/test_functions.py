@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.functions import losses, surrogates
+from fairconstrained.functions import exponentials, losses, surrogates
 from fairconstrained.functions.base import (
     ExponentialFunction,
     ScalarFunction,
@@ -308,3 +308,16 @@ def test_a_mean_loss_takes_the_name_of_a_loss():
     assert MeanLoss("hinge").bind(y, np.ones(2)).value(scores) == pytest.approx(0.75)
     with pytest.raises(ValueError, match="loss='hinged' is unknown"):
         MeanLoss("hinged").bind(y, np.ones(2))
+
+
+@pytest.mark.parametrize("name", ["value", "derivative"])
+def test_values_at_the_scores_are_computed_once(name, monkeypatch):
+    t = np.linspace(-3.0, 3.0, 7)
+    known, limit = Exponentials(t), len(t)
+    found = getattr(known, name)(Sigmoid(0.5), t)
+    assert getattr(known, name)(Sigmoid(0.5), t) is found
+    for function, at in ((Sigmoid(), t), (Logistic(), t), (Sigmoid(0.5), -t)):
+        expected = getattr(function, f"{name}_from")(at, known.at(function.exponential_scale))
+        assert_allclose(getattr(known, name)(function, at), expected)
+    monkeypatch.setattr(exponentials, "_MOST_KEPT", limit - 1)
+    assert getattr(known, name)(Sigmoid(0.5), t) is not found

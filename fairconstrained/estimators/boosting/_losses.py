@@ -95,8 +95,8 @@ class LogLoss:
         if self.threshold:
             scores = scores + self.threshold
             known = Exponentials(scores)
-        p = _LOGISTIC.value_from(scores, known.at(1.0))
-        return p[: len(self.targets)] - self.targets, p * (1.0 - p)
+        p = known.value(_LOGISTIC, scores)
+        return p[: len(self.targets)] - self.targets, known.derivative(_LOGISTIC, scores)
 
     def on(self, data: TrainingData) -> Callable[[Array], float]:
         """Return the mean logistic loss on other rows."""
