@@ -15,10 +15,11 @@ _MOST_VALUES = 1_000_000
 def sorted_rows(data: TrainingData) -> TrainingData:
     """Return the rows in sorted order, with dense features.
 
-    Sums over rows are rounded in the order of the rows, and in another way for sparse matrices. A
-    search that chooses among models by counts of decisions can end elsewhere because of that, if
-    the rows are few. Sorted rows give the same result for any order of the user's rows. Rows of
-    queries, more than 2,000 rows, and rows with more than 1,000,000 values stay as they are.
+    Sums over rows are rounded in the order of the rows, and in another way for sparse matrices. If
+    the rows are few, a search that chooses among models by counts of decisions can end elsewhere
+    because of that, and a solver at another local solution. Sorted rows give the same result for
+    any order of the user's rows. Rows of queries, more than 2,000 rows, and rows with more than
+    1,000,000 values stay as they are.
 
     Parameters
     ----------

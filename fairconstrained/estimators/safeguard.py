@@ -5,31 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
+from fairconstrained.estimators.constant_models import ConstantModels, least_constant_loss
 from fairconstrained.estimators.solving import SolverOptions
 from fairconstrained.models import Model
 from fairconstrained.models.leaves import LeafModel
-from fairconstrained.problem.auxiliary import weights_with_auxiliary
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import IPC, ExactPenalty, Result, Smoothing, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
 from fairconstrained.solvers.result import Status, describe
-from fairconstrained.terms.base import Term
-from fairconstrained.terms.multinomial import MultinomialLoss
-from fairconstrained.utils.typing import Array
 
 _PASSES = 4000.0
-_LEVELS = np.linspace(-6.0, 6.0, 25)
-_REFINED = (0.5, 0.05)  # the distances to either side at which levels around the best are tried
 _MAX_SENSITIVITY = 1e-3  # relative change of the objective if constraints change by the tolerance
 _FEW_ROWS = 200  # with at most so many there are often several local solutions
 _FEW_PER_VARIABLE = 40  # the same, for the number of rows divided by that of variables
-_CLEAR_GAIN = 0.01  # relative gain for which an answer that has not converged is preferred
+_CLEAR_GAIN = 0.02  # relative gain for which an answer that has not converged is preferred
 _OTHER_PASSES = 1000.0  # data passes of another solver
 _OTHER_PASSES_IN_DOMAIN = 100.0  # steps need many projections
 _CHEAP_PASS = 1000  # rows times constraints up to which data passes are not limited further
@@ -51,6 +44,17 @@ def data_pass_limit(problem: Problem, tol: float) -> float:
     """
     constraints = 1.0 + 0.25 * float(np.log10(1.0 + problem.n_constraints))
     return _PASSES * constraints * float(np.sqrt(max(1.0, 1e-4 / tol)))
+
+
+def has_few_rows(n_rows: int, n_variables: int) -> bool:
+    """Return whether a problem with constraints is likely to have several local solutions.
+
+    Parameters
+    ----------
+    n_rows, n_variables : int
+        The size of the problem.
+    """
+    return n_rows <= max(_FEW_ROWS, _FEW_PER_VARIABLE * n_variables)
 
 
 def solve(
@@ -111,7 +115,7 @@ def solve(
     if _below_constants(problem, result, at):
         return result, at
     constant = _best_constant(problem, result)
-    if constant is None or not _is_better(constant, result):
+    if constant is None or not _is_better(problem, constant, result, at):
         return result, at
     return _from_constant(problem, constant, result, options, passes)
 
@@ -189,7 +193,7 @@ def _may_be_poor(problem: Problem, result: Result) -> bool:
         return False
     change = float(result.multipliers.sum()) * result.solver.tol
     sensitive = change > _MAX_SENSITIVITY * objective and not problem.in_epigraph_form
-    few = model.n_rows <= max(_FEW_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
+    few = has_few_rows(model.n_rows, problem.n_variables)
     near = isinstance(model, LeafModel)  # leaf values that stay near the boosted ones
     return (few and not near) or sensitive
 
@@ -230,102 +234,6 @@ def _linear_model(problem: Problem) -> Model | None:
     return None if problem.objective.term is None or model is None or not model.linear else model
 
 
-class _Constants:
-    """The constant models of a problem: score 0, and other scores with an intercept.
-
-    Parameters
-    ----------
-    problem : Problem
-        Its objective has a term of a linear model.
-    model : Model
-        That model.
-    tol : float
-        The tolerance of the fit; constants must meet the constraints to a thousandth of it.
-    """
-
-    def __init__(self, problem: Problem, model: Model, tol: float):
-        self.problem, self.model, self.tol = problem.uncounted(), model, tol
-        self.unit = model.offset()
-
-    def at(self, level: float) -> Array:
-        """Return the variables of the model whose scores are all `level`."""
-        w = self.problem.start()
-        w[: self.model.n_parameters] = 0.0 if self.unit is None else level * self.unit
-        for part in self.problem.constraints:
-            w[part.auxiliary] += level  # thresholds on scores
-        return w
-
-    def best(self) -> Array | None:
-        """Return the feasible one of least objective, None if none is feasible."""
-        term = self.problem.objective.term
-        if isinstance(term, MultinomialLoss):
-            zeros = np.zeros_like(term.least_constant[1])
-            levels = [zeros] if self.unit is None else [term.least_constant[1], zeros]
-            found = (self.problem.at(self._of_classes(level)) for level in levels)
-            return next((at.w for at in found if self._is_feasible(at)), None)
-        least = self._least(_LEVELS if self.unit is not None else np.zeros(1))
-        for width in _REFINED if self.unit is not None else ():
-            if least is not None:
-                least = self._least(least[1] + np.linspace(-width, width, 21))
-        return None if least is None else self.at(least[1])
-
-    def _of_classes(self, scores: Array) -> Array:
-        """Return the variables of the model with these scores of the classes, for every row."""
-        parameters = np.zeros(self.model.n_parameters)
-        if self.unit is not None:
-            parameters[np.flatnonzero(self.unit)] = scores
-        return weights_with_auxiliary(self.problem, parameters)
-
-    def _is_feasible(self, at: Evaluation) -> bool:
-        return _inside(self.problem, at.w) and at.violation <= 1e-3 * self.tol
-
-    def _least(self, levels: Array) -> tuple[float, float] | None:
-        """Return the least objective of feasible levels and the level."""
-        found = []
-        for level in levels:
-            at = self.problem.at(self.at(level))
-            if self._is_feasible(at):
-                found.append((at.objective, float(level)))
-        return min(found, default=None)
-
-
-def least_constant_loss(term: Term, model: Model) -> float:
-    """Return the least loss of a constant score, whatever the constraints.
-
-    Parameters
-    ----------
-    term : Term
-        The loss.
-    model : Model
-        The model whose scores it takes; without an intercept the score is 0.
-    """
-    n_outputs = getattr(model, "n_outputs", 1)
-    if isinstance(term, MultinomialLoss) and model.offset() is not None:
-        return term.least_constant[0]
-    if n_outputs > 1:
-        return float(term.value(np.zeros((term.n_rows, n_outputs)))[0])
-
-    if model.offset() is None:
-        return float(term.value_at_constant(0.0)[0])
-    return _least_at_constants(term)
-
-
-_KNOWN: WeakKeyDictionary[Term, float] = WeakKeyDictionary()  # the problems of a path share a loss
-
-
-def _least_at_constants(term: Term) -> float:
-    """Return the least loss of all constant scores."""
-    if term not in _KNOWN:
-        found = minimize_scalar(
-            lambda level: float(term.value_at_constant(level)[0]),
-            bounds=(-8.0, 8.0),
-            method="bounded",
-            options={"xatol": 0.1},
-        )
-        _KNOWN[term] = float(found.fun)
-    return _KNOWN[term]
-
-
 def _below_constants(problem: Problem, result: Result, at: Evaluation) -> bool:
     """Return whether a result is feasible, and better than all constants or not comparable."""
     model, term = _linear_model(problem), problem.objective.term
@@ -333,28 +241,34 @@ def _below_constants(problem: Problem, result: Result, at: Evaluation) -> bool:
         return True
     if result.violation > result.solver.tol:
         return False
-    return result.objective <= least_constant_loss(term, model)
+    return _compared(problem, at) <= least_constant_loss(term, model)
+
+
+def _compared(problem: Problem, at: Evaluation) -> float:
+    """Return the figure that is compared with that of constant models.
+
+    It is the objective; that of trees is taken without the penalty on the distance from the boosted
+    leaf values, which constant models have as well, and which is no part of the loss.
+    """
+    trees = isinstance(problem.objective.model, LeafModel)
+    return at.objective - (problem.objective.penalty.value(at.w) if trees else 0.0)
 
 
 def _best_constant(problem: Problem, result: Result) -> Measured | None:
     """Return the best constant model that meets the constraints, None if there is none."""
     model = _linear_model(problem)
     assert model is not None
-    w = _Constants(problem, model, result.solver.tol).best()
+    w = ConstantModels(problem, model, result.solver.tol).best()
     if w is None:
         return None
     return Measured.of(Iterate(problem.at(w), None, result.n_iter), result.solver.tol)
 
 
-def _inside(problem: Problem, w: Array) -> bool:
-    """Return whether variables are in the domain."""
-    return bool(np.allclose(problem.domain.project(w), w, atol=1e-12))
-
-
-def _is_better(constant: Measured, result: Result) -> bool:
+def _is_better(problem: Problem, constant: Measured, result: Result, at: Evaluation) -> bool:
     """Return whether a feasible constant model is better than a result."""
     tol = result.solver.tol
-    return result.violation > tol or constant.objective < result.objective - tol
+    gain = _compared(problem, at) - _compared(problem, constant.iterate.at)
+    return result.violation > tol or gain > tol
 
 
 def _from_constant(
@@ -372,7 +286,8 @@ def _from_constant(
             problem, w, random_state=options.random_state, max_data_passes=passes
         )
         used = result.data_passes + again.data_passes
-        if again.violation <= result.solver.tol and again.objective <= constant.objective:
+        least = _compared(problem, constant.iterate.at)
+        if again.violation <= result.solver.tol and _compared(problem, at) <= least:
             return replace(again, data_passes=used, solver=result.solver), at
         result = replace(result, data_passes=used)
     ended = Status.CONVERGED if constant.kkt.holds(result.solver.tol) else Status.STALLED

@@ -22,6 +22,7 @@ from fairconstrained.estimators.binding import Unconstrained, with_constraints
 from fairconstrained.estimators.direct import SolvedDirectly
 from fairconstrained.estimators.options import domain_of, penalty_of
 from fairconstrained.estimators.parametrization import FairOptions
+from fairconstrained.estimators.safeguard import has_few_rows
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.models.feature_scale import Features, FeatureScale
 from fairconstrained.models.linear import LinearModel
@@ -134,7 +135,9 @@ class ClassifierParametrization(LinearParametrization):
 
     @classmethod
     def features(cls, estimator: LinearOptions, data: TrainingData) -> TrainingData:
-        """Return the rows with the features of the feature map, sorted for a search on decisions.
+        """Return the rows with the features of the feature map, sorted if they are few.
+
+        They are also sorted for a search on decisions.
 
         Parameters
         ----------
@@ -143,7 +146,7 @@ class ClassifierParametrization(LinearParametrization):
         data : TrainingData
             The rows with the columns of X that the model may use.
         """
-        if estimator.enforce == "decision":
+        if estimator.enforce == "decision" or has_few_rows(data.X.shape[0], data.X.shape[1] + 1):
             data = sorted_rows(data)
         feature_map = feature_map_of(estimator, data)
         if not feature_map.n_groups or data.groups is None:

@@ -12,13 +12,14 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.search import DecisionTask
 from fairconstrained.domains import Domain, WholeSpace
+from fairconstrained.estimators.constant_models import least_constant_loss
 from fairconstrained.estimators.network.last_layer import LastLayerProblem, with_last_layer
 from fairconstrained.estimators.network.options import check_network_options, uses_validation
 from fairconstrained.estimators.network.solvers import solver_of_network
 from fairconstrained.estimators.network.training import BestOnValidation
 from fairconstrained.estimators.options import penalty_of
 from fairconstrained.estimators.parametrization import FairOptions, SearchSpace
-from fairconstrained.estimators.safeguard import data_pass_limit, least_constant_loss, solve
+from fairconstrained.estimators.safeguard import data_pass_limit, solve
 from fairconstrained.models._modules import MakeModule
 from fairconstrained.models.network import Network, TorchModel
 from fairconstrained.penalties.base import Penalty

@@ -1,4 +1,4 @@
-"""A search on few rows ends at the same model for every order of the rows and every container."""
+"""Fits to few rows end at the same model for every order of the rows and every container."""
 
 import warnings
 
@@ -22,39 +22,40 @@ def rows(seed=0, n=90):
     return X, y, groups
 
 
-def searched(X, y, groups, constraint="roc_parity", kind=FairLogisticClassifier, **options):
+def fitted(X, y, groups, constraint="roc_parity", kind=FairLogisticClassifier, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # constant decisions and cells without rows
-        clf = kind(constraint, enforce="decision", **options)
-        return clf.fit(X, y, sensitive_features=groups)
+        return kind(constraint, **options).fit(X, y, sensitive_features=groups)
 
 
+@pytest.mark.parametrize("enforce", ["score", "decision"])
 @pytest.mark.parametrize("constraint", OF_CLASSIFIERS)
-def test_the_model_does_not_depend_on_the_order_of_the_rows(constraint):
+def test_the_model_does_not_depend_on_the_order_of_the_rows(constraint, enforce):
     X, y, groups = rows()
-    clf = searched(X, y, groups, constraint)
-    other = searched(X[ORDER], y[ORDER], groups[ORDER], constraint)
+    clf = fitted(X, y, groups, constraint, enforce=enforce)
+    other = fitted(X[ORDER], y[ORDER], groups[ORDER], constraint, enforce=enforce)
     assert_array_equal(other.coef_, clf.coef_)
     assert_array_equal(other.intercept_, clf.intercept_)
 
 
+@pytest.mark.parametrize("enforce", ["score", "decision"])
 @pytest.mark.parametrize(
     "container", [sp.csr_array, sp.csc_matrix, np.asfortranarray, pd.DataFrame]
 )
-def test_the_model_does_not_depend_on_the_container(container):
+def test_the_model_does_not_depend_on_the_container(container, enforce):
     X, y, groups = rows(1)
     X = np.where(np.abs(X) > 0.5, X, 0.0)
-    clf = searched(X, y, groups, kind=FairHingeClassifier)
-    other = searched(container(X), y, groups, kind=FairHingeClassifier)
+    clf = fitted(X, y, groups, kind=FairHingeClassifier, enforce=enforce)
+    other = fitted(container(X), y, groups, kind=FairHingeClassifier, enforce=enforce)
     assert_array_equal(other.coef_, clf.coef_)
 
 
 def test_rows_that_are_held_out_are_the_same_for_every_order():
     X, y, groups = rows(n=1200)
     order = np.random.default_rng(1).permutation(1200)
-    options = {"confidence": 0.9, "random_state": 0, "kappa": 0.3}
-    clf = searched(X, y, groups, "demographic_parity", **options)
-    other = searched(X[order], y[order], groups[order], "demographic_parity", **options)
+    options = {"enforce": "decision", "confidence": 0.9, "random_state": 0, "kappa": 0.3}
+    clf = fitted(X, y, groups, "demographic_parity", **options)
+    other = fitted(X[order], y[order], groups[order], "demographic_parity", **options)
     assert_array_equal(other.coef_, clf.coef_)
 
 
