@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -303,18 +304,32 @@ class Rounded(ScalarFunction):
     def value(self, t: Array) -> Array:
         """Return phi(t) plus the effect of rounding near the kinks."""
         out = self.function.value(t)
-        for position, jump in self.function.kinks:
-            out = out + jump * corner(t - position, self.width)
+        for position, jump in self._pieces[1]:
+            rounding = corner(t - position, self.width)
+            rounding *= jump
+            out += rounding
         return out
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return the slope, which runs evenly from one side of a kink to the other."""
-        for position, _ in self.function.kinks:  # on a kink: phi's slope is to be the right one
-            t = np.where(t == position, t + 1e-9 * self.width, t)
-        out = self.function.derivative(t, self.function.value(t))
-        for position, jump in self.function.kinks:
-            out = out + jump * corner_slope(t - position, self.width)
+        slope, kinks = self._pieces
+        out, half = np.full(np.shape(t), slope), 0.5 * self.width
+        for position, jump in kinks:
+            u = t - position
+            np.maximum(u, -half, out=u)
+            np.minimum(u, half, out=u)
+            u += half
+            u *= jump / self.width
+            out += u
         return out
+
+    @cached_property
+    def _pieces(self) -> tuple[float, tuple[tuple[float, float], ...]]:
+        """The slope of phi before its first kink, and the kinks."""
+        kinks = self.function.kinks
+        before = np.array([min(position for position, _ in kinks) - 1.0])
+        slope = self.function.derivative(before, self.function.value(before))[0]
+        return float(slope), kinks
 
     def subgradient_error(self, t: Array) -> Array:
         """Return epsilon."""
@@ -326,7 +341,12 @@ class Rounded(ScalarFunction):
 
 def corner(u: Array, width: float | Array) -> Array:
     """Return what rounding over `width` adds to max(u, 0)."""
-    return np.maximum(0.5 * width - np.abs(u), 0.0) ** 2 / (2.0 * width)
+    out = np.abs(u)
+    np.subtract(0.5 * width, out, out=out)
+    np.maximum(out, 0.0, out=out)
+    out *= out
+    out /= 2.0 * width
+    return out
 
 
 def corner_slope(u: Array, width: float | Array) -> Array:
