@@ -23,6 +23,14 @@ def test_two_local_solutions_are_counted_apart(monkeypatch):
     assert kinds(found) == {relations.OTHER_SOLVER}
 
 
+def test_solvers_may_differ_where_the_loss_does_not_determine_the_intercept(monkeypatch):
+    outcome = run(case_of(loss="auc", constraint="group_auc"))
+    better = tampered(outcome, objective=0.5 * outcome.result.objective)
+    monkeypatch.setattr(relations, "is_local_solution", lambda _: True)
+    found = relations.same_objective(relations.OTHER_SOLVER, outcome, better)
+    assert kinds(found) == {relations.SEVERAL_SOLUTIONS}
+
+
 @pytest.mark.parametrize(
     "settings",
     [

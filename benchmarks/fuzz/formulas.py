@@ -68,6 +68,11 @@ def is_smooth_loss(value: Any) -> bool:
     return _kind(value) in SMOOTH_LOSSES
 
 
+def determines_intercept(loss: Any) -> bool:
+    """Return whether a loss changes if a number is added to all scores: not so for pairs."""
+    return _kind(loss) not in ("auc", "pairwiseloss", "partialauc")
+
+
 def pair_mean(function: Function, first: tuple[Array, Array], second: tuple[Array, Array]) -> float:
     """Return the weighted mean of a function of s_i - s_j over pairs of two sets of rows."""
     (s, u), (t, v) = first, second

@@ -11,6 +11,7 @@ from benchmarks.fuzz.checks import Failure, rounding
 from benchmarks.fuzz.data import CONTAINERS, Array, Data, dress
 from benchmarks.fuzz.descent import is_local_solution
 from benchmarks.fuzz.fitting import Case, Outcome, run
+from benchmarks.fuzz.formulas import determines_intercept
 
 _STOCHASTIC = ("ssg-stochastic", "3s-econ-stochastic", "plada-stochastic", "idca-stochastic")
 _SEEDED = (*_STOCHASTIC, "yu-neely-wei", "multiplier-model")
@@ -218,7 +219,9 @@ def same_objective(kind: str, outcome: Outcome, other: Outcome) -> Iterator[Fail
 
     If they do not, but nothing clearly better is found near either of them, the problem has several
     local solutions. These are counted apart, unless the default solver has the worse one of two
-    solvers.
+    solvers. With a loss of pairs they are counted
+    apart as well: it does not determine the intercept, and all scores may be moved to where the
+    surrogate is flat.
     """
     if outcome.status != "converged" or other.status != "converged":
         return
@@ -227,6 +230,7 @@ def same_objective(kind: str, outcome: Outcome, other: Outcome) -> Iterator[Fail
         return
     worse = outcome if mine > its else other
     default_is_worse = kind == OTHER_SOLVER and worse.settings.get("solver", "auto") == "auto"
+    default_is_worse &= determines_intercept(worse.settings.get("loss", "logistic"))
     local = not default_is_worse and is_local_solution(outcome) and is_local_solution(other)
     text = f"objective {mine:.6g} ({outcome.result.solver}), {its:.6g} ({other.result.solver})"
     yield Failure(SEVERAL_SOLUTIONS if local else kind, text)

@@ -83,7 +83,8 @@ def solve(
 
     Where the answer still violates the constraints although a constant model meets them, or is
     worse than the best constant model that does, the problem is solved again from that model, by
-    the default solver. If that is not better either, the constant model is returned.
+    the default solver (in a domain with 1,000 data passes or what is left of the limit). If that
+    is not better either, the constant model is returned.
     The answer of a solver that does not seek feasibility, a penalty of given strength, is kept.
 
     Parameters
@@ -281,6 +282,8 @@ def _from_constant(
     """Return the solution from a constant model, or that model itself."""
     w = constant.iterate.at.w
     if options.max_iter is None:
+        if passes is not None and not problem.domain.whole_space:  # the second fit costs as much
+            passes = max(_OTHER_PASSES, passes - result.data_passes)
         solver: Any = default_solver(problem).with_options(tol=result.solver.tol)
         again, at = solver.solve(
             problem, w, random_state=options.random_state, max_data_passes=passes

@@ -48,7 +48,9 @@ class PairwiseLoss(BaseEstimator, Objective):
     it. If the domain is the whole space, the estimators centre the features, and this is the value
     at which the scores of the training rows have mean zero: `predict` selects the rows with scores
     above the mean. Use the scores, or choose a threshold afterwards
-    (:class:`sklearn.model_selection.TunedThresholdClassifierCV`).
+    (:class:`sklearn.model_selection.TunedThresholdClassifierCV`). Constraints on rates, and on the
+    scores at given thresholds, can also be met by moving all scores to one side of the threshold.
+    Constraints on rankings cannot.
 
     Parameters
     ----------
