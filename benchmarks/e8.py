@@ -232,8 +232,8 @@ def add_options(parser: ArgumentParser) -> None:
         ("test-queries", 100, 30, "test queries"),
         ("features", 125, 10, "features of a document, without context"),
         ("hidden", 128, 16, "ReLU units"),
-        ("passes", 15, 10, "passes over the training queries"),
-        ("checks", 5, 2, "measurements of a run"),
+        ("passes", 6, 10, "passes over the training queries"),
+        ("checks", 2, 2, "measurements of a run"),
         ("step-queries", 5, 2, "queries of a step"),
         ("jobs", 1, 1, "repetitions that run at the same time"),
     ):

@@ -5,7 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairconstrained import FairHingeClassifier, make_biased_classification
+from fairconstrained import (
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    make_biased_classification,
+)
+from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.solvers import (
     ExactPenalty,
     LevelSearch,
@@ -58,3 +63,16 @@ def test_the_solver_of_the_levels_is_exchanged_if_it_stalls_near_the_solution(st
     assert usual.converged and result.converged
     assert result.objective == pytest.approx(usual.objective, rel=1e-3)
     assert any(exchanged) == stalls
+
+
+@pytest.mark.parametrize("estimator", [FairLogisticClassifier, FairHingeClassifier])
+@pytest.mark.parametrize("constraint", sorted(set(CONSTRAINTS) - {"query_parity"}))
+def test_the_solver_of_the_levels_does_not_matter(constraint, estimator):
+    X, y, groups = make_biased_classification(600, 5, gap=0.4, random_state=0)
+    clf = estimator(constraint, goal="fairness", max_loss_increase=0.003)
+    objectives = []
+    for solver in (LevelSearch(), LevelSearch(Smoothing())):
+        result = clf.set_params(solver=solver).fit(X, y, sensitive_features=groups).result_
+        assert result.converged and result.violation <= 1e-4
+        objectives.append(result.objective)
+    assert objectives[0] == pytest.approx(objectives[1], rel=2e-3, abs=1e-4)
