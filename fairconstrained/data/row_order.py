@@ -12,19 +12,20 @@ _MOST_ROWS = 2_000
 _MOST_VALUES = 1_000_000
 
 
-def sorted_rows(data: TrainingData) -> TrainingData:
-    """Return the rows in sorted order, with dense features.
+def sorted_rows(data: TrainingData, *, dense: bool = False) -> TrainingData:
+    """Return the rows in sorted order.
 
-    Sums over rows are rounded in the order of the rows, and in another way for sparse matrices. If
-    the rows are few, a search that chooses among models by counts of decisions can end elsewhere
-    because of that, and a solver at another local solution. Sorted rows give the same result for
-    any order of the user's rows. Rows of queries, more than 2,000 rows, and rows with more than
-    1,000,000 values stay as they are.
+    Sums over rows are rounded in the order of the rows. If the rows are few, a search that chooses
+    among models by counts of decisions can end elsewhere because of that, and a solver at another
+    local solution. Sorted rows give the same result for any order of the user's rows. Rows of
+    queries, more than 2,000 rows, and rows with more than 1,000,000 values stay as they are.
 
     Parameters
     ----------
     data : TrainingData
         The rows.
+    dense : bool, default=False
+        Whether sparse features become dense ones, whose sums are rounded in another way.
 
     Examples
     --------
@@ -46,7 +47,7 @@ def sorted_rows(data: TrainingData) -> TrainingData:
     few = n_rows <= _MOST_ROWS and n_rows * n_features <= _MOST_VALUES
     if not few or data.query is not None or data.counts is not None:
         return data
-    dense = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
+    values = data.X if isinstance(data.X, np.ndarray) else data.X.toarray()
     codes = [] if data.groups is None else [one.codes for one in data.groups.columns]
-    order = np.lexsort((data.sample_weight, *codes, data.y, *dense.T[::-1]))
-    return replace(data, X=dense).take(order)
+    order = np.lexsort((data.sample_weight, *codes, data.y, *values.T[::-1]))
+    return (replace(data, X=values) if dense else data).take(order)

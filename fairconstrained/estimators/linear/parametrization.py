@@ -146,8 +146,9 @@ class ClassifierParametrization(LinearParametrization):
         data : TrainingData
             The rows with the columns of X that the model may use.
         """
-        if estimator.enforce == "decision" or has_few_rows(data.X.shape[0], data.X.shape[1] + 1):
-            data = sorted_rows(data)
+        searched = estimator.enforce == "decision"
+        if searched or has_few_rows(data.X.shape[0], data.X.shape[1] + 1):
+            data = sorted_rows(data, dense=searched)
         feature_map = feature_map_of(estimator, data)
         if not feature_map.n_groups or data.groups is None:
             return data
