@@ -219,9 +219,8 @@ def same_objective(kind: str, outcome: Outcome, other: Outcome) -> Iterator[Fail
 
     If they do not, but nothing clearly better is found near either of them, the problem has several
     local solutions. These are counted apart, unless the default solver has the worse one of two
-    solvers. With a loss of pairs they are counted
-    apart as well: it does not determine the intercept, and all scores may be moved to where the
-    surrogate is flat.
+    solvers. With a loss of pairs they are counted apart in this case as well: it does not determine
+    the intercept, and a solver may move all scores to where the surrogate is flat.
     """
     if outcome.status != "converged" or other.status != "converged":
         return

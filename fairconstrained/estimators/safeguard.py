@@ -83,9 +83,9 @@ def solve(
 
     Where the answer still violates the constraints although a constant model meets them, or is
     worse than the best constant model that does, the problem is solved again from that model, by
-    the default solver (in a domain with 1,000 data passes or what is left of the limit). If that
-    is not better either, the constant model is returned.
-    The answer of a solver that does not seek feasibility, a penalty of given strength, is kept.
+    the default solver. In a domain, this fit may make 1,000 data passes, or what is left of the
+    limit if that is more. If it is not better either, the constant model is returned. The answer of
+    a solver that does not seek feasibility, a penalty of given strength, is kept.
 
     Parameters
     ----------

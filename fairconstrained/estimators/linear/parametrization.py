@@ -135,9 +135,9 @@ class ClassifierParametrization(LinearParametrization):
 
     @classmethod
     def features(cls, estimator: LinearOptions, data: TrainingData) -> TrainingData:
-        """Return the rows with the features of the feature map, sorted if they are few.
+        """Return the rows with the features of the feature map.
 
-        They are also sorted for a search on decisions.
+        They are sorted if they are few, and for a search on decisions.
 
         Parameters
         ----------
