@@ -231,6 +231,9 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
     ) -> Fit:
         """Return the problem that `fit` would solve, for developers.
 
+        Rows without weight are not among its rows, and few rows are sorted: `data.positions` has
+        the positions of its rows among those that are passed.
+
         Parameters
         ----------
         X, y, sample_weight, sensitive_features

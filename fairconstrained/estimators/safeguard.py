@@ -46,7 +46,7 @@ def data_pass_limit(problem: Problem, tol: float) -> float:
     return _PASSES * constraints * float(np.sqrt(max(1.0, 1e-4 / tol)))
 
 
-def has_few_rows(n_rows: int, n_variables: int) -> bool:
+def may_have_local_solutions(n_rows: int, n_variables: int) -> bool:
     """Return whether a problem with constraints is likely to have several local solutions.
 
     Parameters
@@ -194,7 +194,7 @@ def _may_be_poor(problem: Problem, result: Result) -> bool:
         return False
     change = float(result.multipliers.sum()) * result.solver.tol
     sensitive = change > _MAX_SENSITIVITY * objective and not problem.in_epigraph_form
-    few = has_few_rows(model.n_rows, problem.n_variables)
+    few = may_have_local_solutions(model.n_rows, problem.n_variables)
     near = isinstance(model, LeafModel)  # leaf values that stay near the boosted ones
     return (few and not near) or sensitive
 

@@ -22,7 +22,7 @@ from fairconstrained.estimators.binding import Unconstrained, with_constraints
 from fairconstrained.estimators.direct import SolvedDirectly
 from fairconstrained.estimators.options import domain_of, penalty_of
 from fairconstrained.estimators.parametrization import FairOptions
-from fairconstrained.estimators.safeguard import has_few_rows
+from fairconstrained.estimators.safeguard import may_have_local_solutions
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.models.feature_scale import Features, FeatureScale
 from fairconstrained.models.linear import LinearModel
@@ -147,7 +147,7 @@ class ClassifierParametrization(LinearParametrization):
             The rows with the columns of X that the model may use.
         """
         searched = estimator.enforce == "decision"
-        if searched or has_few_rows(data.X.shape[0], data.X.shape[1] + 1):
+        if searched or may_have_local_solutions(data.X.shape[0], data.X.shape[1] + 1):
             data = sorted_rows(data, dense=searched)
         feature_map = feature_map_of(estimator, data)
         if not feature_map.n_groups or data.groups is None:
