@@ -231,8 +231,8 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
     ) -> Fit:
         """Return the problem that `fit` would solve, for developers.
 
-        Rows without weight are not among its rows, and few rows are sorted: `data.positions` has
-        the positions of its rows among those that are passed.
+        The problem has no rows of weight zero, and few rows are sorted. `data.positions` has the
+        positions of its rows in X, or is None if they are the rows of X in their order.
 
         Parameters
         ----------

@@ -45,7 +45,7 @@ class ConstantModels:
         return w
 
     def best(self) -> Array | None:
-        """Return the feasible one of least objective, None if none is feasible."""
+        """Return the variables of the best feasible constant model, None if there is none."""
         term = self.problem.objective.term
         if isinstance(term, MultinomialLoss):
             zeros = np.zeros_like(term.least_constant[1])

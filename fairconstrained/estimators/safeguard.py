@@ -242,14 +242,14 @@ def _below_constants(problem: Problem, result: Result, at: Evaluation) -> bool:
         return True
     if result.violation > result.solver.tol:
         return False
-    return _compared(problem, at) <= least_constant_loss(term, model)
+    return _objective_of_scores(problem, at) <= least_constant_loss(term, model)
 
 
-def _compared(problem: Problem, at: Evaluation) -> float:
-    """Return the figure that is compared with that of constant models.
+def _objective_of_scores(problem: Problem, at: Evaluation) -> float:
+    """Return the objective, for trees without the penalty on changes of the boosted leaf values.
 
-    It is the objective; that of trees is taken without the penalty on the distance from the boosted
-    leaf values, which constant models have as well, and which is no part of the loss.
+    This penalty keeps leaf values near the boosted ones. It is large for a constant model, although
+    it does not say whether the scores are good.
     """
     trees = isinstance(problem.objective.model, LeafModel)
     return at.objective - (problem.objective.penalty.value(at.w) if trees else 0.0)
@@ -268,7 +268,7 @@ def _best_constant(problem: Problem, result: Result) -> Measured | None:
 def _is_better(problem: Problem, constant: Measured, result: Result, at: Evaluation) -> bool:
     """Return whether a feasible constant model is better than a result."""
     tol = result.solver.tol
-    gain = _compared(problem, at) - _compared(problem, constant.iterate.at)
+    gain = _objective_of_scores(problem, at) - _objective_of_scores(problem, constant.iterate.at)
     return result.violation > tol or gain > tol
 
 
@@ -289,8 +289,8 @@ def _from_constant(
             problem, w, random_state=options.random_state, max_data_passes=passes
         )
         used = result.data_passes + again.data_passes
-        least = _compared(problem, constant.iterate.at)
-        if again.violation <= result.solver.tol and _compared(problem, at) <= least:
+        least = _objective_of_scores(problem, constant.iterate.at)
+        if again.violation <= result.solver.tol and _objective_of_scores(problem, at) <= least:
             return replace(again, data_passes=used, solver=result.solver), at
         result = replace(result, data_passes=used)
     ended = Status.CONVERGED if constant.kkt.holds(result.solver.tol) else Status.STALLED

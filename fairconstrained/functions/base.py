@@ -304,7 +304,7 @@ class Rounded(ScalarFunction):
     def value(self, t: Array) -> Array:
         """Return phi(t) plus the effect of rounding near the kinks."""
         out = self.function.value(t)
-        for position, jump in self._pieces[1]:
+        for position, jump in self._kinks:
             rounding = corner(t - position, self.width)
             rounding *= jump
             out += rounding
@@ -312,9 +312,8 @@ class Rounded(ScalarFunction):
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return the slope, which runs evenly from one side of a kink to the other."""
-        slope, kinks = self._pieces
-        out, half = np.full(np.shape(t), slope), 0.5 * self.width
-        for position, jump in kinks:
+        out, half = np.full(np.shape(t), self._first_slope), 0.5 * self.width
+        for position, jump in self._kinks:
             u = t - position
             np.maximum(u, -half, out=u)
             np.minimum(u, half, out=u)
@@ -324,12 +323,14 @@ class Rounded(ScalarFunction):
         return out
 
     @cached_property
-    def _pieces(self) -> tuple[float, tuple[tuple[float, float], ...]]:
-        """The slope of phi before its first kink, and the kinks."""
-        kinks = self.function.kinks
-        before = np.array([min(position for position, _ in kinks) - 1.0])
-        slope = self.function.derivative(before, self.function.value(before))[0]
-        return float(slope), kinks
+    def _kinks(self) -> tuple[tuple[float, float], ...]:
+        return self.function.kinks
+
+    @cached_property
+    def _first_slope(self) -> float:
+        """The slope of phi before its first kink."""
+        before = np.array([min(position for position, _ in self._kinks) - 1.0])
+        return float(self.function.derivative(before, self.function.value(before))[0])
 
     def subgradient_error(self, t: Array) -> Array:
         """Return epsilon."""

@@ -43,9 +43,9 @@ class Exponentials:
         return self._known[scale]
 
     def value(self, function: ExponentialFunction, t: Array) -> Array:
-        """Return phi(t), which must not be changed.
+        """Return phi(t). The array must not be changed.
 
-        For up to 100,000 scores, values at the scores themselves are kept.
+        If t is the array of the scores, and has at most 100,000 of them, phi is computed once.
 
         Parameters
         ----------
@@ -57,7 +57,7 @@ class Exponentials:
         return self._once(function, t, function.value_from)
 
     def derivative(self, function: ExponentialFunction, t: Array) -> Array:
-        """Return phi'(t), which must not be changed; see :meth:`value`."""
+        """Return phi'(t). The array must not be changed; see :meth:`value`."""
         return self._once(function, t, function.derivative_from)
 
     def _once(

@@ -159,11 +159,10 @@ class CellMeans(FunctionAverages, Shardable, Curved):
         self, function: ExponentialFunction, scores: Array, exponentials: Exponentials
     ) -> tuple[Array, Pullback]:
         """Return averages and pullback of a function that is computed from the exponential."""
+        known = exponentials.at(function.exponential_scale)
         if self._equal_weight is not None:
-            known = exponentials.at(function.exponential_scale)
             return mean_of(function, scores, known, self.signs, self._equal_weight)
         if self._disjoint and self.n_rows > BLOCK:
-            known = exponentials.at(function.exponential_scale)
             return averages_of(function, scores, known, self.signs, self.cells)
 
         margins, slopes = self._margins(scores), list[Array]()
