@@ -156,8 +156,8 @@ data: for each query that is used, 12 queries with 120 documents on average are 
 queries with enough documents of each group and label are reduced to 57 documents. A draw counts if
 the 90th percentile of the differences of the unconstrained model exceeds {kappa} on its training
 queries; other seeds are skipped. With 15 passes, none of 20 seeds has such differences: the
-unconstrained model then fits its training queries too closely (`python -m benchmarks e8 --passes
-15 --checks 5` ends with this message).
+unconstrained model then fits its training queries too closely, and `python -m benchmarks e8
+--passes 15 --checks 5` ends with an error that says so.
 
 {shapes}
 The model has {hidden} ReLU units and minimises the logistic loss of pairs. All methods make
