@@ -15,8 +15,8 @@ _BLOCK = 1 << 16  # entries of X that are converted at a time: a block fits into
 _SIDE_BY_SIDE = 64  # rows
 
 
-def row_blocks(X: Array) -> Iterator[slice]:
-    """Yield slices of the rows of a dense X; a block of them fits into the cache."""
+def row_blocks(X: Features) -> Iterator[slice]:
+    """Yield slices of the rows of X; a dense block of them fits into the cache."""
     step = max(1, _BLOCK // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         yield slice(start, start + step)

@@ -251,17 +251,18 @@ class LinearModel(HasGram):
 
     @property
     def gram_is_cheap(self) -> bool:
-        """Whether X is dense with few columns, and rows have one score."""
-        few = self.X.shape[1] <= _FEW_COLUMNS
-        return few and isinstance(self.X, np.ndarray) and self.n_outputs == 1
+        """Whether X has few columns, and rows have one score."""
+        return self.X.shape[1] <= _FEW_COLUMNS and self.n_outputs == 1
 
     def gram(self, weights: Array) -> Array:
         """Return the products of all pairs of columns, intercept included, summed with weights."""
-        X, n = cast("Array", self.X), self.n_coefficients
+        X, n = self.X, self.n_coefficients
         total = np.zeros((n + 1, n + 1))
         products, sums, total[n, n] = total[:n, :n], np.zeros(n), weights.sum()
         for rows in row_blocks(X):
-            block = X[rows].astype(float, copy=False)
+            some = X[rows]
+            dense = some if isinstance(some, np.ndarray) else some.toarray()
+            block = dense.astype(float, copy=False)
             products += block.T @ (weights[rows, None] * block)
             sums += weights[rows] @ block
         if self.shift is not None:

@@ -119,9 +119,12 @@ class Solver(Parametrized, ABC):
     ----------
     requires : tuple of str
         The properties a problem must have ("smooth", "weakly_convex", ...).
+    preferred_with : tuple of str
+        The properties that it must have besides for ``solver="auto"`` to choose this solver.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
+    preferred_with: ClassVar[tuple[str, ...]] = ()
     tol: float
     max_iter: int
     check_every: int
@@ -129,6 +132,10 @@ class Solver(Parametrized, ABC):
     def missing(self, problem: Problem) -> list[str]:
         """Return the properties that the problem lacks for this solver."""
         return [name for name in self.requires if not getattr(problem, name)]
+
+    def preferred(self, problem: Problem) -> bool:
+        """Return whether ``solver="auto"`` may choose this solver for the problem."""
+        return all(getattr(problem, name) for name in (*self.requires, *self.preferred_with))
 
     @classmethod
     def valid_parameters(cls) -> dict[str, Valid]:

@@ -45,9 +45,9 @@ def idca_stochastic(**options: Any) -> IDCA:
 
 _NAMED: dict[str, Callable[..., Solver]] = {
     "level-search": LevelSearch,
+    "sqp": SQP,
     "augmented-lagrangian": AugmentedLagrangian,
     "smoothing": Smoothing,
-    "sqp": SQP,
     "ipc": IPC,
     "ipp-ssg": ipp_ssg,
     "ssg": SwitchingSubgradient,

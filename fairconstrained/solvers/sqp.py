@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import ClassVar
 
 import numpy as np
@@ -43,7 +44,8 @@ class SQP(PolishedSolver):
 
     Without multipliers to start from, the run begins with a round of :class:`AugmentedLagrangian`,
     which decides near which local solution it ends. Where H is not positive definite, or the error
-    is not halved by two steps, further rounds follow. Problems whose Hessian is not known or
+    is not halved by two steps, further rounds follow, and steps from their last point: two rounds
+    the first time, then four, and so on. Problems whose Hessian is not known or
     costs much (:attr:`Problem.twice_differentiable`) are solved by these rounds alone.
 
     Parameters
@@ -73,6 +75,7 @@ class SQP(PolishedSolver):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("smooth",)
+    preferred_with: ClassVar[tuple[str, ...]] = ("twice_differentiable",)
 
     def __init__(self, *, max_iter: int = 100, tol: float = 1e-4, polish: bool = True):
         self.max_iter = max_iter
@@ -80,36 +83,32 @@ class SQP(PolishedSolver):
         self.polish = polish
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the points at which the error has fallen, then further rounds if it does not fall.
-
-        The run ends at a point that is optimal.
-        """
+        """Yield the points of rounds, and of steps from them as long as the error falls."""
         rounds = AugmentedLagrangian(max_iter=self.max_iter).iterate(problem, start)
         if not problem.twice_differentiable:
             yield from rounds
             return
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
         last, taken = SQPState.of(start.state), 0
-        if problem.n_constraints and start.multipliers is None:
-            first = next(rounds, None)
-            if first is None or first.multipliers is None:
+        n_rounds = int(problem.n_constraints > 0 and start.multipliers is None)
+        while True:
+            before = taken
+            for iterate in islice(rounds, n_rounds):
+                taken += 1
+                yield replace(iterate, iteration=taken)
+                assert iterate.multipliers is not None
+                at, multipliers = iterate.at, iterate.multipliers
+            if taken >= self.max_iter or (n_rounds and taken == before):
                 return
-            yield first
-            at, multipliers, taken = first.at, first.multipliers, 1
-        before = taken
-        for iterate in self._steps(at, multipliers, start, last, taken):
-            yield iterate
-            taken = iterate.iteration
-        for iterate in rounds:
-            iteration = taken - before + iterate.iteration
-            if iteration > self.max_iter:
-                return
-            yield replace(iterate, iteration=iteration)
+            for iterate in self._steps(at, multipliers, start, last, taken):
+                yield iterate
+                taken = iterate.iteration
+            last, n_rounds = None, max(1, 2 * n_rounds)
 
     def _steps(
         self, at: Evaluation, multipliers: Array, start: Start, last: SQPState | None, taken: int
     ) -> Iterator[Iterate]:
-        """Yield the points at which the error has fallen, each from the one before."""
+        """Yield the points of steps, each from the one before, while the error falls."""
         quadratic = _Quadratic(None if last is None else last.factor, at.w.size)
         kkt = KKT.of(at, multipliers)
         error = best = kkt.error
@@ -125,15 +124,15 @@ class SQP(PolishedSolver):
                 return
             at, multipliers, before = at.problem.at(at.w + found[0]), found[1], error
             error = KKT.of(at, multipliers).error
+            if not np.isfinite(error):
+                return
             if error > _GOOD * before:
                 quadratic.known = False
-            if error <= _LEAST_FALL * best or k == self.max_iter:
-                best, waited = error, 0
-                yield Iterate(at, multipliers, k, SQPState(quadratic.factor))
-            elif waited == _PATIENCE or not np.isfinite(error):
+            yield Iterate(at, multipliers, k, SQPState(quadratic.factor))
+            waited = 0 if error <= _LEAST_FALL * best else waited + 1
+            if waited > _PATIENCE:
                 return
-            else:
-                waited += 1
+            best = min(best, error)
 
 
 @dataclass(frozen=True, eq=False)

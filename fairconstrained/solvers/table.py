@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from fairconstrained.problem.problem import Problem
     from fairconstrained.solvers.base import Solver
 
-# In order of preference: `default_solver` takes the first whose requirements the problem meets.
+# In order of preference: `default_solver` takes the first that is preferred for the problem.
 SOLVERS: dict[str, Callable[..., Solver]] = {}
 
 
@@ -35,7 +35,7 @@ def available_solvers(problem: Problem) -> list[str]:
 
 
 def default_solver(problem: Problem) -> Solver:
-    """Return the solver that ``solver="auto"`` stands for: the first of the available ones.
+    """Return the solver that ``solver="auto"`` stands for: the first preferred one of the table.
 
     Parameters
     ----------
@@ -47,4 +47,4 @@ def default_solver(problem: Problem) -> Solver:
     solver : Solver
         With its default parameters.
     """
-    return SOLVERS[next(_available(problem))]()
+    return next(solver for make in SOLVERS.values() if (solver := make()).preferred(problem))

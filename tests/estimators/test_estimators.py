@@ -25,7 +25,7 @@ from fairconstrained import (
 )
 from fairconstrained.domains import L1Ball
 from fairconstrained.penalties.base import L2
-from fairconstrained.solvers import IPC, AugmentedLagrangian
+from fairconstrained.solvers import IPC, SQP
 
 DIFFERENCES = {
     "demographic_parity": demographic_parity_difference,
@@ -74,7 +74,7 @@ class TestAttributes:
         assert result.violation == classifier.violation_ <= 1e-4
         assert result.kkt_residual == classifier.kkt_residual_ <= 1e-4
         assert_array_equal(result.multipliers, classifier.multipliers_)
-        assert isinstance(result.solver, AugmentedLagrangian)
+        assert isinstance(result.solver, SQP)
         assert result.trace.to_frame()["iteration"].iloc[-1] == classifier.n_iter_
 
     def test_without_a_constraint(self, data):

@@ -135,7 +135,7 @@ def test_valid_numbers_of_other_types():
 
 
 def test_beta_with_a_solver_that_has_none():
-    with raises(ValueError, "beta=2.0", "AugmentedLagrangian()", "leave beta at None"):
+    with raises(ValueError, "beta=2.0", "SQP()", "leave beta at None"):
         fit(beta=2.0)
 
 

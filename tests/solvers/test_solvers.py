@@ -24,6 +24,7 @@ from fairconstrained.solvers import (
     IDCA,
     IPC,
     SOLVERS,
+    SQP,
     AugmentedLagrangian,
     ConEx,
     Smoothing,
@@ -163,8 +164,8 @@ def test_automatic_solver_of_problems_with_kinks_converges(problem_name: str) ->
     assert problem.at(result.w).constraints.max() > -1e-2, "no constraint is active"
 
 
-def test_automatic_takes_the_first_that_can() -> None:
-    assert isinstance(default_solver(PROBLEMS["demographic parity"]()), AugmentedLagrangian)
+def test_automatic_takes_the_first_preferred_one() -> None:
+    assert isinstance(default_solver(PROBLEMS["demographic parity"]()), SQP)
     assert isinstance(default_solver(PROBLEMS["truncated logistic"]()), AugmentedLagrangian)
     assert isinstance(default_solver(NON_SMOOTH["hinge"]()), Smoothing)
     assert isinstance(default_solver(NON_SMOOTH["ramp"]()), Smoothing)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from _support.problems import PROBLEMS, classification, reference
 from numpy.testing import assert_allclose
+from scipy.sparse import csr_array
 
 from fairconstrained import DemographicParity, FairLogisticClassifier, make_biased_classification
 from fairconstrained.models.linear import LinearModel
@@ -81,14 +82,15 @@ def test_hessian_is_the_derivative_of_the_gradient(name: str) -> None:
         assert_allclose(found[k], (ahead - behind) / (2 * h), atol=1e-8)
 
 
+@pytest.mark.parametrize("container", [np.asarray, csr_array])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("rescale", [True, False])
 def test_gram_matrix_is_that_of_the_jacobian(
-    dtype: type, fit_intercept: bool, rescale: bool
+    container: type, dtype: type, fit_intercept: bool, rescale: bool
 ) -> None:
     rng = np.random.default_rng(0)
-    X = (5.0 + 3.0 * rng.standard_normal((40, 3))).astype(dtype)
+    X = container((5.0 + 3.0 * rng.standard_normal((40, 3))).astype(dtype))
     weight = np.ones(40)
     model = LinearModel.standardized(X, weight, fit_intercept=fit_intercept, rescale=rescale)
     jacobian = np.column_stack([model.scores(unit) for unit in np.eye(model.n_parameters)])
