@@ -122,7 +122,7 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         loss). A bound on predictions of fewer than 50 rows may be met by chance. True and false
         positive rates and error rates of so few rows are therefore also estimated from all rows of
         their group, weighted by the probability of the label; a fifth of what the estimate exceeds
-        the bound by is subtracted from the accuracy. The search takes two to four times as long;
+        the bound by is subtracted from the accuracy. The search takes three to five times as long;
         see `decision_search_`. `result_` then has the status, trace and multipliers of the first
         fit, and all other figures of the model that was found.
     confidence : float or None, default=None
