@@ -15,6 +15,7 @@ from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
 _MOST_CHOICES = 600  # of all groups together in one program
+_MOST_MIXED = 4000  # the same, of a program without integers
 _LEAST_CHOICES = 12  # of a group
 _NODES = 60_000  # times choices: what branch and bound may cost
 _GAP, _WIDE_GAP = 1e-9, 3e-4  # relative, at which a program with all choices, and with some, ends
@@ -56,7 +57,7 @@ def choose(choices: ThresholdChoices, starts: Sequence[Sequence[int]]) -> tuple[
     if lengths.sum() <= _MOST_CHOICES or lengths.max() <= most:
         found, bound = _solved(choices, [np.arange(n) for n in lengths])
         return (found if found and is_better(choices, found, best) else best), bound
-    spread = [np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)) for n in lengths]
+    spread = [_spread(n, most) for n in lengths]
     for _ in range(1 + _N_REFINEMENTS):
         found, _ = _solved(choices, spread)
         if found:
@@ -83,17 +84,49 @@ def _solved(choices: ThresholdChoices, kept: Sequence[Array]) -> tuple[list[int]
     bound = np.inf
     gap = _GAP if sum(map(len, kept)) == sum(map(len, choices.groups)) else _WIDE_GAP
     for margin in _MARGINS:
-        found, limit = _program(choices, kept, margin, gap)
+        shares, limit = _program(choices, kept, margin, gap)
         bound = limit if margin == 0.0 else bound
+        found = [int(rows[np.argmax(part)]) for rows, part in zip(kept, shares, strict=False)]
         if not found or at_most(choices.violation(choices.rates(found))):
             return found, bound
     return [], bound
 
 
+def mixed_rates(choices: ThresholdChoices) -> list[Array]:
+    """Return the rates of every group's cells where thresholds are drawn as is best.
+
+    This is the program without the condition that every group has one choice; with many rows it has
+    choices at equal distances. The list is empty if no thresholds meet the constraints.
+
+    Parameters
+    ----------
+    choices : ThresholdChoices
+        The choices and the constraints.
+    """
+    most = max(_MOST_MIXED // len(choices.groups), _LEAST_CHOICES)
+    kept = [_spread(len(one), most) for one in choices.groups]
+    shares, _ = _program(choices, kept, 0.0, _GAP, mixed=True)
+    found = zip(choices.groups, kept, shares, strict=False)
+    return [one.rates[:, rows] @ part for one, rows, part in found]
+
+
+def _spread(n_choices: int, most: int) -> Array:
+    """Return choices at equal distances."""
+    return np.unique(np.linspace(0, n_choices - 1, min(n_choices, most)).astype(int))
+
+
 def _program(
-    choices: ThresholdChoices, kept: Sequence[Array], margin: float, gap: float
-) -> tuple[list[int], float]:
-    """Return the answer of the program and its bound; the last variables are the cells' rates."""
+    choices: ThresholdChoices,
+    kept: Sequence[Array],
+    margin: float,
+    gap: float,
+    *,
+    mixed: bool = False,
+) -> tuple[list[Array], float]:
+    """Return the share of every choice in its group, nothing if there is no answer, and the bound.
+
+    With `mixed` shares need not be 0 or 1. The last variables are the cells' rates.
+    """
     sizes = [len(one) for one in kept]
     n, n_cells = sum(sizes), choices.n_cells
     pairs = list(zip(choices.groups, kept, strict=True))
@@ -119,15 +152,13 @@ def _program(
             np.append(np.zeros(n), np.full(n_cells, -np.inf)),
             np.append(np.ones(n), np.full(n_cells, np.inf)),
         ),
-        integrality=np.append(np.ones(n), np.zeros(n_cells)),
+        integrality=np.append(np.zeros(n) if mixed else np.ones(n), np.zeros(n_cells)),
         options={"node_limit": max(_NODES // n, 1), "mip_rel_gap": gap},
     )
     limit = np.inf if answer.mip_dual_bound is None else -float(answer.mip_dual_bound)
     if answer.x is None:
         return [], limit
-    ends = np.cumsum(sizes)[:-1]
-    chosen = [int(np.argmax(part)) for part in np.split(answer.x[:n], ends)]
-    return [int(rows[p]) for rows, p in zip(kept, chosen, strict=True)], limit
+    return np.split(answer.x[:n], np.cumsum(sizes)[:-1]), limit
 
 
 def _rates(cells: Array, rates: Array, n_cells: int) -> sp.csr_array:

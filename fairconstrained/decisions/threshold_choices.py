@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -98,21 +98,70 @@ class ThresholdChoices:
         """
         model = problem.objective.model
         assert isinstance(model, ThresholdModel)
-        terms = [correct_predictions(y, sample_weight), *counted_terms(problem)]
-        cells = sp.csc_array(sp.vstack([as_csr(term.cells) for term in terms]))
+        terms, cells = _terms_and_cells(problem, y, sample_weight)
         scores, codes = model.given[model.rows], model.codes[model.rows]
-        known = {} if fixed is None else fixed
-        groups = []
+        known, groups = {} if fixed is None else fixed, []
         for k in range(model.n_thresholds):
             rows = np.flatnonzero(codes == k)
             at = _between(np.sort(scores[rows])[::-1], limits)
             groups.append(_choices(scores, rows, cells, [known[k]] if k in known else at))
-        blocks = [as_csr(one.combination) for one in terms[1:]] or [sp.csr_array((0, 0))]
+        blocks = [as_csr(one.combination) for one in terms] or [sp.csr_array((0, 0))]
         combination = as_csr(sp.block_diag(blocks))
-        levels = [term.head(np.zeros(term.n_statistics)) for term in terms[1:]]
+        levels = [term.head(np.zeros(term.n_statistics)) for term in terms]
         level = np.concatenate([np.zeros(0), *levels])
         bands, others = split_bands(combination, level)
         return cls(tuple(groups), combination, level, bands, others)
+
+    def in_parts(self, problem: Problem, y: Array, sample_weight: Array) -> ThresholdChoices:
+        """Return the choices of thresholds for parts of the groups that differ by chance only.
+
+        The accuracy is the one that is expected if the parts are drawn anew: every part has the
+        rates of its group. The first half of the constraints are those on the rates of the parts as
+        they are, the second half those on the expected rates: else the choices would fit what is by
+        chance.
+
+        Parameters
+        ----------
+        problem : Problem
+            Each group has equally many thresholds, in order; the last one is that of rows without
+            a group.
+        y, sample_weight : ndarray of shape (n_rows,)
+            See :meth:`of`.
+        """
+        model = problem.objective.model
+        assert isinstance(model, ThresholdModel)
+        cells = _terms_and_cells(problem, y, sample_weight)[1]
+        scores, codes = model.given[model.rows], model.codes[model.rows]
+        n_parts = (model.n_thresholds - 1) // (len(self.groups) - 1)
+        groups = []
+        for k in range(model.n_thresholds):
+            group = self.groups[k // n_parts]
+            share = 1.0 / n_parts if k < model.n_thresholds - 1 else 1.0
+            rows = np.flatnonzero(codes == k)
+            own = _choices(scores, rows, cells, group.thresholds)
+            groups.append(
+                Choices(
+                    group.thresholds,
+                    share * group.correct,
+                    np.concatenate([own.cells, self.n_cells + group.cells]),
+                    np.vstack([own.rates, share * group.rates]),
+                )
+            )
+        combination = as_csr(sp.block_diag([as_csr(self.combination)] * 2))
+        nothing: Array = np.zeros(0, dtype=int)
+        both = ThresholdChoices(tuple(groups), combination, self.level, (), nothing)
+        return both.with_level(np.concatenate([self.level, self.level]))
+
+    def with_level(self, level: Array) -> ThresholdChoices:
+        """Return the choices with other tolerances.
+
+        Parameters
+        ----------
+        level : ndarray of shape (n_constraints,)
+            l.
+        """
+        bands, others = split_bands(self.combination, level)
+        return replace(self, level=level, bands=bands, others=others)
 
     @property
     def n_cells(self) -> int:
@@ -155,6 +204,15 @@ class ThresholdChoices:
             found = rest @ rates[:, here] + self.level[self.others][:, None]
             most[here] = np.maximum(most[here], found.max(axis=0))
         return most
+
+
+def _terms_and_cells(
+    problem: Problem, y: Array, sample_weight: Array
+) -> tuple[list[CellMeans], SparseMatrix]:
+    """Return the constraints' terms, and the cell of the accuracy above their cells."""
+    terms = counted_terms(problem)
+    counted = [correct_predictions(y, sample_weight), *terms]
+    return terms, sp.csc_array(sp.vstack([as_csr(term.cells) for term in counted]))
 
 
 def counted_terms(problem: Problem) -> list[CellMeans]:

@@ -16,6 +16,7 @@ from fairconstrained.decisions.choice_program import choose
 from fairconstrained.decisions.coordinate_search import coordinate_search
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_choices import ThresholdChoices
+from fairconstrained.decisions.threshold_parts import choose_in_halves
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.rounding import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
@@ -61,6 +62,9 @@ class ThresholdTask:
         Thresholds that are given, by their positions.
     budget : SearchBudget, default=SearchBudget()
         The margins with a confidence.
+    single : ThresholdTask or None, default=None
+        If groups have several thresholds, for parts that differ by chance only: the task with one
+        threshold for each group. The answer is not worse than its answer.
     """
 
     problem: Problem
@@ -69,6 +73,7 @@ class ThresholdTask:
     limits: tuple[float, float]
     fixed: Mapping[int, float] = field(default_factory=dict)
     budget: SearchBudget = field(default_factory=SearchBudget)
+    single: ThresholdTask | None = None
 
     @property
     def first_passes(self) -> float:
@@ -82,7 +87,8 @@ class ThresholdTask:
 
     def tightened(self, shifts: Array) -> ThresholdTask:
         """Return the task with tolerances that are smaller by `shifts`, (n_constraints,)."""
-        return replace(self, problem=self.problem.shifted(shifts))
+        single = None if self.single is None else self.single.tightened(shifts)
+        return replace(self, problem=self.problem.shifted(shifts), single=single)
 
     def search(self) -> ThresholdSearch:
         """Return the thresholds of :func:`search_thresholds`."""
@@ -91,9 +97,22 @@ class ThresholdTask:
     @cached_property
     def choices(self) -> ThresholdChoices:
         """The decisions that thresholds can make."""
-        return ThresholdChoices.of(
-            self.problem, self.y, self.sample_weight, self.limits, self.fixed
-        )
+        rows = self.problem, self.y, self.sample_weight
+        if self.single is not None:
+            return self.single.choices.in_parts(*rows)
+        return ThresholdChoices.of(*rows, self.limits, self.fixed)
+
+    @cached_property
+    def single_positions(self) -> list[int]:
+        """The choices of the task with one threshold for each group, repeated for its parts."""
+        assert self.single is not None
+        n, choices = len(self.choices.groups), self.single.choices
+        found = self.single.search().w
+        positions = [
+            int(np.searchsorted(-one.thresholds, -threshold))
+            for one, threshold in zip(choices.groups, found, strict=True)
+        ]
+        return [*np.repeat(positions[:-1], (n - 1) // (len(positions) - 1)).tolist(), positions[-1]]
 
     @property
     def resolution(self) -> float:
@@ -122,6 +141,8 @@ def search_thresholds(task: ThresholdTask) -> ThresholdSearch:
     free = [int(np.argmax(one.correct)) for one in choices.groups]
     unconstrained = search.evaluate(choices.thresholds(free))
     search.offer(unconstrained)
+    if task.single is not None:
+        search.offer(search.evaluate(choices.thresholds(task.single_positions)))
     bound = np.inf
     if not unconstrained.met:
         positions, bound = _constrained(task, free)
@@ -148,6 +169,8 @@ def _constrained(task: ThresholdTask, free: list[int]) -> tuple[list[int], float
     choices = task.choices
     if len(choices.groups) == 1:
         return _common(choices)
+    if task.single is not None:
+        return choose_in_halves(choices, task.single.choices, task.single_positions), np.inf
     starts, bound = [free, *_constants(choices)], np.inf
     if can_be_searched(choices):
         found = BandSearch(choices, task.resolution).run()

@@ -133,10 +133,6 @@ class Solver(Parametrized, ABC):
         """Return the properties that the problem lacks for this solver."""
         return [name for name in self.requires if not getattr(problem, name)]
 
-    def preferred(self, problem: Problem) -> bool:
-        """Return whether ``solver="auto"`` may choose this solver for the problem."""
-        return all(getattr(problem, name) for name in (*self.requires, *self.preferred_with))
-
     @classmethod
     def valid_parameters(cls) -> dict[str, Valid]:
         """Return the valid values of parameters that the table of all solvers does not have."""

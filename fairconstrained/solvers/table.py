@@ -47,4 +47,8 @@ def default_solver(problem: Problem) -> Solver:
     solver : Solver
         With its default parameters.
     """
-    return next(solver for make in SOLVERS.values() if (solver := make()).preferred(problem))
+    for make in SOLVERS.values():
+        solver = make()
+        if all(getattr(problem, name) for name in (*solver.requires, *solver.preferred_with)):
+            return solver
+    raise AssertionError("the switching subgradient method needs nothing")

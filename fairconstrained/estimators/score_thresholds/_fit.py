@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdTask
 from fairconstrained.estimators.binding import bound_parts
 from fairconstrained.estimators.options import warn_of_small_groups
-from fairconstrained.estimators.score_thresholds._rows import CheckedRows
+from fairconstrained.estimators.score_thresholds._rows import CheckedRows, row_parts
 from fairconstrained.estimators.score_thresholds._scores import (
     ScoredRows,
     Scoring,
@@ -40,7 +41,13 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_jobs, check_kappa, check_seed, check_switch
+from fairconstrained.utils.validation import (
+    check_jobs,
+    check_kappa,
+    check_seed,
+    check_switch,
+    is_number,
+)
 
 
 def check_threshold_options(estimator: Any) -> None:
@@ -58,12 +65,30 @@ def check_threshold_options(estimator: Any) -> None:
         )
     check_jobs(estimator.n_jobs)
     check_switch("per_group", estimator.per_group)
+    check_thresholds(estimator.n_thresholds, estimator.per_group)
     check_switch("use_sensitive", estimator.use_sensitive)
     check_option("combine", estimator.combine, COMBINE)
     check_option("groups_missing", estimator.groups_missing, GROUPS_MISSING)
     check_cv_option(estimator.cv)
     check_confidence(estimator)
     check_seed(estimator.random_state)
+
+
+def check_thresholds(n_thresholds: object, per_group: bool) -> None:
+    """Check the number of thresholds of every group.
+
+    Raises
+    ------
+    ValueError
+        If it is not valid, or there is more than one and groups have none of their own.
+    """
+    if not (is_number(n_thresholds, Integral) and n_thresholds >= 1):
+        raise ValueError(f"n_thresholds must be an integer >= 1; got {n_thresholds!r}.")
+    if n_thresholds > 1 and not per_group:
+        raise ValueError(
+            f"n_thresholds={n_thresholds!r} is the number of thresholds of every group, and with "
+            "per_group=False groups have no thresholds of their own: use per_group=True."
+        )
 
 
 def inner_params(estimator: Any, fit_params: Mapping[str, Any], **known: Any) -> dict[str, Any]:
@@ -158,7 +183,7 @@ class ThresholdFit:
         chosen = chosen.take(scored.rows)
         given, model, parts, others = _bound(estimator, constraints, scored, chosen, held)
         data = chosen.data
-        task = _task(model, data, parts, limits(given, scored.method))
+        task = _task(estimator, model, data, parts, limits(given, scored.method))
         problem = task.problem
         if held is None or others is None or estimator.confidence is None:
             search: DecisionSearch = task.search()
@@ -172,7 +197,7 @@ class ThresholdFit:
         """Return the threshold of rows without a group: the only one, or the most accurate."""
         if self.model.n_thresholds == 1 or self.data.groups is None:
             return float(self.search.w[0])
-        return float(self.search.w[len(self.data.groups)])
+        return float(self.search.w[-1])
 
     def store(self, estimator: Any) -> None:
         """Set the fitted attributes of an estimator, and warn of what was not found."""
@@ -189,7 +214,7 @@ class ThresholdFit:
             "certificate_": self.certificate,
         }
         if estimator.per_group and groups is not None:
-            attributes["thresholds_"] = _series(groups, self.search.w)
+            attributes["thresholds_"] = _by_group(groups, self.search.w, estimator.n_thresholds)
         if self.certificate is not None:
             attributes["holdout_indices_"] = self.held_out
         for name in ("thresholds_", "holdout_indices_"):  # of an earlier fit
@@ -200,10 +225,13 @@ class ThresholdFit:
         promised.warn(stacklevel=5)
 
 
-def _series(groups: Groups, w: Array) -> pd.Series:
+def _by_group(groups: Groups, w: Array, n_thresholds: int) -> pd.Series | pd.DataFrame:
     """Return the thresholds by group; names of several attributes are tuples."""
     index = pd.Index(groups.names.tolist(), tupleize_cols=False, name="group")
-    return pd.Series(w[: len(groups)], index=index, name="threshold")
+    if n_thresholds == 1:
+        return pd.Series(w[:-1], index=index, name="threshold")
+    parts = pd.RangeIndex(n_thresholds, name="part")
+    return pd.DataFrame(w[:-1].reshape(-1, n_thresholds), index=index, columns=parts)
 
 
 def _constraints(estimator: Any, data: TrainingData) -> list[Constraint]:
@@ -253,39 +281,54 @@ def _bound(
     held: CheckedRows | None,
 ) -> tuple[Array, ThresholdModel, tuple[CompositeFunction, ...], TrainingData | None]:
     """Return scores, the model and the constraints of the rows that choose, and the other rows."""
-    given, parts_of = [scored.scores], [chosen.data]
+    given, parts_of, n_parts = [scored.scores], [chosen.data], estimator.n_thresholds
+    own_parts = [row_parts(chosen.features, n_parts)]
     if held is not None:
         scores = scores_of(scored.estimator, held.features, scored.method, chosen.data.classes[1])
         given.append(finite(scores, scored.estimator))
         parts_of.append(replace(held.data, X=held.data.X + len(scored.scores)))
+        own_parts.append(row_parts(held.features, n_parts))
     scores, n = np.concatenate(given), len(scored.scores)
-    codes, n_thresholds = _codes(estimator, parts_of)
+    codes, n_thresholds = _codes(estimator, parts_of, np.concatenate(own_parts))
     model = ThresholdModel(scores, codes, n_thresholds, np.arange(n))
     parts = tuple(bound_parts(constraints, model, chosen.data, _GivenScores(scores)))
     return scores, model, parts, parts_of[1] if held is not None else None
 
 
 def _task(
+    estimator: Any,
     model: ThresholdModel,
     data: TrainingData,
     constraints: tuple[CompositeFunction, ...],
     ends: tuple[float, float],
 ) -> ThresholdTask:
-    """Return the search for thresholds; rows without a group have the most accurate common one."""
+    """Return the search for thresholds; rows without a group have the most accurate common one.
+
+    A search for several thresholds of every group starts from the best single ones.
+    """
     wrong = wrong_predictions(data.y, data.loss_weight)
     problem = Problem(CompositeFunction(model, wrong), constraints)
     task = ThresholdTask(problem, data.y, data.loss_weight, ends)
-    if model.n_thresholds == 1:
+    if not estimator.per_group:
         return task
     common = replace(model, codes=np.zeros_like(model.codes), n_thresholds=1)
     free = replace(task, problem=Problem(CompositeFunction(common, wrong)))
-    return replace(task, fixed={model.n_thresholds - 1: float(free.search().w[0])})
+    task = replace(task, fixed={model.n_thresholds - 1: float(free.search().w[0])})
+    n = estimator.n_thresholds
+    if n == 1:
+        return task
+    single = replace(model, codes=model.codes // n, n_thresholds=(model.n_thresholds - 1) // n + 1)
+    same = tuple(replace(part, model=single) for part in constraints)
+    fixed = {single.n_thresholds - 1: task.fixed[model.n_thresholds - 1]}
+    problem = Problem(CompositeFunction(single, wrong), same)
+    return replace(task, fixed={}, single=replace(task, problem=problem, fixed=fixed))
 
 
-def _codes(estimator: Any, parts: list[TrainingData]) -> tuple[Array, int]:
+def _codes(estimator: Any, parts: list[TrainingData], own_parts: Array) -> tuple[Array, int]:
     """Return which threshold every row has, and how many there are.
 
-    With one for each group, rows without a group have one more, the last.
+    With thresholds for each group, rows without a group have one more, the last. `own_parts` says
+    which of its group's thresholds a row has.
     """
     if not estimator.per_group:
         return np.zeros(sum(len(one.y) for one in parts), dtype=int), 1
@@ -296,4 +339,5 @@ def _codes(estimator: Any, parts: list[TrainingData]) -> tuple[Array, int]:
     for one in groups:
         own = np.array([place.get(name, n) for name in one.names.tolist()] + [n])
         found.append(own[one.codes])
-    return np.concatenate(found), n + 1
+    group, n_parts = np.concatenate(found), estimator.n_thresholds
+    return np.where(group < n, group * n_parts + own_parts, n * n_parts), n * n_parts + 1

@@ -9,11 +9,15 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
-from fairconstrained.estimators.score_thresholds._rows import read_rows, row_thresholds
+from fairconstrained.estimators.score_thresholds._rows import (
+    read_rows,
+    row_parts,
+    row_thresholds,
+)
 from fairconstrained.estimators.score_thresholds._scores import finite, scores_of
 from fairconstrained.utils.typing import Array, MatrixLike
 
@@ -34,11 +38,12 @@ class ThresholdPredictions(BaseEstimator):
     """
 
     per_group: bool
+    n_thresholds: int
     sensitive_columns: Columns
     use_sensitive: bool
     estimator_: Any
     threshold_: float
-    thresholds_: pd.Series
+    thresholds_: pd.Series | pd.DataFrame
     classes_: Array
     pos_label_: Any
     response_method_: str
@@ -112,7 +117,8 @@ class ThresholdPredictions(BaseEstimator):
         scores = scores_of(self.estimator_, seen, self.response_method_, self.pos_label_)
         margin = finite(scores, self.estimator_)
         if self.per_group:
-            margin = margin - self._thresholds_of(X, sensitive_features, values)
+            parts = row_parts(seen, self.n_thresholds)
+            margin = margin - self._thresholds_of(X, sensitive_features, values, parts)
         else:
             margin = margin - self.threshold_
         return margin if self.pos_label_ == self.classes_[1] else -margin
@@ -165,8 +171,8 @@ class ThresholdPredictions(BaseEstimator):
         columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
         return read_rows(self, columns, X, reset=False)
 
-    def _thresholds_of(self, X: Any, sensitive_features: Any, values: Any) -> Array:
-        """Return the threshold of every row."""
+    def _thresholds_of(self, X: Any, sensitive_features: Any, values: Any, parts: Array) -> Array:
+        """Return the threshold of every row; `parts` says which one of its group's it is."""
         name = "sensitive_features"
         if sensitive_features is not None and values is not None:
             raise ValueError(
@@ -181,6 +187,4 @@ class ThresholdPredictions(BaseEstimator):
                 "sensitive_columns when the estimator is made."
             )
         check_same_rows(test=True, X=X, sensitive_features=sensitive_features)
-        n_rows = _num_samples(X)
-        known, otherwise = self.thresholds_, self.threshold_
-        return row_thresholds(self, sensitive_features, name, n_rows, known, otherwise)
+        return row_thresholds(self, sensitive_features, name, parts)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, validate_data
@@ -15,6 +14,7 @@ from sklearn.utils.validation import _num_samples, validate_data
 from fairconstrained.data.groups import check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.labels import binary_labels, check_classes_counted, class_weights
+from fairconstrained.data.row_hashes import row_hashes
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData, check_passed, given_groups
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -136,25 +136,34 @@ class CheckedRows:
         }
 
 
-def row_thresholds(
-    estimator: Any, values: Any, name: str, n_rows: int, known: pd.Series, otherwise: float
-) -> Array:
+def row_parts(features: Any, n_parts: int) -> Array:
+    """Return which of several equal parts of all possible rows every row is in.
+
+    Parameters
+    ----------
+    features : array-like, DataFrame or sparse matrix
+        The rows. Their hash values decide.
+    n_parts : int
+        The number of parts.
+    """
+    if n_parts == 1:
+        return np.zeros(_num_samples(features), dtype=int)
+    return np.asarray(row_hashes(features) % np.uint64(n_parts)).astype(int)
+
+
+def row_thresholds(estimator: Any, values: Any, name: str, parts: Array) -> Array:
     """Return the threshold of every row when predicting.
 
     Parameters
     ----------
     estimator : FairThresholds
-        How groups are read.
+        Its thresholds, and how groups are read.
     values : array-like or DataFrame
         The groups of the rows.
     name : str
         What they are called in messages.
-    n_rows : int
-        How many rows there are.
-    known : Series
-        The thresholds by group.
-    otherwise : float
-        That of rows whose group is missing.
+    parts : ndarray of int of shape (n_rows,)
+        Which of its group's thresholds every row has.
 
     Raises
     ------
@@ -162,16 +171,18 @@ def row_thresholds(
         If a group has no threshold.
     """
     options = {"combine": estimator.combine, "missing": estimator.groups_missing}
-    groups = check_groups(values, n_rows, name=name, **options)
-    table = dict(zip(known.index.tolist(), known, strict=True))
-    unseen = [one for one in groups.names.tolist() if one not in table]
+    groups, known = check_groups(values, len(parts), name=name, **options), estimator.thresholds_
+    place = {group: k for k, group in enumerate(known.index.tolist())}
+    unseen = [one for one in groups.names.tolist() if one not in place]
     if unseen:
         raise ValueError(
             f"{name} has the group {unseen[0]!r}, which has no threshold: the groups in `fit` were "
-            f"{list(table)}."
+            f"{list(place)}."
         )
-    own = np.array([table[one] for one in groups.names.tolist()] + [otherwise])
-    return own[groups.codes]  # the last entry is that of code -1
+    table = known.to_numpy().reshape(len(place), -1)
+    rows = [*(place[one] for one in groups.names.tolist()), len(place)]
+    own = np.vstack([table, np.full(table.shape[1], estimator.threshold_)])[rows]
+    return np.asarray(own[groups.codes, parts])  # the last entry is that of code -1
 
 
 def _has_rows(value: object, n: int) -> bool:

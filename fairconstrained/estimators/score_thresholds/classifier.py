@@ -54,7 +54,15 @@ class FairThresholds(
     kappa : float, default=0.05
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     per_group : bool, default=False
-        Whether every group has a threshold of its own.
+        Whether every group has thresholds of its own.
+    n_thresholds : int, default=1
+        With `per_group`: the number of thresholds of every group. With two, a hash value of the
+        features decides which of them a row has, so that each holds for half of the rows. This
+        helps where constraints fix several rates of a group, as equalized odds do: one threshold
+        cannot set them independently of each other. Predictions are as accurate as those of random
+        thresholds [1]_, and remain deterministic [2]_: rows with equal features have equal
+        predictions. But of two people with nearly the same scores one may be selected and the other
+        one not, for no reason that could be explained to them.
     cv : None, int, float, splitter or "prefit", default=None
         Which scores choose the thresholds. None (five folds), an int or a splitter with disjoint
         test folds: the out-of-fold scores of all rows; the classifier is then fitted to all rows. A
@@ -103,8 +111,8 @@ class FairThresholds(
     threshold_ : float
         The common threshold, on the output of `response_method_`; with `per_group` that of rows
         whose group is missing.
-    thresholds_ : Series of shape (n_groups,)
-        With `per_group`: the thresholds by group.
+    thresholds_ : Series of shape (n_groups,) or DataFrame of shape (n_groups, n_thresholds)
+        With `per_group`: the thresholds by group; a DataFrame if each has several.
     classes_ : ndarray of shape (2,)
         The class labels, sorted.
     pos_label_ : label
@@ -151,7 +159,8 @@ class FairThresholds(
     threshold by counting, one for each group by branch and bound
     (:mod:`fairconstrained.decisions.band_search`) or a mixed-integer program
     (:mod:`fairconstrained.decisions.choice_program`), which with very many rows or groups ends
-    with a bound on what is missing.
+    with a bound on what is missing. Several thresholds of each group are found by the latter,
+    from the best single ones.
 
     `decision_function` and `predict_proba` are those of the classifier, as for scikit-learn's
     FixedThresholdClassifier; `decision_margin` has the thresholds subtracted.
@@ -160,8 +169,10 @@ class FairThresholds(
 
     References
     ----------
-    M. Hardt, E. Price, N. Srebro, "Equality of opportunity in supervised learning" (2016), with
-    randomised thresholds.
+    .. [1] M. Hardt, E. Price, N. Srebro, "Equality of opportunity in supervised learning" (2016),
+       with random thresholds.
+    .. [2] A. Cotter, H. Narasimhan, M. Gupta, "On making stochastic classifiers deterministic"
+       (2019), section 4, with a hash function.
 
     Examples
     --------
@@ -186,6 +197,7 @@ class FairThresholds(
         kappa: float = 0.05,
         *,
         per_group: bool = False,
+        n_thresholds: int = 1,
         cv: Any = None,
         confidence: float | None = None,
         holdout: float | str = "auto",
@@ -203,6 +215,7 @@ class FairThresholds(
         self.constraint = constraint
         self.kappa = kappa
         self.per_group = per_group
+        self.n_thresholds = n_thresholds
         self.cv = cv
         self.confidence = confidence
         self.holdout = holdout
