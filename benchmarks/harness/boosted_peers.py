@@ -100,16 +100,22 @@ def free(split: Split, constraint: str, kappa: float) -> Outcome:
     return (probability > 0.5).astype(float), probability, seconds
 
 
-def our_thresholds(split: Split, constraint: str, kappa: float) -> Outcome:
-    """Fit LightGBM and our thresholds by group, on the same rows."""
+def our_thresholds(split: Split, constraint: str, kappa: float, n_thresholds: int = 1) -> Outcome:
+    """Fit LightGBM and our thresholds by group, on the same rows.
+
+    With two thresholds of each group decisions are expected ones over hash functions, as those of
+    methods that draw them.
+    """
     X, X_test, y, _, groups, groups_test = split
+    options = {"per_group": True, "n_thresholds": n_thresholds, "cv": "prefit"}
     start = time.process_time()
     inner = lightgbm().fit(X, y)
-    model = FairThresholds(inner, constraint, kappa, per_group=True, cv="prefit")
+    model = FairThresholds(inner, constraint, kappa, **options)
     model.fit(X, y, sensitive_features=groups)
     seconds = time.process_time() - start
-    positive = model.predict(X_test, sensitive_features=groups_test) == 1
-    return positive.astype(float), inner.predict_proba(X_test)[:, 1], seconds
+    probability = inner.predict_proba(X_test)[:, 1]
+    own = model.thresholds_.loc[groups_test].to_numpy().reshape(len(X_test), -1)
+    return (probability[:, None] > own).mean(axis=1), probability, seconds
 
 
 def reduction(split: Split, constraint: str, kappa: float) -> Outcome:
@@ -233,12 +239,13 @@ class Method:
 
 
 FREE, ON_SCORES, ON_DECISIONS = "LightGBM", "ours, scores", "ours, decisions"
-BY_GROUP = "ours, thresholds by group"
+BY_GROUP, TWO_BY_GROUP = "ours, thresholds by group", "ours, two thresholds by group"
 METHODS = {
     FREE: Method(free, "*", has_tolerance=False),
     ON_SCORES: Method(partial(ours, enforce="score"), "o", ours=True),
     ON_DECISIONS: Method(partial(ours, enforce="decision"), "^", ours=True),
     BY_GROUP: Method(our_thresholds, "X", ours=True),
+    TWO_BY_GROUP: Method(partial(our_thresholds, n_thresholds=2), "p", ours=True),
     "ExponentiatedGradient": Method(reduction, "s"),
     "ThresholdOptimizer": Method(thresholds, "v", has_tolerance=False),
     "FairGBM": Method(fairgbm, "D", constraints=("equalized_odds",), package="fairgbm"),

@@ -279,12 +279,15 @@ between groups on the test rows: of selection rates (demographic parity), of tru
 (equal opportunity), or of true or false positive rates (equalized odds). The *pooled* gap has the
 rates of the test rows of all splits together. *Kinds* are linear models that do not see the group
 when they predict, linear models that do, or that have thresholds by group, and boosted trees.
+*Two thresholds by group* are those of `FairThresholds(n_thresholds=2)`: a hash value of the
+features decides which of the two a row has.
 
 """
 _HOW = """`python -m benchmarks peers --docs docs` writes this page ({environment}).{versions}
 
 The groups are no features, except for models that see the group. 30 per cent of the rows are test
-rows. If predictions are random, accuracy and gaps are expected values.
+rows. If predictions are random, accuracy and gaps are expected values; so are those of two
+thresholds by group, over hash functions.
 The AUC is that of the scores of the mixture for ExponentiatedGradient, and that of the selection
 probabilities for ThresholdOptimizer and error-parity, which have no probabilities of the positive
 class and therefore no log loss. The pooled gap is that of the rates of the test rows of all splits

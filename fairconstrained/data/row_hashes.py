@@ -87,7 +87,7 @@ def _columns(X: Any) -> Iterator[Array]:
             yield np.asarray(X[name])
     else:
         table = np.asarray(X)
-        yield from table.reshape(len(table), -1).T
+        yield from (table if table.ndim == 2 else table[:, None]).T
 
 
 def _as_numbers(column: Array) -> Array | None:

@@ -16,7 +16,7 @@ from fairconstrained.decisions.choice_program import choose
 from fairconstrained.decisions.coordinate_search import coordinate_search
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_choices import ThresholdChoices
-from fairconstrained.decisions.threshold_parts import choose_in_halves
+from fairconstrained.decisions.threshold_halves import choose_in_halves
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.rounding import ROUNDING, at_most
 from fairconstrained.utils.typing import Array

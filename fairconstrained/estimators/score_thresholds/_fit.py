@@ -82,11 +82,11 @@ def check_thresholds(n_thresholds: object, per_group: bool) -> None:
     ValueError
         If it is not valid, or there is more than one and groups have none of their own.
     """
-    if not (is_number(n_thresholds, Integral) and n_thresholds >= 1):
-        raise ValueError(f"n_thresholds must be an integer >= 1; got {n_thresholds!r}.")
-    if n_thresholds > 1 and not per_group:
+    if not (is_number(n_thresholds, Integral) and n_thresholds in (1, 2)):
+        raise ValueError(f"n_thresholds must be 1 or 2; got {n_thresholds!r}.")
+    if n_thresholds == 2 and not per_group:
         raise ValueError(
-            f"n_thresholds={n_thresholds!r} is the number of thresholds of every group, and with "
+            "n_thresholds=2 is the number of thresholds of every group, and with "
             "per_group=False groups have no thresholds of their own: use per_group=True."
         )
 
@@ -304,7 +304,7 @@ def _task(
 ) -> ThresholdTask:
     """Return the search for thresholds; rows without a group have the most accurate common one.
 
-    A search for several thresholds of every group starts from the best single ones.
+    A search for two thresholds of every group starts from the best single ones.
     """
     wrong = wrong_predictions(data.y, data.loss_weight)
     problem = Problem(CompositeFunction(model, wrong), constraints)

@@ -55,7 +55,7 @@ class FairThresholds(
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     per_group : bool, default=False
         Whether every group has thresholds of its own.
-    n_thresholds : int, default=1
+    n_thresholds : {1, 2}, default=1
         With `per_group`: the number of thresholds of every group. With two, a hash value of the
         features decides which of them a row has, so that each holds for half of the rows. This
         helps where constraints fix several rates of a group, as equalized odds do: one threshold
@@ -112,7 +112,7 @@ class FairThresholds(
         The common threshold, on the output of `response_method_`; with `per_group` that of rows
         whose group is missing.
     thresholds_ : Series of shape (n_groups,) or DataFrame of shape (n_groups, n_thresholds)
-        With `per_group`: the thresholds by group; a DataFrame if each has several.
+        With `per_group`: the thresholds by group; a DataFrame if each has two.
     classes_ : ndarray of shape (2,)
         The class labels, sorted.
     pos_label_ : label
@@ -159,8 +159,8 @@ class FairThresholds(
     threshold by counting, one for each group by branch and bound
     (:mod:`fairconstrained.decisions.band_search`) or a mixed-integer program
     (:mod:`fairconstrained.decisions.choice_program`), which with very many rows or groups ends
-    with a bound on what is missing. Several thresholds of each group are found by the latter,
-    from the best single ones.
+    with a bound on what is missing. Two thresholds of each group come from the best random
+    thresholds (:mod:`fairconstrained.decisions.threshold_halves`), without a bound.
 
     `decision_function` and `predict_proba` are those of the classifier, as for scikit-learn's
     FixedThresholdClassifier; `decision_margin` has the thresholds subtracted.
