@@ -88,7 +88,8 @@ def focus(axis: Any, ours: list[float], points: list[tuple[float, float]]) -> No
     axis.set_ylim(max(lowest, y.min() - 4.0 * margin), y.max() + 4.0 * margin)
     axis.set_xlim(x.min() - 0.05 * np.ptp(x), x.max() + 0.05 * np.ptp(x))
     text = f"{hidden} {'point' if hidden == 1 else 'points'} below"
-    axis.annotate(text, (0.02, 0.03), xycoords="axes fraction", fontsize=8)
+    box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}
+    axis.annotate(text, (0.02, 0.03), xycoords="axes fraction", fontsize=8, bbox=box)
 
 
 def draw_rates(scores: dict[str, tuple[np.ndarray, np.ndarray]], name: str, path: Path) -> None:
