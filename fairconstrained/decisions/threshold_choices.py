@@ -139,12 +139,14 @@ class ThresholdChoices:
             share = 1.0 / n_parts if k < model.n_thresholds - 1 else 1.0
             rows = np.flatnonzero(codes == k)
             own = _choices(scores, rows, cells, group.thresholds)
+            rates = np.zeros_like(group.rates)
+            rates[np.searchsorted(group.cells, own.cells)] = own.rates
             groups.append(
                 Choices(
                     group.thresholds,
                     share * group.correct,
-                    np.concatenate([own.cells, self.n_cells + group.cells]),
-                    np.vstack([own.rates, share * group.rates]),
+                    np.concatenate([group.cells, self.n_cells + group.cells]),
+                    np.vstack([rates, share * group.rates]),
                 )
             )
         combination = as_csr(sp.block_diag([as_csr(self.combination)] * 2))

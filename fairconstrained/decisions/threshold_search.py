@@ -109,7 +109,7 @@ class ThresholdTask:
         n, choices = len(self.choices.groups), self.single.choices
         found = self.single.search().w
         positions = [
-            int(np.searchsorted(-one.thresholds, -threshold))
+            min(int(np.searchsorted(-one.thresholds, -threshold)), len(one) - 1)
             for one, threshold in zip(choices.groups, found, strict=True)
         ]
         return [*np.repeat(positions[:-1], (n - 1) // (len(positions) - 1)).tolist(), positions[-1]]

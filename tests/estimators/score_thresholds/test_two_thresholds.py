@@ -1,5 +1,7 @@
 """Two thresholds of each group: bounds, accuracy, and which rows have which threshold."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -173,3 +175,20 @@ def test_two_thresholds_need_thresholds_by_group(data, fitted):
     X, y, groups = data
     with pytest.raises(ValueError, match="use per_group=True"):
         FairThresholds(fitted, n_thresholds=2, cv="prefit").fit(X, y, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("name", ON_DECISIONS)
+@pytest.mark.parametrize("seed", range(3))
+def test_few_rows_whose_halves_lack_labels(name, seed):
+    rng = np.random.default_rng(seed)
+    X, groups = rng.standard_normal((24, 2)), np.arange(24) % 3
+    y = (rng.uniform(size=24) < 0.3).astype(int)
+    y[:3] = 1
+    inner = LogisticRegression().fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        clf = two(inner, name, 0.1).fit(X, y, sensitive_features=groups)
+        single = FairThresholds(inner, name, 0.1, per_group=True, cv="prefit")
+        single.fit(X, y, sensitive_features=groups)
+    assert clf.decision_search_.met >= single.decision_search_.met
+    assert clf.decision_search_.accuracy >= single.decision_search_.accuracy - 1e-12
