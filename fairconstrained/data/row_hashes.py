@@ -27,7 +27,7 @@ def row_hashes(X: Any) -> Array:
 
     with the mixing function h and the constant c of SplitMix64. Zeros do not count, so that sparse
     and dense rows have the same hash values. Numbers of all types count as float64. Other values
-    count as text.
+    count as text, and all missing values in a column of text are equal.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def row_hashes(X: Any) -> Array:
     for j, column in enumerate(_columns(X)):
         numbers = _as_numbers(column)
         if numbers is None:
-            texts = np.array([str(value) for value in column], dtype=object)
+            texts = np.array(["" if pd.isna(one) else f"={one}" for one in column], dtype=object)
             values = _mixed(pd.util.hash_array(texts, categorize=True) + _places(np.array([j])))
         else:
             values = _mixed(_bits(numbers) + _places(np.array([j])))

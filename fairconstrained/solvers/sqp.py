@@ -75,7 +75,7 @@ class SQP(PolishedSolver):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("smooth",)
-    preferred_with: ClassVar[tuple[str, ...]] = ("twice_differentiable",)
+    preferred_with: ClassVar[tuple[str, ...]] = ("twice_differentiable", "n_constraints")
 
     def __init__(self, *, max_iter: int = 100, tol: float = 1e-4, polish: bool = True):
         self.max_iter = max_iter

@@ -5,8 +5,8 @@ import signal
 
 import numpy as np
 import pytest
+from _support.rows_in_memory import in_memory_classifier
 
-import fairconstrained
 from fairconstrained import make_biased_classification
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -42,9 +42,7 @@ def rows():
 @pytest.fixture(scope="module")
 def in_memory(rows):
     X, y, groups = rows
-    return fairconstrained.FairLogisticClassifier("equalized_odds", 0.02).fit(
-        X, y, sensitive_features=groups
-    )
+    return in_memory_classifier("equalized_odds", 0.02).fit(X, y, sensitive_features=groups)
 
 
 def fitted(rows, **attributes):

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from _support.rows_in_memory import in_memory_classifier
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -67,7 +68,7 @@ def test_every_constraint_has_the_solution_of_the_rows_in_memory(rows, name):
     if name == "bounded_group_loss":
         given = {"bound": 0.7}
     constraint = CONSTRAINTS[name](**given)
-    here = fairconstrained.FairLogisticClassifier(constraint, 0.05)
+    here = in_memory_classifier(constraint, 0.05)
     here.fit(X, y, weight, sensitive_features=groups)
     there = FairLogisticClassifier(constraint, 0.05)
     dX, dy, dgroups, dweight = arrays(*rows)
@@ -103,7 +104,7 @@ def test_hinge(rows):
 
 def test_frames_with_an_index_and_categories(rows):
     X, y, groups, weight = rows
-    here = fairconstrained.FairLogisticClassifier("equalized_odds")
+    here = in_memory_classifier("equalized_odds")
     here.fit(X, y, weight, sensitive_features=groups)
     dX, dy, dgroups, dweight = frames(rows)
     there = FairLogisticClassifier("equalized_odds")
@@ -138,9 +139,7 @@ def test_arrays_are_predicted_lazily_as_arrays(rows):
 def test_sparse_blocks(rows):
     X, y, groups, _ = rows
     X = np.where(np.abs(X) > 1.0, X, 0.0)
-    here = fairconstrained.FairLogisticClassifier().fit(
-        sp.csr_array(X), y, sensitive_features=groups
-    )
+    here = in_memory_classifier().fit(sp.csr_array(X), y, sensitive_features=groups)
     dX, dy, dgroups = arrays(X, y, groups)
     there = FairLogisticClassifier()
     there.fit(dX.map_blocks(sp.csr_array), dy, sensitive_features=dgroups)
@@ -150,7 +149,7 @@ def test_sparse_blocks(rows):
 def test_sensitive_columns_of_a_frame(rows):
     X, y, groups, _ = rows
     table = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])]).assign(group=groups)
-    here = fairconstrained.FairLogisticClassifier(sensitive_columns="group").fit(table, y)
+    here = in_memory_classifier(sensitive_columns="group").fit(table, y)
     frame = dd.from_pandas(table.assign(label=y), npartitions=3)
     there = FairLogisticClassifier(sensitive_columns="group")
     there.fit(frame.drop(columns="label"), frame["label"])
@@ -166,7 +165,7 @@ def test_several_attributes_and_missing_groups(rows, combine):
     table = pd.DataFrame({"first": groups.astype(str), "second": np.arange(N_ROWS) % 2 == 0})
     table.loc[::50, "first"] = None
     options = {"combine": combine, "groups_missing": "ignore_in_constraint"}
-    here = fairconstrained.FairLogisticClassifier(**options)
+    here = in_memory_classifier(**options)
     here.fit(X, y, sensitive_features=table)
     frame = dd.from_pandas(pd.DataFrame(X).add_prefix("x").assign(label=y), npartitions=3)
     sensitive = dd.from_pandas(table, npartitions=3)
@@ -182,7 +181,7 @@ def test_several_attributes_and_missing_groups(rows, combine):
 def test_rows_of_weight_zero_and_partitions_without_rows(rows):
     X, y, groups, weight = rows
     weight = np.where(np.arange(N_ROWS) < 800, 0.0, weight)
-    here = fairconstrained.FairLogisticClassifier()
+    here = in_memory_classifier()
     here.fit(X, y, weight, sensitive_features=groups)
     dX, dy, dgroups, dweight = arrays(X, y, groups, weight)
     there = FairLogisticClassifier().fit(dX, dy, dweight, sensitive_features=dgroups)
@@ -191,7 +190,7 @@ def test_rows_of_weight_zero_and_partitions_without_rows(rows):
 
 def test_chunks_along_columns_and_rows_are_brought_together(rows):
     X, y, groups, _ = rows
-    here = fairconstrained.FairLogisticClassifier().fit(X, y, sensitive_features=groups)
+    here = in_memory_classifier().fit(X, y, sensitive_features=groups)
     dX, dy = da.from_array(X, chunks=(900, 3)), da.from_array(y, chunks=500)
     there = FairLogisticClassifier()
     there.fit(dX, dy, sensitive_features=da.from_array(groups, chunks=N_ROWS))
@@ -269,7 +268,7 @@ def test_importing_the_estimators_imports_no_dask():
 def test_a_path_follows_the_solutions_of_the_rows_in_memory(rows):
     X, y, groups, _ = rows
     here = fairconstrained.fairness_path(
-        fairconstrained.FairLogisticClassifier(), X, y, sensitive_features=groups, n_kappas=4
+        in_memory_classifier(), X, y, sensitive_features=groups, n_kappas=4
     )
     dX, dy, dgroups = arrays(X, y, groups)
     there = fairconstrained.fairness_path(
@@ -298,5 +297,5 @@ def test_columns_of_one_parquet_table_keep_its_partitions(rows, tmp_path):
     stored = dd.read_parquet(tmp_path)  # dask reads several files at once where columns are few
     there = FairLogisticClassifier("equalized_odds")
     there.fit(stored[names], stored["label"], sensitive_features=stored["group"])
-    here = fairconstrained.FairLogisticClassifier("equalized_odds")
+    here = in_memory_classifier("equalized_odds")
     assert_same_fit(there, here.fit(X, y, sensitive_features=groups))

@@ -119,7 +119,10 @@ def test_hinge_and_options_of_labels_and_thresholds(rows):
     [
         ({"constraint": "demographic_parity", "kappa": 0.0}, ConstantDecisionWarning),
         (
-            {"constraint": CLASSIFIER_CONSTRAINTS["bounded_group_loss"](bound=0.01)},
+            {
+                "constraint": CLASSIFIER_CONSTRAINTS["bounded_group_loss"](bound=0.01),
+                "solver": "augmented-lagrangian",  # the default of collections
+            },
             InfeasibleConstraintWarning,
         ),
     ],

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from _support.rows_in_memory import in_memory_classifier
 
-import fairconstrained
 from fairconstrained import SelectionRate, make_biased_classification
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -49,7 +49,7 @@ def both(rows, options, **attributes):
     X, y, weight = rows
     given = {"constraint": "demographic_parity", "kappa": 0.05, **options}
     sensitive = {} if "sensitive_columns" in given else {"sensitive_features": X[:, 0]}
-    here = fairconstrained.FairLogisticClassifier(**given).fit(X, y, weight, **sensitive)
+    here = in_memory_classifier(**given).fit(X, y, weight, **sensitive)
     there = FairLogisticClassifier(**given)
     vars(there).update(attributes)
     X, y, weight = (da.from_array(values, chunks=700) for values in (X, y, weight))

@@ -80,7 +80,7 @@ EXACT = sorted(
 
 @pytest.mark.parametrize("name", EXACT)
 def test_values_gradients_and_solutions_are_those_of_one_table(name):
-    fit = bound(name)
+    fit = bound(name, solver="augmented-lagrangian")  # shards have no Hessians
     problem = in_shards(fit)
     assert_same(fit, problem)
     here, there = fit.solver.minimize(fit.problem), fit.solver.minimize(problem)
