@@ -120,7 +120,7 @@ class Solver(Parametrized, ABC):
     requires : tuple of str
         The properties a problem must have ("smooth", "weakly_convex", ...).
     preferred_with : tuple of str
-        The properties, true or not zero, that ``solver="auto"`` chooses this solver with besides.
+        Further properties that a problem needs for ``solver="auto"`` to choose this solver.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()

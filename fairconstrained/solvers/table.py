@@ -47,8 +47,10 @@ def default_solver(problem: Problem) -> Solver:
     solver : Solver
         With its default parameters.
     """
-    for make in SOLVERS.values():
-        solver = make()
-        if all(getattr(problem, name) for name in (*solver.requires, *solver.preferred_with)):
-            return solver
-    raise AssertionError("the switching subgradient method needs nothing")
+    solvers = (make() for make in SOLVERS.values())
+    return next(one for one in solvers if _is_preferred(one, problem))
+
+
+def _is_preferred(solver: Solver, problem: Problem) -> bool:
+    """Return whether a problem has all properties that a solver requires or is preferred with."""
+    return all(getattr(problem, name) for name in (*solver.requires, *solver.preferred_with))
