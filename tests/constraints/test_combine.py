@@ -181,9 +181,10 @@ class TestReferenceRows:
     def test_the_training_rows_are_the_default(self, data):
         X, y, table = data
         sex = table["sex"]
-        default = fitted(X, y, sex, constraint=MinorityRate(0.48, minority="f"))
+        same = {"solver": "augmented-lagrangian"}  # there are no Hessians of two sets of rows
+        default = fitted(X, y, sex, constraint=MinorityRate(0.48, minority="f"), **same)
         rule = MinorityRate(0.48, minority="f", reference=X, reference_groups=sex)
-        assert_allclose(default.coef_, fitted(X, y, constraint=rule).coef_, atol=1e-8)
+        assert_allclose(default.coef_, fitted(X, y, constraint=rule, **same).coef_, atol=1e-8)
         assert self.share(default, X, sex == "f") == pytest.approx(0.48, abs=1e-4)
 
     @pytest.mark.parametrize(
