@@ -80,7 +80,8 @@ def compare_at(point: Point, ours: Sequence[Point], test_to_train: float) -> Com
     """Return the comparison of a point with our frontier.
 
     Ours is interpolated between its points, and constant beyond the ends; a fairer model of ours
-    serves where less is asked. Points of ours that lack a split are left out.
+    serves where less is asked. The splits are those that the point and all of ours have; points of
+    ours with too few splits for an interval are left out.
 
     Parameters
     ----------
@@ -91,8 +92,9 @@ def compare_at(point: Point, ours: Sequence[Point], test_to_train: float) -> Com
     test_to_train : float
         The number of test rows divided by that of training rows.
     """
-    known = max((one.accuracy for one in ours), key=len)
-    splits = tuple(sorted(set(point.accuracy) & set(known)))
+    many = [set(one.accuracy) for one in ours if len(one.accuracy) >= LEAST_SPLITS]
+    known = many or [set(max((one.accuracy for one in ours), key=len))]
+    splits = tuple(sorted(set(point.accuracy).intersection(*known)))
     if not splits:
         return Comparison(float("nan"), float("inf"), 0, Outcome.FEW)
     usable = [one for one in ours if set(splits) <= set(one.accuracy)]
