@@ -11,7 +11,7 @@ from fairconstrained.utils.typing import Array
 
 _SIDE = 300  # choices of each half that are compared at the same time
 _N_MARGINS = 6
-_EXPECTED = 0.1  # what a difference of expected rates counts, relative to one of the rates
+_EXPECTED = 0.1  # weight of a difference of expected rates; that of the rates themselves is 1
 
 
 def choose_in_halves(
@@ -19,11 +19,12 @@ def choose_in_halves(
 ) -> list[int]:
     """Return accurate choices for the halves of the groups that meet the constraints.
 
-    The rates of a group are the means of those of its halves. So they can have all true and false
-    positive rates that random thresholds have. The search starts from the best single thresholds,
-    and from halves whose rates are nearest to those of the best random thresholds. The latter are
-    found again with a margin if these halves violate the constraints. The expected rates may
-    violate them by as much as they do where the search starts: halves of small groups differ.
+    The rates of a group are the means of the rates of its halves. Two thresholds can therefore give
+    a group every pair of true and false positive rates that random thresholds can give it. The
+    search starts from the best single thresholds, and from two thresholds whose rates are nearest
+    to those of the best random thresholds. If the latter start violates the constraints, it is
+    computed again with a margin. Halves of small groups differ by chance, so that expected rates
+    may violate the constraints by as much as they do at that start.
 
     Parameters
     ----------
@@ -67,14 +68,16 @@ def _nearest(first: Choices, second: Choices, wanted: Array) -> tuple[int, int]:
     wanted : ndarray of shape (n_own_cells,)
         The rates. Differences of those in the second half, the expected ones, count less.
     """
-    n, count = len(first), np.repeat([1.0, _EXPECTED], len(wanted) // 2)
+    n, weights = len(first), np.repeat([1.0, _EXPECTED], len(wanted) // 2)
     centre, width = (n // 2, n // 2), n
     while True:
         kept = [_around(one, width, n) for one in centre]
         distance = np.zeros((len(kept[0]), len(kept[1])))
-        for one, other, rate, c in zip(first.rates, second.rates, wanted, count, strict=True):
+        for one, other, rate, weight in zip(
+            first.rates, second.rates, wanted, weights, strict=True
+        ):
             total = one[kept[0], None] + other[kept[1]]
-            np.maximum(distance, c * np.abs(total - rate), out=distance)
+            np.maximum(distance, weight * np.abs(total - rate), out=distance)
         p, q = np.unravel_index(np.argmin(distance), distance.shape)
         centre = int(kept[0][p]), int(kept[1][q])
         if width <= _SIDE:
@@ -83,6 +86,6 @@ def _nearest(first: Choices, second: Choices, wanted: Array) -> tuple[int, int]:
 
 
 def _around(centre: int, width: int, n: int) -> Array:
-    """Return some of the choices from `centre` minus to `centre` plus half the width."""
+    """Return at most `_SIDE` choices at equal distances, within half the width of the centre."""
     low, high = max(centre - width // 2, 0), min(centre + width // 2 + 1, n)
     return np.unique(np.linspace(low, high - 1, min(high - low, _SIDE)).astype(int))

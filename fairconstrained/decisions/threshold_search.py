@@ -63,8 +63,8 @@ class ThresholdTask:
     budget : SearchBudget, default=SearchBudget()
         The margins with a confidence.
     single : ThresholdTask or None, default=None
-        If groups have several thresholds, for parts that differ by chance only: the task with one
-        threshold for each group. The answer is not worse than its answer.
+        If every group has two thresholds: the task with one threshold for each group, whose
+        solution is a candidate.
     """
 
     problem: Problem

@@ -42,6 +42,9 @@ class SQP(PolishedSolver):
     computed again where a step leaves more than a tenth of the error. A Hessian counts as a data
     pass.
 
+    ``solver="auto"`` takes this method for problems with constraints only: without any, L-BFGS alone
+    needs few passes, and has the same solution for rows in memory and in shards.
+
     Without multipliers to start from, the run begins with a round of :class:`AugmentedLagrangian`,
     which decides near which local solution it ends. Where H is not positive definite, or the error
     is not halved by two steps, further rounds follow, and steps from their last point: two rounds
