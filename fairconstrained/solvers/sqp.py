@@ -42,8 +42,9 @@ class SQP(PolishedSolver):
     computed again where a step leaves more than a tenth of the error. A Hessian counts as a data
     pass.
 
-    ``solver="auto"`` takes this method for problems with constraints only: without any, L-BFGS alone
-    needs few passes, and has the same solution for rows in memory and in shards.
+    ``solver="auto"`` takes this method for problems with constraints only. Some constraints take
+    thresholds from the model without constraints, which is therefore found by the same method for
+    rows in memory and in shards.
 
     Without multipliers to start from, the run begins with a round of :class:`AugmentedLagrangian`,
     which decides near which local solution it ends. Where H is not positive definite, or the error
