@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from fairconstrained.models import Model
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
+from fairconstrained.utils.typing import Array
 
 ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
 
@@ -24,29 +27,72 @@ def fitting(warm: Start | Result, problem: Problem, model: Model) -> Start | Res
     return Start(w)
 
 
-def predicted(solved: Sequence[tuple[float, Result]], kappa: float) -> Start | Result | None:
+@dataclass(frozen=True, eq=False)
+class SolvedPoint:
+    """A point of a path, as extrapolations use it.
+
+    Attributes
+    ----------
+    kappa : float
+        Its tolerance.
+    start : Start
+        The solution after one more step of its method, which makes it more accurate than the run's
+        tolerance, see :meth:`SolverState.next_step`.
+    converged : bool
+        Whether the run met its tolerance.
+    """
+
+    kappa: float
+    start: Start
+    converged: bool
+
+    @classmethod
+    def of(cls, kappa: float, result: Result, at: Evaluation) -> SolvedPoint:
+        """Return the point of a result.
+
+        Parameters
+        ----------
+        kappa : float
+            Its tolerance.
+        result : Result
+            The solution.
+        at : Evaluation
+            The problem there.
+        """
+        w, multipliers, state = result.w, result.multipliers, result.state
+        step = state.next_step(at, multipliers) if result.converged and state is not None else None
+        if step is not None:
+            w, multipliers = w + step[0], step[1]
+        return cls(kappa, Start(w, multipliers, state), result.converged)
+
+
+def predicted(solved: Sequence[SolvedPoint], kappa: float) -> Start | None:
     """Return the start of the next point, extrapolated by a polynomial through the last ones.
 
     Only points with the same active constraints are on one smooth branch.
     """
     if not solved:
         return None
-    last = solved[-1][1]
-    active = last.multipliers > 0
-    known: list[tuple[float, Result]] = []
-    for at, result in reversed(solved):
-        if not (result.converged and np.array_equal(result.multipliers > 0, active)):
+    last = solved[-1].start
+    assert last.multipliers is not None
+    active = last.multipliers > 0.0
+    known: list[SolvedPoint] = []
+    for one in reversed(solved):
+        if not (one.converged and np.array_equal(_multipliers(one) > 0.0, active)):
             break
-        known.append((at, result))
+        known.append(one)
     if len(known) < 2:
         return last
-    nodes = [float(at) for at, _ in known]
-    weights = np.array(
-        [
-            math.prod((kappa - other) / (node - other) for other in nodes if other != node)
-            for node in nodes
-        ]
-    )
-    w = weights @ np.stack([one.w for _, one in known])
-    multipliers = weights @ np.stack([one.multipliers for _, one in known])
+    w, multipliers = np.zeros_like(last.w), np.zeros_like(last.multipliers)
+    for one in known:
+        others = [other.kappa for other in known if other is not one]
+        weight = math.prod((kappa - other) / (one.kappa - other) for other in others)
+        w += weight * one.start.w
+        multipliers += weight * _multipliers(one)
     return Start(w, np.maximum(multipliers, 0.0), last.state)
+
+
+def _multipliers(point: SolvedPoint) -> Array:
+    """Return the multipliers of a point."""
+    assert point.start.multipliers is not None
+    return point.start.multipliers

@@ -23,7 +23,7 @@ from fairconstrained.estimators.selection_rate import cut_exactly, rate_of, sett
 from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
-from fairconstrained.model_selection._warm_starts import ORDER, fitting, predicted
+from fairconstrained.model_selection._warm_starts import ORDER, SolvedPoint, fitting, predicted
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.problem_family import ProblemFamily
 from fairconstrained.model_selection.validation import Rows, validation_rows
@@ -294,14 +294,14 @@ def _points(problems: ProblemFamily, kappas: Array, validation: Rows | None) -> 
     """Yield the point of every tolerance, each from the last ones."""
     fit = problems.fit
     start = fit.start()
-    solved: deque[tuple[float, Result]] = deque(maxlen=ORDER + 1)
+    solved: deque[SolvedPoint] = deque(maxlen=ORDER + 1)
     at, training = problems.free, _training_rows(fit)
     for kappa in kappas:
         problem = problems.at(float(kappa))
         warm = fitting(predicted(solved, kappa) or start, problem, fit.model)
         held_back = problems.validation_at(float(kappa))
         result, at = fit.solve_at(problem, warm=warm, like=at, validation=held_back)
-        solved.append((kappa, result))
+        solved.append(SolvedPoint.of(float(kappa), result, at))
         yield _point(fit, kappa, problem, (result, at), validation, training)
 
 

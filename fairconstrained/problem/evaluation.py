@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -182,12 +181,17 @@ class Evaluation:
         """max(0, max_j g_j(w))."""
         return float(max(self.constraints.max(initial=0.0), 0.0))
 
-    @cached_property
+    @property
     def zero_one_constraints(self) -> Array:
         """g(w) with the indicator in place of the surrogate, shape (n_constraints,)."""
+        return self._of_decisions[0]
+
+    @cached_property
+    def _of_decisions(self) -> tuple[Array, float]:
+        """The constraints and the largest gap with the indicator in place of the surrogate."""
         parts = [part.zero_one() for part in self.problem.constraints]
         at = self.problem.with_constraints(parts).at(self.w, like=self)
-        found = at.constraints
+        found = at.constraints, at.gap
         new = at._terms[len(self._terms) :]
         self._terms += [one for one in new if one.model_pass.at_once]  # others cost memory
         return found
@@ -197,24 +201,22 @@ class Evaluation:
         """max(0, max_j g_j(w)) with the indicator, 0 if it is within rounding of 0."""
         return float(without_rounding(max(self.zero_one_constraints.max(initial=0.0), 0.0)))
 
-    @cached_property
+    @property
     def decision_gap(self) -> float:
         """The largest gap that the decisions 1{score > 0} show; nan without constraints.
 
         A gap that exceeds its bound by rounding only is given as the bound.
         """
-        return self._largest_gap([part.zero_one() for part in self.problem.constraints])
+        return self._of_decisions[1]
 
     @cached_property
     def gap(self) -> float:
         """The largest gap on scores, before any tolerance; nan without constraints."""
-        return self._largest_gap(self.problem.constraints)
-
-    def _largest_gap(self, parts: Sequence[CompositeFunction]) -> float:
-        measured = [(part, part.term) for part in parts if part.term is not None and part.model]
+        measured = [(part, part.term) for part in self.problem.constraints]
         gaps = [
             within_rounding(term.gap_of(self._forward(part).statistics), term.gap_bounds)
             for part, term in measured
+            if term is not None and part.model is not None
         ]
         gap = np.concatenate([np.zeros(0), *gaps])
         return float(gap.max(initial=0.0)) if gap.size else float("nan")

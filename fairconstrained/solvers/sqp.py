@@ -151,6 +151,11 @@ class SQPState(SolverState):
 
     factor: Array
 
+    def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
+        """Return the step of the last Hessian; it costs gradients of the active constraints."""
+        quadratic = _Quadratic(self.factor, at.w.size)
+        return quadratic.step(at, multipliers, KKT.of(at, multipliers).error)
+
 
 class _Quadratic:
     """The quadratic model of the Lagrangian, and its step.

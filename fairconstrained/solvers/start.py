@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -27,7 +29,7 @@ class Start:
     tol : float
         The tolerance of this run.
     random_state : numpy.random.RandomState
-        The source of randomness.
+        The source of randomness, by default NumPy's own.
     like : Evaluation or None
         An evaluation whose forward passes are used again if it is at `w`.
     last_pass : float
@@ -40,7 +42,7 @@ class Start:
     multipliers: Array | None = None
     state: SolverState | None = None
     tol: float = 1e-4
-    random_state: np.random.RandomState = field(default_factory=np.random.RandomState)
+    random_state: np.random.RandomState = field(default_factory=partial(check_random_state, None))
     like: Evaluation | None = None
     last_pass: float = np.inf
     measures_decisions: bool = True

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from fairconstrained.problem.evaluation import Evaluation
     from fairconstrained.problem.problem import Problem
+    from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,21 @@ class SolverState:
         another kind of solver has left is ignored.
         """
         return state if isinstance(state, cls) else None
+
+    def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
+        """Return one more step from the solution, and the multipliers after it.
+
+        The solution of a run is as accurate as its tolerance. The step makes it more accurate
+        without another data pass, which extrapolations need. None if the method has no such step.
+
+        Parameters
+        ----------
+        at : Evaluation
+            The problem at the solution.
+        multipliers : ndarray of shape (n_constraints,)
+            Those of the solution.
+        """
+        return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,12 +102,9 @@ class CellMeans(FunctionAverages, Shardable, Curved):
 
     def _sums(self, value: Array) -> Array:
         """Return A value."""
-        if not self._disjoint:
-            return self.cells @ value
-        if self.n_statistics == 1:
+        if self.n_statistics == 1 and self._disjoint:
             return np.array([self.cells.data @ value])
-        weighted = self.cells.data * value
-        return np.bincount(self.cells.indices, weighted, minlength=self.n_statistics)
+        return self.cells @ value
 
     def _spread(self, u: Array) -> Array:
         """Return A' u."""
