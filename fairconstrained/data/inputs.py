@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from fairconstrained.utils.columns import column_extremes
 from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
 
 _NOT_NUMBERS = ("object", "str", "categor", "enum")
@@ -151,24 +152,25 @@ def check_weight(
     check_held(name, weight)
     if narrow and weight is None:
         return np.broadcast_to(np.ones(()), n_rows)
+    if weight is None:
+        return np.ones(n_rows)
     try:
-        values = None if weight is None else np.asarray(weight, dtype=np.float64)
+        values = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} {how}; got {_brief(weight)}: {error}.") from error
-    if values is not None and values.ndim == 2 and values.shape[1] == 1:
+    if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
-    if values is not None and values.ndim and values.shape != (n_rows,):
+    if values.ndim and values.shape != (n_rows,):
         raise ValueError(f"{name} has shape {values.shape}, expected {(n_rows,)}: {name} {how}.")
-    if values is not None and not np.isfinite(values).all():
+    if not np.isfinite(values).all():
         raise ValueError(f"{name} contains NaN or infinity: {name} {how}.")
-    if values is not None and values.min(initial=0.0) < 0.0:
+    if values.min(initial=0.0) < 0.0:
         raise ValueError(f"Negative values in data passed to `{name}`: {name} {how}.")
-    if values is not None and not values.any():
+    if not values.any():
         raise ValueError(f"{name} must contain at least one non-zero number.")
+    checked = values if values.ndim else np.full(n_rows, float(values))
     with np.errstate(over="ignore"):
-        checked = np.ones(n_rows) if values is None else values
-        checked = checked if checked.ndim else np.full(n_rows, float(checked))
-        total, squares = checked.sum(), checked @ checked
+        total, squares = checked.sum(), np.square(checked).sum()  # `@` would start BLAS threads
     if not np.isfinite(total + squares):
         raise ValueError(f"{name} is too large: the sum of its squares overflows; divide it.")
     if total > 0.0 and squares < np.finfo(float).tiny:
@@ -264,7 +266,8 @@ def check_squares(X: Array | SparseMatrix, total: float, names: Array | None = N
 def _largest(X: Array | SparseMatrix) -> Array:
     """Return the largest absolute value of every column."""
     if isinstance(X, np.ndarray):
-        return np.maximum(X.max(axis=0), -X.min(axis=0)).astype(float)
+        highest, lowest = column_extremes(np.maximum, X), column_extremes(np.minimum, X)
+        return np.maximum(highest, -lowest).astype(float)
     size = np.zeros(X.shape[1])
     np.maximum.at(size, X.indices, np.abs(X.data).astype(float))
     return size

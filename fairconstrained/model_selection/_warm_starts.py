@@ -10,12 +10,14 @@ import numpy as np
 
 from fairconstrained.models import Model
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.typing import Array
 
 ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
+_ACCURATE = 0.3  # of the tolerance: an error up to which extrapolations need no further step
 
 
 def fitting(warm: Start | Result, problem: Problem, model: Model) -> Start | Result:
@@ -36,8 +38,8 @@ class SolvedPoint:
     kappa : float
         Its tolerance.
     start : Start
-        The solution after one more step of its method, which makes it more accurate than the run's
-        tolerance, see :meth:`SolverState.next_step`.
+        The solution. Where it is not much more accurate than the tolerance, that after one more
+        step of its method, see :meth:`SolverState.next_step`.
     converged : bool
         Whether the run met its tolerance.
     """
@@ -60,9 +62,9 @@ class SolvedPoint:
             The problem there.
         """
         w, multipliers, state = result.w, result.multipliers, result.state
-        step = state.next_step(at, multipliers) if result.converged and state is not None else None
-        if step is not None:
-            w, multipliers = w + step[0], step[1]
+        if result.converged and state is not None and not _is_accurate(result, at):
+            step = state.next_step(at, multipliers)
+            w, multipliers = (w, multipliers) if step is None else (w + step[0], step[1])
         return cls(kappa, Start(w, multipliers, state), result.converged)
 
 
@@ -90,6 +92,11 @@ def predicted(solved: Sequence[SolvedPoint], kappa: float) -> Start | None:
         w += weight * one.start.w
         multipliers += weight * _multipliers(one)
     return Start(w, np.maximum(multipliers, 0.0), last.state)
+
+
+def _is_accurate(result: Result, at: Evaluation) -> bool:
+    """Return whether a solution is clearly more accurate than its tolerance."""
+    return KKT.of(at, result.multipliers).error <= _ACCURATE * result.solver.tol
 
 
 def _multipliers(point: SolvedPoint) -> Array:

@@ -212,7 +212,8 @@ def follow(
     if validation is None:
         return path
     weight = validation.data.sample_weight
-    return replace(path, validation_size=float(weight.sum() ** 2 / (weight @ weight)))
+    size = weight.sum() ** 2 / np.square(weight).sum()  # `@` would start BLAS threads
+    return replace(path, validation_size=float(size))
 
 
 def tolerances(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairconstrained.utils.columns import column_extremes
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 Features = Array | SparseMatrix
@@ -118,8 +119,8 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
         features = X[start : start + size]
         weight = np.ascontiguousarray(sample_weight[start : start + size])  # products need it
         beside = _SIDE_BY_SIDE if not len(features) % _SIDE_BY_SIDE and not columns_first else 1
-        np.minimum(low, _column_extremes(np.minimum, features, beside), out=low)
-        np.maximum(high, _column_extremes(np.maximum, features, beside), out=high)
+        np.minimum(low, column_extremes(np.minimum, features), out=low)
+        np.maximum(high, column_extremes(np.maximum, features), out=high)
         block = buffer[: len(features)]  # an array for each block would cost more than the sums
         np.copyto(block, features)
         if start == 0:
@@ -134,14 +135,6 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
         squares += weight @ block
     shift /= total
     return center + shift, np.maximum(squares / total - shift**2, 0.0), low, high
-
-
-def _column_extremes(extreme: np.ufunc, X: Array, beside: int) -> Array:
-    """Return the minimum or the maximum of every column, of so many rows side by side first."""
-    if beside == 1:
-        return np.asarray(extreme.reduce(X, axis=0))
-    found = extreme.reduce(X.reshape(-1, beside * X.shape[1]), axis=0)
-    return np.asarray(extreme.reduce(found.reshape(beside, -1), axis=0))
 
 
 def _sparse_range(X: SparseMatrix) -> tuple[Array, Array]:

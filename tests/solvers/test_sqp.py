@@ -158,3 +158,23 @@ def test_dual_problem_meets_its_optimality_conditions(seed: int) -> None:
     assert found.min() >= 0.0
     assert slope.max() <= 1e-8
     assert abs(slope @ found) <= 1e-8 * (1.0 + found.max())
+
+
+@pytest.mark.parametrize("name", ITS_OWN)
+def test_the_step_after_a_solution_makes_it_more_accurate_without_a_data_pass(name: str) -> None:
+    problem = PROBLEMS[name]()
+    result, at = SQP(tol=1e-3).solve(problem)
+    passes = problem.passes
+    assert result.state is not None
+    step = result.state.next_step(at, result.multipliers)
+    assert step is not None
+    assert problem.passes == passes
+    after = KKT.of(problem.at(at.w + step[0]), step[1])
+    assert after.error <= max(0.5 * KKT.of(at, result.multipliers).error, 1e-9)
+
+
+def test_other_solvers_have_no_such_step() -> None:
+    problem = parity(0.05)
+    result, at = AugmentedLagrangian().solve(problem)
+    assert result.state is not None
+    assert result.state.next_step(at, result.multipliers) is None

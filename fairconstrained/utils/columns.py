@@ -1,0 +1,36 @@
+"""Minima and maxima of the columns of dense arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairconstrained.utils.typing import Array
+
+_SIDE_BY_SIDE = 64  # rows: operations on a few columns are not vectorised
+
+
+def column_extremes(extreme: np.ufunc, X: Array) -> Array:
+    """Return the minimum or the maximum of every column.
+
+    Where rows follow each other in memory, so many of them are taken side by side first.
+
+    Parameters
+    ----------
+    extreme : {np.minimum, np.maximum}
+        What is returned.
+    X : ndarray of shape (n_rows, n_columns)
+        With one row or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.utils.columns import column_extremes
+    >>> column_extremes(np.maximum, np.array([[1.0, 5.0], [3.0, 2.0]]))
+    array([3., 5.])
+    """
+    end = len(X) - len(X) % _SIDE_BY_SIDE if X.flags.c_contiguous else 0
+    if not end:
+        return np.asarray(extreme.reduce(X, axis=0))
+    wide = extreme.reduce(X[:end].reshape(-1, _SIDE_BY_SIDE * X.shape[1]), axis=0)
+    found = extreme.reduce(wide.reshape(_SIDE_BY_SIDE, -1), axis=0)
+    return np.asarray(extreme(found, column_extremes(extreme, X[end:])) if end < len(X) else found)
