@@ -44,8 +44,10 @@ _WHY = {
     "large": "moments, checks and the sample cost about two evaluations; an evaluation in NumPy "
     "makes some thirty passes over a block where a compiled loop makes one",
     "memory": "blocks and a sample of the rows take a few megabytes, however few rows there are",
-    "path": "every point is certified and stored, which costs as much as its evaluations",
-    "jobs": "starting and feeding the workers; five folds on two workers take three fifths at best",
+    "path": "a point takes one or two evaluations; its certificate, its measures on decisions and "
+    "Python around them cost as much; a single fit takes ten evaluations only",
+    "jobs": "five folds on two workers take three fifths at best; the tolerances and the last fit "
+    "are not divided; feeding the workers takes time",
 }
 
 

@@ -98,7 +98,7 @@ class Model(Protocol):
 
 
 class HasGram(ABC):
-    """A linear model that computes second derivatives or many gradients in one read of its rows."""
+    """A linear model that can compute the matrix of the second derivatives of functions."""
 
     @property
     @abstractmethod
@@ -113,18 +113,6 @@ class HasGram(ABC):
         ----------
         weights : ndarray of shape (n_rows,)
             The row weights d, of any sign.
-        """
-
-    @abstractmethod
-    def gradients(self, table: Array) -> Array:
-        r"""Return the gradients of several weighted sums of the scores, (m, n_parameters).
-
-        The rows are read once for all of them.
-
-        Parameters
-        ----------
-        table : ndarray of shape (m, n_rows)
-            Of each sum the weights of the scores, one per row.
         """
 
 

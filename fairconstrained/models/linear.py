@@ -249,22 +249,6 @@ class LinearModel(HasGram):
         found[X.shape[1] :] = total
         return found
 
-    def gradients(self, table: Array) -> Array:
-        """Return the gradients of several weighted sums of the scores: one backward pass."""
-        n, totals = self.n_coefficients, table.sum(axis=1)
-        back = np.zeros((len(table), n))
-        for rows in row_blocks(self.X):
-            block = self.X[rows]
-            if isinstance(block, np.ndarray):
-                back += table[:, rows] @ block.astype(float, copy=False)
-            else:
-                back += (block.T @ table[:, rows].T).T
-        if self.shift is not None:
-            back -= totals[:, None] * self.shift
-        if self.scale is not None:
-            back /= self.scale
-        return np.column_stack([back, totals]) if self.fit_intercept else back
-
     @property
     def gram_is_cheap(self) -> bool:
         """Whether X has few columns, and rows have one score."""

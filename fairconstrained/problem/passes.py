@@ -21,8 +21,6 @@ from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 
-_TOGETHER = 8  # gradients of which each needs a weight per row
-
 TermAt = tuple[Term, Array]  # a term, and the values of its own variables
 Jacobian = tuple[Array, Array]  # rows in the parameters of a model, and in a term's own variables
 
@@ -215,23 +213,6 @@ class RowsPass(ModelPass):
         if on_scores is None:
             return np.zeros(self.model.n_parameters), owns
         return self.known[1](on_scores), owns
-
-    def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
-        """Return the gradients: those of a linear model from a few reads of its rows."""
-        model = self.model
-        if not isinstance(model, HasGram) or self.scores.ndim > 1:
-            return super().jacobian_rows(weighted)
-        found = []
-        for known, table in weighted:
-            assert known.pullback is not None
-            rows = np.zeros((len(table), model.n_parameters))
-            own = np.zeros((len(table), known.term.n_auxiliary))
-            for start in range(0, len(table), _TOGETHER):
-                some = slice(start, start + _TOGETHER)
-                backs, own[some] = zip(*map(known.pullback, table[some]), strict=True)
-                rows[some] = model.gradients(np.stack(backs))
-            found.append((rows, own))
-        return found
 
     def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
         """Return the Hessian: second derivatives in the scores, then products of columns."""

@@ -102,9 +102,12 @@ class CellMeans(FunctionAverages, Shardable, Curved):
 
     def _sums(self, value: Array) -> Array:
         """Return A value."""
-        if self.n_statistics == 1 and self._disjoint:
+        if not self._disjoint:
+            return self.cells @ value
+        if self.n_statistics == 1:
             return np.array([self.cells.data @ value])
-        return self.cells @ value
+        weighted = self.cells.data * value
+        return np.bincount(self.cells.indices, weighted, minlength=self.n_statistics)
 
     def _spread(self, u: Array) -> Array:
         """Return A' u."""

@@ -258,23 +258,3 @@ def test_moments_of_many_rows_do_not_depend_on_their_order_in_memory(dtype, orde
     expected = weight @ (exact - mean) ** 2 / weight.sum()
     assert_allclose(variance, expected, rtol=1e-10, atol=1e-8)
     assert_array_equal([low, high], [X.min(axis=0), X.max(axis=0)])
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("rescale", [True, False])
-def test_many_gradients_are_those_of_one_backward_pass_each(form, dtype, fit_intercept, rescale):
-    rng = np.random.default_rng(1)
-    X = form(features(rng, n_rows=200).astype(dtype))
-    model = LinearModel.standardized(X, np.ones(200), fit_intercept=fit_intercept, rescale=rescale)
-    table, w = rng.normal(size=(5, 200)), np.zeros(model.n_parameters)
-    expected = np.array([model.vjp(w, row) for row in table])
-    assert_allclose(model.gradients(table), expected, rtol=1e-11, atol=1e-11)
-
-
-def test_many_gradients_read_the_rows_in_blocks(monkeypatch):
-    monkeypatch.setattr(scales, "_BLOCK", 40)
-    rng = np.random.default_rng(2)
-    model = LinearModel.standardized(features(rng, n_rows=95), np.ones(95))
-    table = rng.normal(size=(3, 95))
-    expected = np.array([model.vjp(np.zeros(model.n_parameters), row) for row in table])
-    assert_allclose(model.gradients(table), expected, rtol=1e-11, atol=1e-11)
