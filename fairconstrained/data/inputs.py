@@ -150,10 +150,8 @@ def check_weight(
             "sklearn.utils.class_weight.compute_sample_weight('balanced', y)."
         )
     check_held(name, weight)
-    if narrow and weight is None:
-        return np.broadcast_to(np.ones(()), n_rows)
     if weight is None:
-        return np.ones(n_rows)
+        return np.broadcast_to(np.ones(()), n_rows) if narrow else np.ones(n_rows)
     try:
         values = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError) as error:

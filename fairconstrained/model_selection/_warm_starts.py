@@ -14,10 +14,11 @@ from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
 
 ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
-_ACCURATE = 0.3  # of the tolerance: an error up to which extrapolations need no further step
+_ACCURATE = 0.3  # of the solver's tolerance: with a smaller error no further step is needed
 
 
 def fitting(warm: Start | Result, problem: Problem, model: Model) -> Start | Result:
@@ -31,41 +32,57 @@ def fitting(warm: Start | Result, problem: Problem, model: Model) -> Start | Res
 
 @dataclass(frozen=True, eq=False)
 class SolvedPoint:
-    """A point of a path, as extrapolations use it.
+    """A point of a path, from which the next ones are extrapolated.
 
     Attributes
     ----------
     kappa : float
-        Its tolerance.
-    start : Start
-        The solution. Where it is not much more accurate than the tolerance, that after one more
-        step of its method, see :meth:`SolverState.next_step`.
+        The tolerance of the constraints.
+    w : ndarray of shape (n_variables,)
+        The solution.
+    multipliers : ndarray of shape (n_constraints,)
+        The multipliers of the solution.
+    state : SolverState or None
+        The state that the solver left.
     converged : bool
         Whether the run met its tolerance.
     """
 
     kappa: float
-    start: Start
+    w: Array
+    multipliers: Array
+    state: SolverState | None
     converged: bool
 
     @classmethod
     def of(cls, kappa: float, result: Result, at: Evaluation) -> SolvedPoint:
-        """Return the point of a result.
+        """Return the point of a result, more accurate than the result where that costs little.
+
+        If the error of the result is near the tolerance of its solver, and the solver can make one
+        more step without reading the rows again, the point is the one after this step.
 
         Parameters
         ----------
         kappa : float
-            Its tolerance.
+            The tolerance of the constraints.
         result : Result
             The solution.
         at : Evaluation
-            The problem there.
+            The problem at the solution.
         """
         w, multipliers, state = result.w, result.multipliers, result.state
-        if result.converged and state is not None and not _is_accurate(result, at):
-            step = state.next_step(at, multipliers)
-            w, multipliers = (w, multipliers) if step is None else (w + step[0], step[1])
-        return cls(kappa, Start(w, multipliers, state), result.converged)
+        if result.converged and state is not None:
+            error = KKT.of(at, multipliers).error
+            accurate = error <= _ACCURATE * result.solver.tol
+            step = None if accurate else state.next_step(at, multipliers)
+            if step is not None:
+                w, multipliers = w + step[0], step[1]
+        return cls(kappa, w, multipliers, state, result.converged)
+
+    @property
+    def active(self) -> Array:
+        """Which constraints have a positive multiplier, shape (n_constraints,)."""
+        return self.multipliers > 0.0
 
 
 def predicted(solved: Sequence[SolvedPoint], kappa: float) -> Start | None:
@@ -75,31 +92,17 @@ def predicted(solved: Sequence[SolvedPoint], kappa: float) -> Start | None:
     """
     if not solved:
         return None
-    last = solved[-1].start
-    assert last.multipliers is not None
-    active = last.multipliers > 0.0
-    known: list[SolvedPoint] = []
+    last, known = solved[-1], list[SolvedPoint]()
     for one in reversed(solved):
-        if not (one.converged and np.array_equal(_multipliers(one) > 0.0, active)):
+        if not (one.converged and np.array_equal(one.active, last.active)):
             break
         known.append(one)
     if len(known) < 2:
-        return last
+        return Start(last.w, last.multipliers, last.state)
     w, multipliers = np.zeros_like(last.w), np.zeros_like(last.multipliers)
     for one in known:
         others = [other.kappa for other in known if other is not one]
         weight = math.prod((kappa - other) / (one.kappa - other) for other in others)
-        w += weight * one.start.w
-        multipliers += weight * _multipliers(one)
+        w += weight * one.w
+        multipliers += weight * one.multipliers
     return Start(w, np.maximum(multipliers, 0.0), last.state)
-
-
-def _is_accurate(result: Result, at: Evaluation) -> bool:
-    """Return whether a solution is clearly more accurate than its tolerance."""
-    return KKT.of(at, result.multipliers).error <= _ACCURATE * result.solver.tol
-
-
-def _multipliers(point: SolvedPoint) -> Array:
-    """Return the multipliers of a point."""
-    assert point.start.multipliers is not None
-    return point.start.multipliers

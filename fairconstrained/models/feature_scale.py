@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairconstrained.utils.columns import column_extremes
+from fairconstrained.utils.columns import SIDE_BY_SIDE, column_extremes
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 Features = Array | SparseMatrix
 
 _BLOCK = 1 << 16  # entries of X that are converted at a time: a block fits into the cache
-_SIDE_BY_SIDE = 64  # rows
 
 
 def row_blocks(X: Features) -> Iterator[slice]:
@@ -112,13 +111,13 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
     center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
     low, high = np.full(n, np.inf, X.dtype), np.full(n, -np.inf, X.dtype)
     size = max(1, _BLOCK // max(1, n))
-    size -= size % _SIDE_BY_SIDE if size > _SIDE_BY_SIDE else 0
+    size -= size % SIDE_BY_SIDE if size > SIDE_BY_SIDE else 0
     columns_first = X.flags.f_contiguous and not X.flags.c_contiguous
     buffer = np.empty((n, size)).T if columns_first else np.empty((size, n))
     for start in range(0, X.shape[0], size):
         features = X[start : start + size]
         weight = np.ascontiguousarray(sample_weight[start : start + size])  # products need it
-        beside = _SIDE_BY_SIDE if not len(features) % _SIDE_BY_SIDE and not columns_first else 1
+        beside = SIDE_BY_SIDE if not len(features) % SIDE_BY_SIDE and not columns_first else 1
         np.minimum(low, column_extremes(np.minimum, features), out=low)
         np.maximum(high, column_extremes(np.maximum, features), out=high)
         block = buffer[: len(features)]  # an array for each block would cost more than the sums

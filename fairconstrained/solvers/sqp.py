@@ -42,9 +42,9 @@ class SQP(PolishedSolver):
     computed again where a step leaves more than a tenth of the error. A Hessian counts as a data
     pass.
 
-    ``solver="auto"`` takes this method for problems with constraints only. Some constraints take
-    thresholds from the model without constraints, which is therefore found by the same method for
-    rows in memory and in shards.
+    ``solver="auto"`` takes this method only if there are constraints. The model without constraints
+    is found by L-BFGS, for rows in memory as for rows in shards: some constraints take thresholds
+    from it, which must not depend on where the rows are.
 
     Without multipliers to start from, the run begins with a round of :class:`AugmentedLagrangian`,
     which decides near which local solution it ends. Where H is not positive definite, or the error
@@ -152,7 +152,7 @@ class SQPState(SolverState):
     factor: Array
 
     def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
-        """Return the step of the last Hessian; it costs gradients of the active constraints."""
+        """Return a step with the last Hessian; it needs the gradients of active constraints."""
         quadratic = _Quadratic(self.factor, at.w.size)
         return quadratic.step(at, multipliers, KKT.of(at, multipliers).error)
 

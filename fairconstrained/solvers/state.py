@@ -29,10 +29,11 @@ class SolverState:
         return state if isinstance(state, cls) else None
 
     def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
-        """Return one more step from the solution, and the multipliers after it.
+        """Return one more step from the solution and the multipliers after it, or None.
 
-        The solution of a run is as accurate as its tolerance. The step makes it more accurate
-        without another data pass, which extrapolations need. None if the method has no such step.
+        The step uses only what is known at the solution, so that it makes no data pass. The point
+        after it is more accurate, but has no certificate. None means that the method has no such
+        step.
 
         Parameters
         ----------

@@ -6,13 +6,14 @@ import numpy as np
 
 from fairconstrained.utils.typing import Array
 
-_SIDE_BY_SIDE = 64  # rows: operations on a few columns are not vectorised
+SIDE_BY_SIDE = 64  # rows taken as one: NumPy is slow on rows of few columns
 
 
 def column_extremes(extreme: np.ufunc, X: Array) -> Array:
     """Return the minimum or the maximum of every column.
 
-    Where rows follow each other in memory, so many of them are taken side by side first.
+    Where the rows follow each other in memory, 64 of them are taken as one long row first, which
+    is faster with few columns.
 
     Parameters
     ----------
@@ -28,9 +29,9 @@ def column_extremes(extreme: np.ufunc, X: Array) -> Array:
     >>> column_extremes(np.maximum, np.array([[1.0, 5.0], [3.0, 2.0]]))
     array([3., 5.])
     """
-    end = len(X) - len(X) % _SIDE_BY_SIDE if X.flags.c_contiguous else 0
+    end = len(X) - len(X) % SIDE_BY_SIDE if X.flags.c_contiguous else 0
     if not end:
         return np.asarray(extreme.reduce(X, axis=0))
-    wide = extreme.reduce(X[:end].reshape(-1, _SIDE_BY_SIDE * X.shape[1]), axis=0)
-    found = extreme.reduce(wide.reshape(_SIDE_BY_SIDE, -1), axis=0)
+    wide = extreme.reduce(X[:end].reshape(-1, SIDE_BY_SIDE * X.shape[1]), axis=0)
+    found = extreme.reduce(wide.reshape(SIDE_BY_SIDE, -1), axis=0)
     return np.asarray(extreme(found, column_extremes(extreme, X[end:])) if end < len(X) else found)
