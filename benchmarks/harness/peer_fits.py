@@ -185,9 +185,9 @@ def scikit_lego(task: Task) -> Iterator[Found]:
     }
     kind, options = kinds[task.notion]
     for bound in task.settings:
-        model = kind(covariance_threshold=bound, sensitive_cols=[n], penalty="none", **options).fit(
-            X, task.y
-        )
+        # without a penalty its solver often fails
+        model = kind(covariance_threshold=bound, sensitive_cols=[n], penalty="l2", **options)
+        model.fit(X, task.y)
         yield of_model(bound, model, X_test)
 
 
