@@ -17,7 +17,8 @@ from fairconstrained.terms.rank_gaps import RankGaps
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array
 
-_FAR = 40.0  # distance from 0, in scales, beyond which a surrogate is nearly 0 or 1
+_FAR = 40.0  # distance from 0, in scales, beyond which most surrogates are nearly 0 or 1
+_FARTHEST = 1e9
 _DOUBLINGS, _HALVINGS = 40, 30  # of the interval in which a threshold lies
 
 
@@ -63,11 +64,13 @@ def partial_term(
 
 def _threshold(surrogate: Surrogate, rate: float) -> float:
     """Return theta with sigma(-theta) = rate: where scores of 0 have that rate."""
-    far = _FAR * surrogate.scale
 
     def excess(theta: float) -> float:
         return float(surrogate.value(np.array([-theta]))[0]) - rate
 
+    far = _FAR * getattr(surrogate, "scale", 1.0)  # those of users may have other parameters
+    while far < _FARTHEST and excess(-far) * excess(far) > 0.0:
+        far *= 2.0
     return float(brentq(excess, -far, far, xtol=1e-12 * far))
 
 

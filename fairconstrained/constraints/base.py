@@ -202,6 +202,20 @@ class Constraint(Parametrized, ABC):
             return [data]
         return [replace(data, groups=groups) for groups in data.groups.separate]
 
+    def known_rows(self, groups: Groups) -> Array:
+        """Return which rows the constraint is on: those whose group is known.
+
+        Parameters
+        ----------
+        groups : Groups
+            The groups of a part, see `groupings`.
+
+        Returns
+        -------
+        known : ndarray of bool of shape (n_rows,)
+        """
+        return groups.known
+
     def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
         """Return the statements about the population that `enforce="decision"` is to certify.
 
@@ -229,7 +243,7 @@ class Constraint(Parametrized, ABC):
             rows.
         """
         assert data.groups is not None, "claims are about groups"
-        rows = np.flatnonzero(data.groups.known)
+        rows = np.flatnonzero(self.known_rows(data.groups))
         found = self.claims(data.y[rows], data.groups.take(rows), data.sample_weight[rows])
         if data.counts is not None and data.squares is not None:
             atoms = RowTotals(data.counts, data.sample_weight, data.squares).take(rows)
@@ -258,9 +272,10 @@ class Constraint(Parametrized, ABC):
         model, data, unconstrained
             See `build`.
         """
-        if data.groups is None or data.groups.known.all():
+        known_rows = None if data.groups is None else self.known_rows(data.groups)
+        if data.groups is None or known_rows is None or known_rows.all():
             return self.build(model, data, unconstrained)
-        rows = np.flatnonzero(data.groups.known)
+        rows = np.flatnonzero(known_rows)
         known = replace(
             data,
             X=data.X[rows],

@@ -43,7 +43,7 @@ def _by_column(groups: Groups, thresholds: object) -> NamedGroups:
                 f"membership='columns' needs columns of True and False (or 1 and 0), one per "
                 f"group; {column.title!r} holds {strange[0]!r}."
             )
-        yield column.title, column.names.astype(bool)[column.codes]
+        yield column.title, column.names.astype(bool)[column.codes] & column.known
 
 
 def _above_thresholds(groups: Groups, thresholds: object) -> NamedGroups:
@@ -66,7 +66,8 @@ def _columns_above(column: Groups, thresholds: object) -> list[tuple[str, Array]
             f"{column.names.tolist()[0]!r}."
         ) from error
     cuts = _cuts(values, thresholds)
-    return [(f"{column.title} > {cut:g}", (values > cut)[column.codes]) for cut in cuts]
+    known = column.known
+    return [(f"{column.title} > {cut:g}", (values > cut)[column.codes] & known) for cut in cuts]
 
 
 def _cuts(values: Array, thresholds: object) -> Array:
@@ -176,6 +177,20 @@ class IntersectionalLossParity(Constraint):
         if self.membership == "thresholds" and isinstance(self.thresholds, Integral):
             return "its thresholds are chosen on the training rows; give a list"
         return ""
+
+    def known_rows(self, groups: Groups) -> Array:
+        """Return which rows the constraint is on: with attributes on their own, those with one.
+
+        A row that lacks some attributes counts as one of all rows and in the groups of the others.
+
+        Parameters
+        ----------
+        groups : Groups
+            See :meth:`Constraint.known_rows`.
+        """
+        if not groups.marginal:
+            return groups.known
+        return np.any([one.known for one in groups.attributes], axis=0)
 
     def as_bound(self, term: Term) -> Self:
         """Return the constraint for all groups, also those that are small among other rows."""

@@ -170,15 +170,31 @@ class MinorityRate(Constraint):
             whole=sp.csr_array(whole),
         )
 
+    def known_rows(self, groups: Groups) -> Array:
+        """Return which rows the constraint is on: those with a known value of its attribute.
+
+        Parameters
+        ----------
+        groups : Groups
+            See :meth:`Constraint.known_rows`.
+        """
+        return self._attribute(groups).known
+
+    def _attribute(self, groups: Groups) -> Groups:
+        """Return the groups of the attribute that the minority is of."""
+        if not groups.marginal:
+            return groups
+        return next((one for one in groups.separate if self.minority in one.names.tolist()), groups)
+
     def _members(self, groups: Groups, weight: Array) -> tuple[str, Array]:
         """Return the minority's name and which rows are of it."""
         if self.minority is None and not groups.marginal:
             k = int(np.argmin(np.bincount(groups.codes, weight, minlength=len(groups))))
             return str(groups.names[k]), groups.codes == k
-        for one in groups.separate:
-            for k, name in enumerate(one.names.tolist()):
-                if name == self.minority:
-                    return str(name), one.codes == k
+        one = self._attribute(groups)
+        for k, name in enumerate(one.names.tolist()):
+            if name == self.minority:
+                return str(name), one.codes == k
         raise ValueError(
             f"minority={self.minority!r} is not one of the groups {groups.listed.tolist()}: pass "
             "one of them."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -131,9 +130,7 @@ def _steeper(term: Term, factor: float) -> Term:
 def _steeper_means(term: CellMeans, factor: float) -> CellMeans:
     if not isinstance(term.function, Surrogate):
         return term
-    function = copy.copy(term.function)
-    function.scale /= factor
-    return replace(term, function=function)
+    return replace(term, function=term.function.steeper(factor))
 
 
 def steepened(search: CandidateSearch, candidate: Candidate, factor: float) -> Problem:

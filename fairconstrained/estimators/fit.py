@@ -41,6 +41,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.solvers.base import Callback, Start
+from fairconstrained.utils.fitted import set_fitted
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_kappa
@@ -389,5 +390,4 @@ class Fit:
         }
         if self.held_out is not None:
             attributes |= self.held_out.attributes
-        for name, value in attributes.items():
-            setattr(estimator, name, value)
+        set_fitted(estimator, attributes)

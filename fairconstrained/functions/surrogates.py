@@ -13,6 +13,8 @@ from fairconstrained.utils.validation import check_positive
 class Surrogate(ScalarFunction):
     """A function of the score that replaces the indicator 1{t > 0} in a constraint.
 
+    A subclass may have other parameters, and no `scale`.
+
     Parameters
     ----------
     scale : float, default=1.0
@@ -24,12 +26,88 @@ class Surrogate(ScalarFunction):
         self.scale = scale
 
     def check_parameters(self) -> None:
-        """Raise a ValueError unless the scale is a number > 0."""
-        check_positive(f"{type(self).__name__}: scale", self.scale)
+        """Raise a ValueError unless the scale, if there is one, is a number > 0."""
+        if "scale" in self.get_params(deep=False):
+            check_positive(f"{type(self).__name__}: scale", self.scale)
 
     def zero_one(self) -> ScalarFunction:
         """Return the indicator of t > 0."""
         return Indicator()
+
+    def steeper(self, factor: float) -> Surrogate:
+        r"""Return the surrogate :math:`\phi(c\, t)`.
+
+        Parameters
+        ----------
+        factor : float
+            The factor c > 0. Values above 1 follow the indicator more closely.
+        """
+        params = self.get_params(deep=False)
+        if "scale" in params:
+            return type(self)(**{**params, "scale": self.scale / factor})
+        return Steeper(self, factor)
+
+
+class Steeper(Surrogate):
+    r"""The function :math:`\phi(c\, t)` of another function.
+
+    Parameters
+    ----------
+    function : ScalarFunction
+        phi.
+    factor : float, default=1.0
+        The factor c > 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.functions.surrogates import Ramp, Steeper
+    >>> Steeper(Ramp(), factor=2.0).value(np.array([-1.0, 0.0, 0.125, 1.0]))
+    array([0.  , 0.5 , 0.75, 1.  ])
+    """
+
+    def __init__(self, function: ScalarFunction, factor: float = 1.0):
+        self.function = function
+        self.factor = factor
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether the function is smooth."""
+        return self.function.smooth
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether the function is convex."""
+        return self.function.convex
+
+    @property
+    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
+        """Those of the function, nearer to zero, with larger jumps."""
+        return tuple((at / self.factor, jump * self.factor) for at, jump in self.function.kinks)
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Those of the function times the square of the factor."""
+        lower, upper = self.function.curvature
+        return lower * self.factor**2, upper * self.factor**2
+
+    def value(self, t: Array) -> Array:
+        """Return phi(c t)."""
+        return self.function.value(self.factor * t)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return c phi'(c t)."""
+        return self.factor * self.function.derivative(self.factor * t, value)
+
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether the function has convex parts."""
+        return self.function.difference_of_convex
+
+    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
+        """Return those of the function, of c t."""
+        plus, minus = self.function.convex_parts()
+        return Steeper(plus, self.factor), Steeper(minus, self.factor)
 
 
 class Sigmoid(TwiceDifferentiable, Surrogate):

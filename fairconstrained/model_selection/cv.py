@@ -32,6 +32,7 @@ from fairconstrained.model_selection.refit import within
 from fairconstrained.objectives import Objective
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.compat import with_callbacks
+from fairconstrained.utils.fitted import set_fitted
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 from fairconstrained.utils.validation import check_jobs, check_seed, is_number
 
@@ -251,8 +252,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         self.best_estimator_ = clone(base).set_params(**best)
         with progress.last_fit(self.best_estimator_):
             self.best_estimator_.fit(X, y, sample_weight, sensitive_features=sensitive_features)
-        for name, value in self._fitted().items():
-            setattr(self, name, value)
+        set_fitted(self, self._fitted())
         progress.close(self._fitted)
         return self
 

@@ -184,14 +184,9 @@ class IDCA(PolishedSolver):
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
         tol, doublings = _FIRST_TOL * start.tol, 0
         for t in range(1, self.max_iter + 1):
-            answer, end = oracle.solve(
-                problem.convexify(at.w, like=at),
-                at.w,
-                like=at,
-                warm=warm,
-                tol=tol,
-                random_state=start.random_state,
-                max_data_passes=min(start.passes_left(problem), _MOST_PASSES),
+            convex = problem.convexify(at.w, like=at)
+            answer, end = start.solve(
+                oracle, convex, at.w, like=at, warm=warm, tol=tol, most_passes=_MOST_PASSES
             )
             found = problem.at(answer.w, like=end)
             if not answer.converged and self.polish:

@@ -173,16 +173,8 @@ class IPC(PolishedSolver):
                     yield Iterate(at, None, t)
                     return
             tol = max(0.5 * start.tol, _TIGHTEN * tol)
-            answer, end = oracle.solve(
-                problem.proximal(at.w, rho),
-                at.w,
-                like=at,
-                warm=warm,
-                tol=tol,
-                random_state=start.random_state,
-                max_data_passes=start.passes_left(problem),
-                measures_decisions=False,
-            )
+            proximal = problem.proximal(at.w, rho)
+            answer, end = start.solve(oracle, proximal, at.w, like=at, warm=warm, tol=tol)
             found = problem.at(answer.w, like=end)
             if acceptable(answer, at, found, start.tol):
                 at, warm, refusals = found, answer, 0

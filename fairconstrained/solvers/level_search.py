@@ -98,13 +98,7 @@ class LevelSearch(Solver):
         solver, at = self._solver_for(plain), plain.at(start.w[:-1], like=start.like)
         least = made_of.least
         if least is None:
-            free, end = solver.solve(
-                plain.with_constraints(()),
-                at.w,
-                like=at,
-                tol=start.tol,
-                max_data_passes=start.passes_left(problem),
-            )
+            free, end = start.solve(solver, plain.with_constraints(()), at.w, like=at)
             at, least = plain.at(free.w, like=end), free.objective
         if least >= made_of.bound:
             yield Iterate(_lifted(problem, at), None, 0, status=Status.INFEASIBLE)
@@ -115,14 +109,9 @@ class LevelSearch(Solver):
         for k in range(1, self.max_iter + 1):
             lowered = Linear(np.zeros(plain.n_variables), -search.level)
             at_level = plain.with_constraints([part.add(lowered) for part in plain.constraints])
-            answer, end = solver.solve(
-                at_level,
-                at.w,
-                like=at,
-                warm=warm,
-                tol=tol,
-                random_state=start.random_state,
-                max_data_passes=_PART * start.passes_left(problem),
+            most = _PART * start.passes_left(problem)
+            answer, end = start.solve(
+                solver, at_level, at.w, like=at, warm=warm, tol=tol, most_passes=most
             )
             warm, at = answer, plain.at(answer.w, like=end)
             price = float(answer.multipliers.sum())

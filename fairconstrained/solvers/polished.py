@@ -111,6 +111,7 @@ def polished(
         callback=progress,
         random_state=start.random_state,
         max_data_passes=min(start.passes_left(problem), _most_passes(problem.n_constraints)),
+        measures_decisions=start.measures_decisions,
     )
     if not found.at_least_as_good_as(result, start.tol):
         return result, at

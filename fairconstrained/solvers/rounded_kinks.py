@@ -69,14 +69,8 @@ class RoundedKinks(Solver):
         width = self._first_width(problem, start) if known is None else known
         for k in range(1, self.max_iter + 1):
             smooth = problem.smoothed(width)
-            answer, end = solver.solve(
-                smooth,
-                like=like,
-                warm=warm,
-                tol=_SHARE * start.tol,
-                random_state=start.random_state,
-                max_data_passes=start.passes_left(problem),
-            )
+            tol = _SHARE * start.tol
+            answer, end = start.solve(solver, smooth, like=like, warm=warm, tol=tol)
             at = problem.at(answer.w, like=end)
             state = SmoothingState(width, answer.state)
             if answer.status is Status.INFEASIBLE and _is_infeasible(at, answer, end, start.tol):

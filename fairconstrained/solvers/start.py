@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -12,6 +13,10 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
+
+if TYPE_CHECKING:
+    from fairconstrained.solvers.base import Solver
+    from fairconstrained.solvers.result import Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +68,48 @@ class Start:
     def passes_left(self, problem: Problem) -> float:
         """Return the data passes that the run may still make, for a solver that it calls."""
         return max(self.last_pass - problem.passes, 0.0)
+
+    def solve(
+        self,
+        solver: Solver,
+        subproblem: Problem,
+        w: Array | None = None,
+        *,
+        like: Evaluation | None,
+        warm: Result | Start | None = None,
+        tol: float | None = None,
+        most_passes: float = np.inf,
+    ) -> tuple[Result, Evaluation]:
+        """Return the result of a subproblem of the run and the evaluation at it.
+
+        It has the randomness of the run, its tolerance and the data passes that are left to it, and
+        its result has no zero-one violation.
+
+        Parameters
+        ----------
+        solver : Solver
+            The method for the subproblem.
+        subproblem : Problem
+            The subproblem. It counts its data passes with those of the run's problem.
+        w : ndarray of shape (n_variables,) or None, default=None
+            The first point, see :meth:`Solver.solve`.
+        like, warm
+            See :meth:`Solver.solve`.
+        tol : float or None, default=None
+            The tolerance; None takes that of the run.
+        most_passes : float, default=inf
+            The most data passes of the subproblem.
+        """
+        return solver.solve(
+            subproblem,
+            w,
+            like=like,
+            warm=warm,
+            tol=self.tol if tol is None else tol,
+            random_state=self.random_state,
+            max_data_passes=min(self.passes_left(subproblem), most_passes),
+            measures_decisions=False,
+        )
 
     def passes_used_up(self, problem: Problem) -> bool:
         """Return whether the run has made all data passes that it may make."""

@@ -56,6 +56,7 @@ from fairconstrained.functions.surrogates import (
     Sigmoid,
     SigmoidMinus,
     SigmoidPlus,
+    Steeper,
 )
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
 from fairconstrained.objectives.ranking import QueryPairLoss
@@ -98,6 +99,9 @@ OTHER_FUNCTIONS = [
     Clip(-0.3, 0.8),
     SigmoidPlus(0.5),
     SigmoidMinus(0.5),
+    Steeper(Sigmoid(), 3.0),
+    Steeper(Ramp(), 2.0),
+    Steeper(ShiftedSquare(), 1.5),
     Reflected(Sigmoid(0.5)),
     Reflected(Ramp()),
     Rounded(Hinge(), 0.4),

@@ -150,6 +150,29 @@ class TestMarginal:
         bound = constraint.bind(y, Groups.encode(table, combine="marginal"), np.ones(400))
         assert list(bound.names) == names
 
+    @pytest.mark.parametrize(
+        "constraint",
+        [
+            DemographicParity(0.05),
+            MinorityRate(0.48, minority="old=True"),
+            IntersectionalLossParity(0.05),
+            IntersectionalLossParity(0.05, membership="columns"),
+        ],
+    )
+    def test_a_missing_value_of_one_attribute_changes_no_other(self, data, constraint):
+        X, y, table = data
+        table = table.assign(sex=table["sex"] == "f").astype(object)
+        part = table.assign(sex=np.where(np.arange(400) % 3 > 0, table["sex"], None))
+        options = {"combine": "marginal", "groups_missing": "ignore_in_constraint"}
+        clf, w = FairLogisticClassifier(constraint, **options), np.linspace(-1.0, 1.0, 5)
+        found, expected = (
+            clf.bind(X, y, None, groups).problem.at(w).constraints for groups in (part, table)
+        )
+        assert len(found) == len(expected)
+        assert found[-1] == pytest.approx(expected[-1], abs=1e-12)  # of "old", which is complete
+        if len(found) > 1:
+            assert abs(found[0] - expected[0]) > 1e-4
+
     def test_unknown_values(self, data):
         X, y, table = data
         with pytest.raises(ValueError, match=r"combine='each' is unknown.*'intersection', 'marg"):

@@ -3,7 +3,9 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from numpy.testing import assert_array_equal
 
 from fairconstrained import (
     FairHingeClassifier,
@@ -12,6 +14,7 @@ from fairconstrained import (
 )
 from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.solvers import (
+    PLADA,
     ExactPenalty,
     LevelSearch,
     Smoothing,
@@ -76,3 +79,15 @@ def test_the_solver_of_the_levels_does_not_matter(constraint, estimator):
         assert result.converged and result.violation <= 1e-4
         objectives.append(result.objective)
     assert objectives[0] == pytest.approx(objectives[1], rel=2e-3, abs=1e-4)
+
+
+def test_all_parts_of_a_run_have_its_random_state():
+    X, y, groups = make_biased_classification(300, 4, gap=0.4, random_state=0)
+    bound = FairLogisticClassifier().bind(X, y, None, groups).problem
+    problem = bound.epigraph(0.6)
+    solver = LevelSearch(PLADA.stochastic(max_iter=20, polish=False), max_iter=2)
+    found = []
+    for seed in (0, 1):
+        np.random.seed(seed)  # of NumPy's global generator, which plays no part
+        found.append(solver.minimize(problem, random_state=0).w)
+    assert_array_equal(*found)

@@ -39,6 +39,7 @@ from fairconstrained.estimators.score_thresholds._scores import (
 from fairconstrained.models.thresholds import ThresholdModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
+from fairconstrained.utils.fitted import set_fitted
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import (
@@ -217,10 +218,7 @@ class ThresholdFit:
             attributes["thresholds_"] = _by_group(groups, self.search.w, estimator.n_thresholds)
         if self.certificate is not None:
             attributes["holdout_indices_"] = self.held_out
-        for name in ("thresholds_", "holdout_indices_"):  # of an earlier fit
-            vars(estimator).pop(name, None)
-        for name, value in attributes.items():
-            setattr(estimator, name, value)
+        set_fitted(estimator, attributes)
         promised = self.certificate or self.search
         promised.warn(stacklevel=5)
 
