@@ -211,6 +211,13 @@ def _what_was_run(table: list[Row], missing: dict[str, str], options: Namespace)
         numbers[row["data"]] = max(numbers[row["data"]], row["splits"])
     shown = ", ".join(f"{TITLES[data]} {n}" for data, n in numbers.items())
     text = f"\nSplits, at most: {shown}. {_FEWER}"
+    lacking, fits = Counter[str](), Counter[str]()
+    for row in table:
+        lacking[row["method"]] += numbers[row["data"]] - row["splits"]
+        fits[row["method"]] += numbers[row["data"]]
+    without = [f"{method} {n} of {fits[method]}" for method, n in lacking.items() if n]
+    if without:
+        text += f"\nFits without a result: {', '.join(without)}.\n"
     absent = [data for data in options.data if data not in numbers]
     if absent:
         text += f"\nNot run on this page: {', '.join(TITLES[data] for data in absent)}.\n"
@@ -233,8 +240,8 @@ def _shown(row: Row) -> Row:
     return {**shown, "gap [95%]": f"{row['gap']:.4f} [{low:.3f}, {high:.3f}]"}
 
 
-_FEWER = """Some methods have fewer (column "splits"), and a method
-without figures has not been run: linear programs and reductions take minutes on the large data.
+_FEWER = """Some methods have fewer (column "splits"): a fit has no
+result if the solver of the package fails. A method without figures has not been run.
 """
 _AHEAD = f"""For every point of another method, our accuracy at the same pooled gap is interpolated
 between our points. "+-" is half the 95% interval of the difference over the same splits, with the

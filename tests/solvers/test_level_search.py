@@ -88,6 +88,6 @@ def test_all_parts_of_a_run_have_its_random_state():
     solver = LevelSearch(PLADA.stochastic(max_iter=20, polish=False), max_iter=2)
     found = []
     for seed in (0, 1):
-        np.random.seed(seed)  # of NumPy's global generator, which plays no part
+        np.random.seed(seed)  # noqa: NPY002 the global generator plays no part
         found.append(solver.minimize(problem, random_state=0).w)
     assert_array_equal(*found)
