@@ -8,7 +8,7 @@ import pytest
 # Parts of paths, from the package on, and the module that the doctests there import.
 NEEDS = {
     "dask/": "dask",
-    "models/_modules.py": "torch",
+    "models/modules.py": "torch",
     "models/network.py": "torch",
     "estimators/network/": "torch",
     "estimators/boosting/classifier.py": "lightgbm",

@@ -23,8 +23,8 @@ from fairconstrained.metrics.ranking import query_gaps
 from fairconstrained.models.network import TorchModel
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, LagrangianDescentAscent, Solver
-from fairconstrained.solvers._tools.multiplier_models import Network
-from fairconstrained.solvers._tools.rows import rows_of
+from fairconstrained.solvers.multiplier_models import Network
+from fairconstrained.solvers.rows import rows_of
 from fairconstrained.solvers.start import Start
 
 KAPPA = 0.25

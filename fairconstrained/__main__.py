@@ -10,9 +10,7 @@ import sys
 from collections.abc import Sequence
 
 import fairconstrained
-from fairconstrained.command_line._examples import EXAMPLES, SHOWN, run_example
-from fairconstrained.command_line._files import DataError
-from fairconstrained.command_line._own_data import run_own_data
+from fairconstrained.command_line import EXAMPLES, SHOWN, DataError, run_example, run_own_data
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.utils.validation import check_kappa
 

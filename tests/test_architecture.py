@@ -1,6 +1,7 @@
 """Imports between packages follow one order, and no module is part of a cycle."""
 
 import ast
+import re
 import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -51,6 +52,15 @@ def imported(module):
             continue
         found |= {package_of(name) for name in names if name.split(".")[0] == "fairconstrained"}
     return found
+
+
+def imported_names(path):
+    """Yield the dotted names of the library and the benchmarks that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        above = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            if re.match(r"(fairconstrained|benchmarks)\b", above + alias.name):
+                yield above + alias.name
 
 
 def statements(node):
@@ -108,6 +118,17 @@ def test_imports_follow_the_order(module):
 def test_every_package_says_what_belongs_in_it(package):
     tree = ast.parse((PACKAGE / package / "__init__.py").read_text())
     assert ast.get_docstring(tree), f"{package}/__init__.py has no docstring"
+
+
+@pytest.mark.parametrize("folder", ["fairconstrained", "benchmarks"])
+def test_what_starts_with_an_underscore_is_imported_by_its_holder_only(folder):
+    """The holder of a module is its package, that of another name its module."""
+    for path in (ROOT / folder).rglob("*.py"):
+        importer = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for name in imported_names(path):
+            for private in re.finditer(r"\b_[^_]", name):
+                holder = name[: private.start()]
+                assert f"{importer}.".startswith(holder), f"{importer} must not import {name}"
 
 
 def test_few_modules_lie_outside_packages():

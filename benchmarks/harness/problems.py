@@ -9,10 +9,12 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import WholeSpace
-from fairconstrained.estimators.linear.parametrization import build_problem
+from fairconstrained.estimators.binding import Unconstrained, with_constraints
+from fairconstrained.estimators.linear.parametrization import linear_parametrization
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.objectives import MeanLoss
 from fairconstrained.penalties.base import L2
+from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 
 
@@ -25,11 +27,9 @@ def logistic_problem(rows: Data, constraint: Constraint) -> Problem:
     """Return the problem of the estimator's defaults: logistic loss and an L2 penalty of 1e-4."""
     X, y, groups = rows
     data = TrainingData(X, signs(y), np.array([0, 1]), Groups.encode(groups), np.ones(len(y)))
-    return build_problem(
-        data,
-        [constraint],
-        loss=MeanLoss(Logistic()),
-        penalty=L2(1e-4),
-        domain=WholeSpace(),
-        fit_intercept=True,
+    linear = linear_parametrization(
+        data.X, data.sample_weight, penalty=L2(1e-4), domain=WholeSpace(), fit_intercept=True
     )
+    loss = MeanLoss(Logistic()).bind(data.y, data.sample_weight)
+    free = Problem(CompositeFunction(linear.model, loss, linear.penalty), domain=linear.domain)
+    return with_constraints(free, [constraint], data, Unconstrained(free))

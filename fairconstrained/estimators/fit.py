@@ -18,7 +18,6 @@ from fairconstrained.decisions.search_kinds import search_kind
 from fairconstrained.estimators.binding import (
     ScoresOnRows,
     Unconstrained,
-    bound_parts,
     constraints_of,
     loss_part,
     with_constraints,
@@ -223,12 +222,6 @@ class Fit:
             given = self.data, self.unconstrained, self.parametrization.constrained
             problem = with_constraints(self.problem, constraints, *given)
         return replace(self, constraints=tuple(constraints), problem=problem)
-
-    def constraints_on(self, data: TrainingData) -> tuple[CompositeFunction, ...]:
-        """Return the constraints bound to other rows, which have the training rows' features."""
-        model = self.model.on(data.X)
-        scores = ScoresOnRows(self.unconstrained, model)
-        return tuple(bound_parts(self.constraints, model, data, scores))
 
     def problem_on(self, data: TrainingData) -> Problem:
         """Return mean loss, without the penalty, and constraints on other rows."""

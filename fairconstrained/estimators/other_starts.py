@@ -12,7 +12,7 @@ from fairconstrained.solvers.base import Start
 from fairconstrained.terms.base import SeveralKinds
 from fairconstrained.utils.typing import Array
 
-_FEASIBLE = 1e-3
+_FEASIBLE = 1e-3  # the violation up to which a point counts as feasible
 _WIDTH = 0.1  # of the kinks that are rounded
 _ITERATIONS = 10  # of L-BFGS for every estimate
 _MIN_IMPROVEMENT = 1e-3  # of the objective; smaller ones are not worth a second run
@@ -41,9 +41,8 @@ def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]
     if not levels or unit is None:
         return None, 0.0
     smooth = (problem if problem.smooth else problem.smoothed(_WIDTH)).uncounted()
-    wanted = (
-        at.objective - _MIN_IMPROVEMENT * objective_scale(at) if at.violation <= 1e-3 else np.inf
-    )
+    feasible = at.violation <= _FEASIBLE
+    wanted = at.objective - _MIN_IMPROVEMENT * objective_scale(at) if feasible else np.inf
     best: Start | None = None
     for level in sorted(levels):
         solver = AugmentedLagrangian(max_iter=1, max_inner=_ITERATIONS, polish=False)

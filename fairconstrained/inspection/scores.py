@@ -321,11 +321,6 @@ def checked_positive(estimator: Classifier, pos_label: object) -> Any:
     return favourable_label(estimator) if pos_label is None else pos_label
 
 
-def has_scores(estimator: object) -> bool:
-    """Return whether a model has scores, and not only predictions."""
-    return any(hasattr(best_estimator(estimator), method) for method in _METHODS)
-
-
 def ranks_of(estimator: object) -> tuple[float, float] | None:
     """Return the range of ranks of the model's constraint; None if it has no range."""
     constraint = getattr(final_estimator(estimator), "constraint", None)

@@ -10,7 +10,7 @@ from sklearn.utils import column_or_1d
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_held, check_labels, check_weight
-from fairconstrained.terms._ranked import Ranked
+from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 _TEXT_KINDS = "UTO"  # kinds of dtypes that hold text

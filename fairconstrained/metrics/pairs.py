@@ -14,8 +14,8 @@ from fairconstrained.metrics.inputs import (
     positive_rows,
     ranked_cell,
 )
-from fairconstrained.terms._ranked import Ranked
-from fairconstrained.terms._ranked_sums import pair_sum
+from fairconstrained.terms.ranked import Ranked
+from fairconstrained.terms.ranked_sums import pair_sum
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 

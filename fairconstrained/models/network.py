@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
-from fairconstrained.models._modules import (
+from fairconstrained.models.base import Pullback, Scores
+from fairconstrained.models.feature_scale import Features, feature_scale
+from fairconstrained.models.modules import (
     LastLayer,
     MakeModule,
     device_of,
@@ -22,8 +24,6 @@ from fairconstrained.models._modules import (
     torch_module,
     weights_of,
 )
-from fairconstrained.models.base import Pullback, Scores
-from fairconstrained.models.feature_scale import Features, feature_scale
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, Matrix
 

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 
 from fairconstrained.functions.losses import LOSSES, Hinge, Loss, Quadratic, SquaredHinge
 from fairconstrained.objectives.base import Objective
-from fairconstrained.terms._ranked_sums import MAX_PAIRS
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import PairMeans, PairTerm, QuadraticPairs
+from fairconstrained.terms.ranked_sums import MAX_PAIRS
 from fairconstrained.terms.top_pairs import TopPairs
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array

@@ -1,6 +1,7 @@
 """Solvers of constrained problems, one file per method.
 
-A solver belongs here; what several of them share belongs in ``_tools``.
+A solver belongs here; what several of them share belongs in ``_tools``, unless other
+packages use it.
 """
 
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian

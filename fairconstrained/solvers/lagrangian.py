@@ -9,17 +9,17 @@ from typing import Any, Literal
 import numpy as np
 
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.multiplier_models import (
+from fairconstrained.solvers._tools.parameters import Choice, InstanceOf, Valid
+from fairconstrained.solvers.base import Iterate, Start
+from fairconstrained.solvers.multiplier_models import (
     DeepNetwork,
     Free,
     MultiplierModel,
     Network,
     constraint_features,
 )
-from fairconstrained.solvers._tools.parameters import Choice, InstanceOf, Valid
-from fairconstrained.solvers._tools.rows import Drawn, RowSource, rows_of
-from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
+from fairconstrained.solvers.rows import Drawn, RowSource, rows_of
 from fairconstrained.utils.typing import Array, Matrix
 
 

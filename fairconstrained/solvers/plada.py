@@ -10,9 +10,9 @@ import numpy as np
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.proximal_step import proximal_step
-from fairconstrained.solvers._tools.rows import Drawn, RowSource, rows_of
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
+from fairconstrained.solvers.rows import Drawn, RowSource, rows_of
 from fairconstrained.utils.typing import Array
 
 _LARGEST_RHO = 1e6

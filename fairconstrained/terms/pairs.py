@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Identity
 from fairconstrained.functions.surrogates import ShiftedSquare
-from fairconstrained.terms._ranked import Ranked, centered
-from fairconstrained.terms._ranked_sums import MAX_PAIRS, pair_subgradient_error, pair_sum
 from fairconstrained.terms.affine import FunctionAverages, as_csr
 from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback, Shardable
 from fairconstrained.terms.cell_means import CellMeans, cell_codes, reweighted, rows_by_cell
+from fairconstrained.terms.ranked import Ranked, centered
+from fairconstrained.terms.ranked_sums import MAX_PAIRS, pair_subgradient_error, pair_sum
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 

@@ -11,12 +11,12 @@ import scipy.sparse as sp
 
 from fairconstrained.functions.base import Rounded, ScalarFunction
 from fairconstrained.functions.losses import Hinge
-from fairconstrained.terms._ranked import Ranked, centered, soft_top
-from fairconstrained.terms._ranked_sums import losses_at, pair_subgradient_error, pair_sum
 from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback
 from fairconstrained.terms.cell_means import CellMeans, reweighted, rows_by_cell
 from fairconstrained.terms.pairs import tangent
+from fairconstrained.terms.ranked import Ranked, centered, soft_top
+from fairconstrained.terms.ranked_sums import losses_at, pair_subgradient_error, pair_sum
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 

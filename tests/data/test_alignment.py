@@ -196,8 +196,12 @@ def test_labels_that_occur_more_than_once():
         check_same_rows(y=one, sensitive_features=SERIES["sensitive_features"])
 
 
-def test_other_lengths_are_left_to_the_checks_of_lengths():
-    check_same_rows(X=FRAME, y=SERIES["y"].iloc[:-1])
+@pytest.mark.parametrize("rows", [SERIES, REORDERED], ids=["same order", "another order"])
+def test_other_lengths_are_left_to_the_checks_of_lengths(rows):
+    y = rows["y"].iloc[:-1]
+    check_same_rows(X=FRAME, y=y)
+    with pytest.raises(ValueError, match=f"^y has {N - 1} rows, X has {N}: "):
+        fitted(FRAME, y, GROUPS)
 
 
 INDEXES = {

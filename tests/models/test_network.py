@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from fairconstrained.models._modules import multilayer_perceptron  # noqa: E402
+from fairconstrained.models.modules import multilayer_perceptron  # noqa: E402
 from fairconstrained.models.network import TorchModel  # noqa: E402
 
 N_ROWS, N_FEATURES = 20, 5

@@ -14,14 +14,14 @@ from fairconstrained.domains import Box
 from fairconstrained.penalties.base import Linear
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.multiplier_models import (
+from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
+from fairconstrained.solvers.multiplier_models import (
     DeepNetwork,
     Free,
     MultiplierModel,
     Network,
     constraint_features,
 )
-from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
 
 MODELS = [Free(), Network(hidden=5)]
 DEEP = DeepNetwork((5, 4, 3))

@@ -26,10 +26,10 @@ from fairconstrained.penalties.separable import Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS
-from fairconstrained.terms._ranked import Ranked, soft_top
-from fairconstrained.terms._ranked_sums import pair_subgradient_error, pair_sum
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import QuadraticPairs
+from fairconstrained.terms.ranked import Ranked, soft_top
+from fairconstrained.terms.ranked_sums import pair_subgradient_error, pair_sum
 
 
 def small_problem(*constraints, objective=None, class_sep=1.0):

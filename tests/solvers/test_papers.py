@@ -33,8 +33,8 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
     ThreeSEcon,
 )
-from fairconstrained.solvers._tools.multiplier_models import DeepNetwork, constraint_features
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
+from fairconstrained.solvers.multiplier_models import DeepNetwork, constraint_features
 from fairconstrained.solvers.start import Start
 
 STEPS = 50

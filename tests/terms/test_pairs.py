@@ -25,9 +25,9 @@ from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
-from fairconstrained.terms._ranked import Ranked
-from fairconstrained.terms._ranked_sums import MAX_PAIRS, pair_subgradient_error, pair_sum
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
+from fairconstrained.terms.ranked import Ranked
+from fairconstrained.terms.ranked_sums import MAX_PAIRS, pair_subgradient_error, pair_sum
 
 KINDS = (GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity)
 PARITIES = pytest.mark.parametrize("kind", KINDS)

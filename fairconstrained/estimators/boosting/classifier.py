@@ -14,10 +14,10 @@ from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.estimators.base import FairClassifier
-from fairconstrained.estimators.boosting._features import TreeFeatures
-from fairconstrained.estimators.boosting._options import thread_count
-from fairconstrained.estimators.boosting._trees import as_lightgbm_data, import_lightgbm
+from fairconstrained.estimators.boosting.features import TreeFeatures
+from fairconstrained.estimators.boosting.options import thread_count
 from fairconstrained.estimators.boosting.parametrization import LeafParametrization
+from fairconstrained.estimators.boosting.trees import as_lightgbm_data, import_lightgbm
 from fairconstrained.estimators.probabilities import ProbabilitiesMixin
 from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.surrogates import Surrogate

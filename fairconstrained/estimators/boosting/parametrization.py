@@ -15,16 +15,16 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.search import DecisionTask, without_search
 from fairconstrained.domains import WholeSpace
 from fairconstrained.estimators.binding import constraints_of
-from fairconstrained.estimators.boosting._features import categorical_mask, check_codes
-from fairconstrained.estimators.boosting._growth import EarlyStopping, Growing, Grown, grow
-from fairconstrained.estimators.boosting._losses import LogLoss, LossOf
 from fairconstrained.estimators.boosting._measured import BoostedTrees
-from fairconstrained.estimators.boosting._options import (
+from fairconstrained.estimators.boosting.features import categorical_mask, check_codes
+from fairconstrained.estimators.boosting.growth import EarlyStopping, Growing, Grown, grow
+from fairconstrained.estimators.boosting.losses import LogLoss, LossOf
+from fairconstrained.estimators.boosting.options import (
     check_boosting_options,
     lightgbm_parameters,
     thread_count,
 )
-from fairconstrained.estimators.boosting._trees import feature_names
+from fairconstrained.estimators.boosting.trees import feature_names
 from fairconstrained.estimators.linear.parametrization import LinearParametrization
 from fairconstrained.estimators.parametrization import FairOptions, SearchSpace
 from fairconstrained.estimators.solving import SolverOptions

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol, Self
 
 import numpy as np
 
-from fairconstrained.constraints import Constraint
 from fairconstrained.data.group_interactions import FeatureMap, codes_of
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.labels import ScoreConvention
@@ -18,7 +16,6 @@ from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain
 from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.estimators.binding import Unconstrained, with_constraints
 from fairconstrained.estimators.direct import SolvedDirectly
 from fairconstrained.estimators.options import domain_of, penalty_of
 from fairconstrained.estimators.parametrization import FairOptions
@@ -27,12 +24,10 @@ from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.models.feature_scale import Features, FeatureScale
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import resolve_objective
-from fairconstrained.objectives.base import MeanLoss, Objective
+from fairconstrained.objectives.base import MeanLoss
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.penalties.separable import InUnits
 from fairconstrained.penalties.separable import Leading as LeadingPenalty
-from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.data import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
@@ -306,39 +301,3 @@ def in_solver_units(
         model, domain = model.in_units(factors), stretched
         penalty = InUnits(penalty, 1.0 / np.tile(factors, model.n_outputs))
     return model, LeadingPenalty(penalty, n), LeadingDomain(domain, n)
-
-
-def build_problem(
-    data: TrainingData,
-    constraints: Sequence[Constraint],
-    *,
-    loss: Objective,
-    penalty: Penalty,
-    domain: Domain,
-    fit_intercept: bool,
-) -> Problem:
-    """Return the problem of a linear classifier on checked data, without an estimator.
-
-    Parameters
-    ----------
-    data : TrainingData
-        The rows.
-    constraints : sequence of Constraint
-        All must hold.
-    loss : Objective
-        A mean loss or a loss of pairs.
-    penalty : Penalty
-        The penalty on the coefficients; the intercept is free.
-    domain : Domain
-        The set of the coefficients; the intercept is free.
-    fit_intercept : bool
-        Whether there is an intercept.
-    """
-    linear = linear_parametrization(
-        data.X, data.sample_weight, penalty=penalty, domain=domain, fit_intercept=fit_intercept
-    )
-    objective = CompositeFunction(
-        linear.model, loss.bind(data.y, data.sample_weight), linear.penalty
-    )
-    free = Problem(objective, domain=linear.domain)
-    return with_constraints(free, constraints, data, Unconstrained(free))

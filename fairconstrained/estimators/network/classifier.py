@@ -21,8 +21,8 @@ from fairconstrained.estimators.probabilities import ProbabilitiesMixin
 from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
-from fairconstrained.models._modules import MakeModule, with_affine_output
 from fairconstrained.models.linear import checked_scores
+from fairconstrained.models.modules import MakeModule, with_affine_output
 from fairconstrained.objectives import Objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.solvers import Solver

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.models._modules import ACTIVATIONS, DEVICES
+from fairconstrained.models.modules import ACTIVATIONS, DEVICES
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.validation import is_number
 

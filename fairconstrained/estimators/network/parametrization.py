@@ -20,7 +20,7 @@ from fairconstrained.estimators.network.training import BestOnValidation
 from fairconstrained.estimators.options import penalty_of
 from fairconstrained.estimators.parametrization import FairOptions, SearchSpace
 from fairconstrained.estimators.safeguard import data_pass_limit, solve
-from fairconstrained.models._modules import MakeModule
+from fairconstrained.models.modules import MakeModule
 from fairconstrained.models.network import Network, TorchModel
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.penalties.separable import Leading

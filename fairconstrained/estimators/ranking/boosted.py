@@ -11,15 +11,15 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from fairconstrained.data.features import FeatureKind
-from fairconstrained.estimators.boosting._features import TreeFeatures
-from fairconstrained.estimators.boosting._growth import Growing
-from fairconstrained.estimators.boosting._losses import LossOf, PairLoss
-from fairconstrained.estimators.boosting._options import thread_count
-from fairconstrained.estimators.boosting._trees import Booster, as_lightgbm_data
+from fairconstrained.estimators.boosting.features import TreeFeatures
+from fairconstrained.estimators.boosting.growth import Growing
+from fairconstrained.estimators.boosting.losses import LossOf, PairLoss
+from fairconstrained.estimators.boosting.options import thread_count
 from fairconstrained.estimators.boosting.parametrization import (
     BoostedEstimator,
     LeafParametrization,
 )
+from fairconstrained.estimators.boosting.trees import Booster, as_lightgbm_data
 from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.objectives import resolve_objective

@@ -21,9 +21,9 @@ from fairconstrained.estimators.parametrization import Parametrization
 from fairconstrained.estimators.ranking.boosted import BoostedScores
 from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.estimators.solving import SolverOptions, solver_of
-from fairconstrained.models._modules import ACTIVATIONS
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, finite_scores
+from fairconstrained.models.modules import ACTIVATIONS
 from fairconstrained.models.network import TorchModel
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.problem.problem import Problem

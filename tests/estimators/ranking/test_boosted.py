@@ -22,7 +22,7 @@ from fairconstrained.constraints import QueryParity
 from fairconstrained.data.queries import Queries
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
-from fairconstrained.estimators.boosting._losses import PairLoss
+from fairconstrained.estimators.boosting.losses import PairLoss
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions import Hinge
 from fairconstrained.functions.exponentials import Exponentials

@@ -105,15 +105,18 @@ class AllRows(RowSource):
         self.lipschitz = Lipschitz(first)
 
     def draw(self, w: Array) -> Drawn:
+        """Return the whole problem at `w`."""
         at = self.first.problem.at(w, like=self.first)
         return Drawn(at, at.constraints)
 
     def answers(self, at: Evaluation, *, last: bool) -> list[Evaluation]:
+        """Return the point itself."""
         return [at]
 
     def observe(
         self, before: Evaluation, after: Evaluation, gradient: Array, multipliers: Array
     ) -> None:
+        """Update the constants by what the step shows."""
         self.lipschitz.observe(before, after, gradient, multipliers)
 
 
@@ -156,6 +159,7 @@ class Batches(_Averaged):
         self.lipschitz = Lipschitz(sampler.draw().at(anchor.w))
 
     def draw(self, w: Array) -> Drawn:
+        """Return a batch at `w`, with the constraints' values corrected."""
         batch = self.sampler.draw()
         at, there = batch.at(w), batch.at(self.anchor.w)
         self.add(w)
@@ -183,10 +187,12 @@ class Blocks(_Averaged):
         self.lipschitz.slope = sqrt(draws[0].weight) * max(one.slope for one in found)
 
     def draw(self, w: Array) -> Drawn:
+        """Return some blocks at `w`, with the constraints they determine."""
         found = self.sampler.draw()
         at = found.problem.at(w)
         self.add(w)
         return Drawn(at, at.constraints, found.constraints, found.weight)
 
     def first_values(self, drawn: Drawn) -> Array:
+        """Return the values of all constraints, which a draw does not have."""
         return self.anchor.constraints

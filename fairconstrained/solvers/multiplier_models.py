@@ -100,7 +100,7 @@ class Free(MultiplierModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from fairconstrained.solvers._tools.multiplier_models import Free
+    >>> from fairconstrained.solvers.multiplier_models import Free
     >>> Free().ascend(np.array([0.0, 0.1]), np.eye(2), np.array([0.2, -0.3]), step=1.0)
     array([0.2, 0. ])
     """
@@ -148,7 +148,7 @@ class Network(MultiplierModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from fairconstrained.solvers._tools.multiplier_models import Network
+    >>> from fairconstrained.solvers.multiplier_models import Network
     >>> model, features = Network(hidden=8), np.eye(3)
     >>> wanted = np.array([0.0, 0.5, 1.0])
     >>> theta = model.start(features, wanted, np.random.RandomState(0))
@@ -208,7 +208,7 @@ class DeepNetwork(MultiplierModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from fairconstrained.solvers._tools.multiplier_models import DeepNetwork
+    >>> from fairconstrained.solvers.multiplier_models import DeepNetwork
     >>> model, features = DeepNetwork((8, 8, 8)), np.eye(3)
     >>> theta = model.start(features, np.zeros(3), np.random.RandomState(0))
     >>> first = model.multipliers(theta, features)

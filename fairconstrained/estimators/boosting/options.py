@@ -203,7 +203,7 @@ def thread_count(n_jobs: int | None) -> int:
 
     Examples
     --------
-    >>> from fairconstrained.estimators.boosting._options import thread_count
+    >>> from fairconstrained.estimators.boosting.options import thread_count
     >>> thread_count(None), thread_count(3)
     (0, 3)
     """

@@ -11,7 +11,7 @@ from fairconstrained.functions.base import Rounded, ScalarFunction
 from fairconstrained.functions.elementary import Indicator, PositivePart
 from fairconstrained.functions.losses import Hinge, SquaredHinge
 from fairconstrained.functions.surrogates import Ramp
-from fairconstrained.terms._ranked import Ranked
+from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.typing import Array
 
 MAX_PAIRS = 1 << 16
@@ -59,8 +59,8 @@ def pair_sum(
     --------
     >>> import numpy as np
     >>> from fairconstrained.functions.losses import Hinge
-    >>> from fairconstrained.terms._ranked import Ranked
-    >>> from fairconstrained.terms._ranked_sums import pair_sum
+    >>> from fairconstrained.terms.ranked import Ranked
+    >>> from fairconstrained.terms.ranked_sums import pair_sum
     >>> x = Ranked(np.array([0.0, 2.0]), np.full(2, 0.5))
     >>> y = Ranked(np.array([0.5]), np.ones(1))
     >>> value, slopes = pair_sum(Hinge(), x, y)

@@ -20,8 +20,8 @@ from fairconstrained.estimators.boosting._lagrangian import (
     MultiplierRule,
     ScoreLagrangian,
 )
-from fairconstrained.estimators.boosting._losses import LogLoss, LossOf
-from fairconstrained.estimators.boosting._trees import Trees, as_lightgbm_data, import_lightgbm
+from fairconstrained.estimators.boosting.losses import LogLoss, LossOf
+from fairconstrained.estimators.boosting.trees import Trees, as_lightgbm_data, import_lightgbm
 from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
 from fairconstrained.problem.composite import CompositeFunction
