@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
@@ -80,22 +80,41 @@ class ShardedLine(Line):
         return outputs_along(self, measures, points)
 
 
+def by_model(
+    measures: Sequence[Measure], answer: Callable[[int, list[Measure]], Iterable[Array]]
+) -> list[Array]:
+    """Return an array for each measure; those of one model are asked for together.
+
+    Parameters
+    ----------
+    measures : sequence of Measure
+        The measures.
+    answer : callable
+        For the position of a model and its measures: an array for each of them.
+    """
+    found: dict[int, Array] = {}
+    for position in sorted({one.position for one in measures}):
+        own = [k for k, one in enumerate(measures) if one.position == position]
+        found.update(zip(own, answer(position, [measures[k] for k in own]), strict=True))
+    return [found[k] for k in range(len(measures))]
+
+
 def outputs_along(line: ShardedLine, measures: Sequence[Measure], points: Array) -> list[Array]:
     """Return the outputs of measures at points of a line, each of shape (n_outputs, n_points)."""
     variables = np.array([line.model(t) for t in points])
-    found: dict[int, Array] = {}
-    for position, sums in enumerate(line.sums):
-        own = [k for k, one in enumerate(measures) if one.position == position]
-        counted = [k for k in own if measures[k].counted]
-        rates = sums.rates([measures[k].term for k in counted], points)
-        for k, values in zip(counted, rates, strict=True):
-            found[k] = as_cell_means(measures[k].term).outputs_at(values)
-        others = [k for k in own if not measures[k].counted]
-        terms = [measures[k].term for k in others]
-        auxiliary = [variables[:, measures[k].auxiliary] for k in others]
-        for k, statistics in zip(others, sums.statistics(terms, auxiliary, points), strict=True):
-            found[k] = np.column_stack([measures[k].term.head(one) for one in statistics])
-    return [found[k] for k in range(len(measures))]
+
+    def outputs(position: int, own: list[Measure]) -> Iterator[Array]:
+        sums, others = line.sums[position], [one for one in own if not one.counted]
+        rates = iter(sums.rates([one.term for one in own if one.counted], points))
+        auxiliary = [variables[:, one.auxiliary] for one in others]
+        statistics = iter(sums.statistics([one.term for one in others], auxiliary, points))
+        for one in own:
+            if one.counted:
+                yield as_cell_means(one.term).outputs_at(next(rates))
+            else:
+                yield np.column_stack([one.term.head(values) for values in next(statistics)])
+
+    return by_model(measures, outputs)
 
 
 class ShardedCandidateSearch(CandidateSearch):
@@ -144,17 +163,15 @@ class ShardedCandidateSearch(CandidateSearch):
 
     def _values(self, measures: Sequence[Measure], w: Array) -> list[Array]:
         """Return the outputs of measures: one read of the rows."""
-        found: dict[int, Array] = {}
-        for position, model in enumerate(sharded_models(self.problem)):
-            own = [k for k, one in enumerate(measures) if one.position == position]
-            if not own:
-                continue
-            asked = [(measures[k].term, w[measures[k].auxiliary]) for k in own]
+        models = sharded_models(self.problem)
+
+        def outputs(position: int, own: list[Measure]) -> list[Array]:
+            model, asked = models[position], [(one.term, w[one.auxiliary]) for one in own]
             self._count_for_lines(model.n_rows * n_reads([term for term, _ in asked]))
             sums = model.values(w[: model.n_parameters], asked)
-            for k, statistics in zip(own, sums, strict=True):
-                found[k] = measures[k].term.head(statistics)
-        return [found[k] for k in range(len(measures))]
+            return [one.term.head(values) for one, values in zip(own, sums, strict=True)]
+
+        return by_model(measures, outputs)
 
     def evaluate(self, w: Array, scores: Scores | None = None) -> ShardedCandidate:
         """Return the candidate: one read of the rows."""
@@ -185,14 +202,14 @@ class ShardedCandidateSearch(CandidateSearch):
 
     def densities(self, measures: Sequence[Measure], one: Candidate, window: float) -> list[Array]:
         """Return the densities of averages over cells: one read."""
-        found: dict[int, Array] = {}
-        for position, model in enumerate(sharded_models(self.problem)):
-            own = [k for k, measure in enumerate(measures) if measure.position == position]
-            if own:
-                self._count_for_lines(model.n_rows)
-                w, terms = one.w[: model.n_parameters], [measures[k].term for k in own]
-                found.update(zip(own, densities_at(model, w, terms, window), strict=True))
-        return [found[k] for k in range(len(measures))]
+        models = sharded_models(self.problem)
+
+        def averages(position: int, own: list[Measure]) -> list[Array]:
+            model, terms = models[position], [measure.term for measure in own]
+            self._count_for_lines(model.n_rows)
+            return densities_at(model, one.w[: model.n_parameters], terms, window)
+
+        return by_model(measures, averages)
 
     def rate_slopes(
         self, part: CompositeFunction, measure: Measure, one: Candidate, window: float

@@ -140,33 +140,65 @@ def _best_of_others(
     if not (violates or (named and _may_be_poor(problem, result))):
         return result, at
     most = _other_passes(problem, tol, limit)
-    left = max(most, _ALL_OTHER_FITS * data_pass_limit(problem, tol))
-    passes, best, end = result.data_passes, result, at
+    total = max(most, _ALL_OTHER_FITS * data_pass_limit(problem, tol))
+    best = _Best(result, at, options, most, total)
     for other in _others(problem, tol):
-        if violates and best.violation <= tol:
+        if violates and best.result.violation <= tol:
             break
         if repr(other) == repr(result.solver):  # its answer is known
             continue
-        begin = start
-        for solver in (other, result.solver):  # that of the fit goes on where the other one stops
-            if solver.missing(problem) or left <= 0.0:
-                break
-            found, there = solver.solve(
-                problem,
-                warm=begin,
-                random_state=options.random_state,
-                max_data_passes=min(most, left),
-            )
-            passes += found.data_passes
-            left -= found.data_passes
-            goes_on = not found.converged and found.violation <= tol
-            goes_on &= found.objective < best.objective
-            if _is_preferred(found, best):
-                best, end = replace(found, solver=result.solver, state=None), there
-            if not goes_on:
-                break
-            begin = Start(found.w, found.multipliers)
-    return replace(best, data_passes=passes), end
+        unfinished = best.solve(other, start)
+        if unfinished is not None:
+            best.solve(result.solver, unfinished)
+    return replace(best.result, data_passes=best.passes), best.at
+
+
+class _Best:
+    """The best result of several solvers.
+
+    Parameters
+    ----------
+    result : Result
+        The first one.
+    at : Evaluation
+        The problem there.
+    options : estimator
+        Its `random_state`.
+    most, left : float
+        The most data passes of one further run and of all of them.
+    """
+
+    def __init__(
+        self, result: Result, at: Evaluation, options: SolverOptions, most: float, left: float
+    ):
+        self.result, self.at, self.passes = result, at, result.data_passes
+        self._random_state, self._most, self._left = options.random_state, most, left
+        self._solver = result.solver
+
+    def solve(self, solver: Solver, warm: Start | None) -> Start | None:
+        """Solve the problem with another solver, unless it cannot or no data passes are left.
+
+        Returns
+        -------
+        unfinished : Start or None
+            A better feasible point at which the solver stopped short of its tolerance, from which
+            the solver of the fit may go on.
+        """
+        problem, tol = self.at.problem, self._solver.tol
+        if solver.missing(problem) or self._left <= 0.0:
+            return None
+        found, there = solver.solve(
+            problem,
+            warm=warm,
+            random_state=self._random_state,
+            max_data_passes=min(self._most, self._left),
+        )
+        self.passes += found.data_passes
+        self._left -= found.data_passes
+        better = found.violation <= tol and found.objective < self.result.objective
+        if _is_preferred(found, self.result):
+            self.result, self.at = replace(found, solver=self._solver, state=None), there
+        return Start(found.w, found.multipliers) if better and not found.converged else None
 
 
 def _others(problem: Problem, tol: float) -> Iterator[Solver]:
