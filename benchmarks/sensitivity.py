@@ -1,9 +1,11 @@
 """The papers' figures about parameters and progress, as curves over the iterations.
 
 3S-Econ figure 1 (beta and nu), PLADA figures 4 and 5 (alpha and beta, and delta as well), PLADA
-figure 6 (the two kinds of multipliers), IDCA figures 9 and 10 (IDCA against SSG). Every run has the
-settings of `paper()`, and is ended after `--steps` iterations (IDCA and SSG: data passes). Runs are
-kept by the content of the library's code; `--docs docs` writes the page and its figures.
+figure 6 (the two kinds of multipliers), IDCA figures 9 and 10 (IDCA against SSG), and the figures
+that compare methods: IPC 1 and 2, 3S-Econ 2 to 4, PLADA 1 and 2. Every run has the settings of
+`paper()`. It is ended after `--steps` iterations (IDCA and SSG: data passes), and where methods are
+compared after the data passes that the figure names. Runs are kept by the content of the library's
+code; `--docs docs` writes the page and its figures.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from fairconstrained.utils.typing import Array
 
 _POINTS = 60  # measured points of a curve
 _STATIONARITY_POINTS = 6  # of these, the ones whose near-stationarity is computed
+_SAME_RUNS = {"ipc-2": "ipc-1"}  # figures of the same runs
 _SUBPROBLEM = {"full": 500, "quick": 100}  # steps of the subproblem of near-stationarity
 
 
@@ -59,8 +62,9 @@ def add_options(parser: ArgumentParser) -> None:
 def curve(run: Run, setup: Setup, options: Namespace) -> Row:
     """Return the measured points of a run, near-stationarity at some, and the multipliers."""
     figure, problem = FIGURES[run.figure], setup.problem.uncounted()
-    every = 1 if figure.multipliers else max(options.steps // _POINTS, 1)
-    solver = run.solver(setup, options.steps, every)
+    steps = steps_of(figure, options)
+    every = 1 if figure.multipliers else max(steps // _POINTS, 1)
+    solver = run.solver(setup, steps, every)
     points: list[tuple[int, Array]] = []
     values = [problem.at(setup.start).constraints]
 
@@ -68,7 +72,7 @@ def curve(run: Run, setup: Setup, options: Namespace) -> Row:
         points.append((measured.iterate.iteration, measured.iterate.at.w))
         values.append(measured.iterate.at.constraints)
 
-    limit = options.steps if figure.against == "passes" else None
+    limit = None if figure.against == "iteration" else steps
     clock = time.process_time()
     result = solver.minimize(
         problem, setup.start, max_data_passes=limit, random_state=0, callback=keep
@@ -79,15 +83,27 @@ def curve(run: Run, setup: Setup, options: Namespace) -> Row:
         "passes": list(trace.data_passes),
         "objective": list(trace.objective),
         "violation": list(trace.violation),
+        "clock": list(trace.seconds),
         "status": result.status.value,
         "seconds": time.process_time() - clock,
     }
     if figure.stationarity:
         row["stationarity"] = list(_stationarity(setup, points, options))
+    if not figure.multipliers:
+        first = problem.at(setup.start)
+        start = {"objective": first.objective, "violation": first.violation}
+        for name in ("iteration", "passes", "objective", "violation", "clock"):
+            row[name].insert(0, start.get(name, 0))
     if figure.multipliers:
         row |= multipliers_of_plada(solver, np.array(values))
         row = _thinned(row)
     return row
+
+
+def steps_of(figure: Figure, options: Namespace) -> int:
+    """Return the iterations or data passes of the runs of a figure."""
+    own = figure.passes is not None and not options.quick
+    return int(figure.passes if own else options.steps)  # type: ignore[arg-type]
 
 
 def _stationarity(
@@ -117,7 +133,9 @@ def found_for(figure: Figure, options: Namespace, store: Store) -> list[tuple[Ru
     """Return the runs of a figure with their curves: from the store, or made now."""
     out = []
     for run in runs_of(figure):
-        key = ("sensitivity", figure.name, run.data, run.panel, run.label, str(options.steps))
+        steps = steps_of(figure, options)
+        kind = _SAME_RUNS.get(figure.name, figure.name)
+        key = ("sensitivity", kind, run.data, run.panel, run.label, str(steps))
         known = store.get(key, any_version=options.any_version)
         chosen = options.data is None or run.data in options.data
         if known is None and chosen and not options.only_known:

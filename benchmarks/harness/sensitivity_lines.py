@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.paper_lines import Setup, classification, roc
+from benchmarks.harness.paper_lines import Line, Setup, all_lines, classification, roc
 from benchmarks.harness.problems import logistic_problem
 from benchmarks.harness.rank_data import RANKS, split
 from benchmarks.harness.tables import Row
@@ -38,11 +38,13 @@ class Figure:
     claim : str
         What the paper reads from it.
     against : str
-        The horizontal axis: "iteration" or "passes".
+        The horizontal axis: "iteration", "passes" or "clock", in seconds.
     stationarity : bool
         Whether near-stationarity is shown.
     multipliers : bool
         Whether the multipliers of PLADA are shown.
+    passes : int or None
+        The data passes of a full run; None takes what the command line says.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Figure:
     against: str = "iteration"
     stationarity: bool = False
     multipliers: bool = False
+    passes: int | None = None
 
 
 FIGURES = {
@@ -90,6 +93,60 @@ FIGURES = {
             "IDCA, figure 10: IDCA and SSG under weak partial demographic parity",
             "Both are similar on a9a and law school; SSG is slightly better on bank.",
             against="passes",
+        ),
+        Figure(
+            "ipc-1",
+            "IPC, figure 1: the methods against data passes",
+            "IPC is comparable with the exact penalty method, and the method of Yu, Neely and Wei "
+            "works well too. (The data set loan is not available.)",
+            against="passes",
+            passes=10_000,
+        ),
+        Figure(
+            "ipc-2",
+            "IPC, figure 2: the methods against time",
+            "In terms of CPU time IPC is comparable with the exact penalty method.",
+            against="clock",
+            passes=10_000,
+        ),
+        Figure(
+            "3s-econ-2",
+            "3S-Econ, figure 2: deterministic methods",
+            "3S-Econ-D reaches lower objectives and lower SVio than SSG, IPP-SSG and IPP-ConEx.",
+            against="passes",
+            stationarity=True,
+            passes=10_000,
+        ),
+        Figure(
+            "3s-econ-3",
+            "3S-Econ, figure 3: the deterministic and the stochastic version",
+            "3S-Econ-S needs fewer data passes than 3S-Econ-D, and oscillates more.",
+            against="passes",
+            passes=10_000,
+        ),
+        Figure(
+            "3s-econ-4",
+            "3S-Econ, figure 4: MNIST",
+            "3S-Econ reaches lower objectives and lower SVio more quickly than SSG, IPP-SSG and "
+            "IPP-ConEx.",
+            against="clock",
+            passes=2000,
+        ),
+        Figure(
+            "plada-1",
+            "PLADA, figure 1: demographic parity",
+            "PLADA has the lowest loss, and converges faster than IPP-ConEx, IPP-SSG and SSG.",
+            against="clock",
+            stationarity=True,
+            passes=10_000,
+        ),
+        Figure(
+            "plada-2",
+            "PLADA, figure 2: equalized odds",
+            "The same as figure 1, for equalized odds.",
+            against="clock",
+            stationarity=True,
+            passes=10_000,
         ),
     )
 }
@@ -183,12 +240,58 @@ def _rank_runs(experiment: str, figure: str) -> Iterator[Run]:
             yield Run(figure, data, data, label, partial(ranked, experiment, data), solver)
 
 
+def _method_runs(
+    experiments: tuple[str, ...], ends: tuple[str, ...], methods: tuple[str, ...], figure: str
+) -> Iterator[Run]:
+    """Yield a run for every line of the tables with one of the methods.
+
+    Parameters
+    ----------
+    experiments, ends : tuple of str
+        Which lines: their experiments, and what their data end with.
+    methods : tuple of str
+        Their methods.
+    figure : str
+        The name of the figure.
+    """
+    for line in all_lines():
+        right = line.experiment in experiments and line.data.endswith(ends)
+        if right and line.paper is not None and line.method in methods:
+            panel = f"{line.experiment}, {line.data}"
+            yield Run(figure, line.data.split(",")[0], panel, line.method, line.setup, _of(line))
+
+
+def _of(line: Line) -> MakeSolver:
+    """Return what makes the solver of a line, measured as often as a curve needs it."""
+
+    def make(setup: Setup, limit: int, every: int) -> Solver:
+        assert line.paper is not None
+        solver = line.paper(setup).unpolished()
+        measured = "check_every" in solver.get_params(deep=False)
+        return solver.with_options(check_every=every) if measured else solver
+
+    return make
+
+
+_ALL = ("",)
+_ECON = ("a9a", "compas", "exact")
+_IPC = ("IPC", "exact penalty", "Yu-Neely-Wei")
+_DETERMINISTIC = ("SSG", "IPP-SSG", "IPP-ConEx", "3S-Econ-D")
+_PLADA = ("PLADA", "IPP-ConEx", "IPP-SSG", "SSG")
+
 _RUNS: dict[str, Callable[[str], Iterator[Run]]] = {
     "3s-econ-1": _econ_runs,
     "plada-4-5": _plada_runs,
     "plada-6": _multiplier_runs,
     "idca-9": partial(_rank_runs, "partial"),
     "idca-10": partial(_rank_runs, "weak"),
+    "ipc-1": partial(_method_runs, ("E2",), _ALL, _IPC),
+    "ipc-2": partial(_method_runs, ("E1", "E2"), _ALL, _IPC),
+    "3s-econ-2": partial(_method_runs, ("E3", "E4"), _ECON, _DETERMINISTIC),
+    "3s-econ-3": partial(_method_runs, ("E3", "E4"), _ECON, ("3S-Econ-D", "3S-Econ-S")),
+    "3s-econ-4": partial(_method_runs, ("E5",), _ALL, (*_DETERMINISTIC, "3S-Econ-S")),
+    "plada-1": partial(_method_runs, ("E6",), ("DP",), _PLADA),
+    "plada-2": partial(_method_runs, ("E6",), ("EO",), _PLADA),
 }
 
 

@@ -13,13 +13,15 @@ from benchmarks.harness.tables import Row, as_markdown, environment
 
 _STYLES = ("-", "--", ":", "-.")
 _FLOOR = 1e-8  # what is drawn on a logarithmic axis in place of zero
+_AXES = {"iteration": "iteration", "passes": "data passes", "clock": "seconds"}
 _MEASURES = {"objective": "objective", "violation": "violation", "stationarity": "SVio"}
 
 
 def _series(row: Row, measure: str, against: str) -> tuple[list[float], list[float]]:
     """Return the points of a curve."""
     if measure == "stationarity":
-        points = [(x, y) for x, y in row["stationarity"] if np.isfinite(y)]
+        x_of = dict(zip(row["iteration"], row[against], strict=True))
+        points = [(x_of[k], y) for k, y in row["stationarity"] if np.isfinite(y)]
         return [x for x, _ in points], [y for _, y in points]
     return row[against], row[measure]
 
@@ -71,9 +73,7 @@ def draw(name: str, found: list[tuple[Run, Row]], path: Path) -> None:
                     axis.set_yscale("log")
             _legend_above(axes[0][column])
         axes[0][column].set_title(panel, fontsize=10, pad=22)
-        axes[-1][column].set_xlabel(
-            "data passes" if figure_of_paper.against == "passes" else "iteration", fontsize=9
-        )
+        axes[-1][column].set_xlabel(_AXES[figure_of_paper.against], fontsize=9)
     for axis, label in zip(axes[:, 0], rows, strict=True):
         axis.set_ylabel(_MEASURES.get(label, label), fontsize=9)
     for axis in axes.ravel():
@@ -100,8 +100,10 @@ def write_page(
             for row in rows
             if row["figure"] == name
         ]
+        own_passes = FIGURES[name].passes
+        ends = "" if own_passes is None else f" Runs end after {own_passes:,} data passes."
         text += (
-            f"\n## {FIGURES[name].title}\n\nThe paper: {FIGURES[name].claim}\n\n"
+            f"\n## {FIGURES[name].title}\n\nThe paper: {FIGURES[name].claim}{ends}\n\n"
             f"![{FIGURES[name].title}](_static/{picture})\n\n{as_markdown(own)}"
         )
     (folder / "sensitivity.md").write_text(text)
@@ -110,9 +112,11 @@ def write_page(
 _HEAD = """# Parameters and progress of the papers' methods
 
 `python -m benchmarks sensitivity --steps {steps} --docs docs` writes this page ({environment}).
-All runs have the settings of `paper()`, except for the parameter that is varied, and end after
-{steps} iterations; those of IDCA and SSG, whose steps differ, after {steps} data passes. Tables
-show the last points. SVio is near-stationarity, the distance to the proximal point; values for
-which the subproblem has no feasible point are left out. On logarithmic axes a violation of 0 is
+All runs have the settings of `paper()`, except for the parameter that is varied. Runs about a
+parameter end after {steps} iterations, those of IDCA and SSG in figures 9 and 10 after {steps} data
+passes; the text says where another limit holds. Runs in the papers are longer: SSG makes 50,000
+steps in figures 9 and 10, with the best of eight tolerances. Tables show the
+last points. SVio is near-stationarity, the distance to the proximal point; values for which the
+subproblem has no feasible point are left out. On logarithmic axes a violation of 0 is
 drawn at 1e-8.
 """
