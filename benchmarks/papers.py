@@ -144,22 +144,25 @@ def rank_tables(name: str, options: Namespace, store: Store) -> Ranks:
     """Return the means over the splits of E9 or E10, and draw its figure."""
     experiment = RANK_EXPERIMENTS[name]
     options.idca, options.methods = not options.quick, rank_parity.METHODS
-    rows = []
+    rows: list[Row] = []
+    shown: dict[str, rank_parity.ScoresOf] = {}
     for data in options.rank_data:
         methods = rank_parity.methods_for(experiment, data, options)
-        rows += [
-            row
-            for row, _, _ in rank_parity.measured(
-                experiment,
-                data,
-                methods,
-                options.seeds,
-                store,
-                any_version=options.any_version,
-                only_known=options.only_known,
+        found = rank_parity.measured(
+            experiment,
+            data,
+            methods,
+            options.seeds,
+            store,
+            any_version=options.any_version,
+            only_known=options.only_known,
+        )
+        for row, scores, groups in found:
+            rows.append(row)
+            shown.setdefault(data, {}).update(
+                rank_parity.label_of(row, scores, groups, options.seeds[0])
             )
-        ]
-    return Ranks(name, experiment.symbol, rank_parity.summary(rows))
+    return Ranks(name, experiment.symbol, rank_parity.summary(rows), shown)
 
 
 def run(options: Namespace) -> None:
@@ -167,15 +170,18 @@ def run(options: Namespace) -> None:
     store, table = Store(options.out / "papers", options.docs), []
     rank_store = Store(options.out / "rank_parity", options.docs)
     for line in all_lines():
-        if line.experiment not in options.only:
+        if line.experiment not in options.only and options.docs is None:
             continue
         row: Row = {"line": line}
+        asked = _asked(line.experiment, options)
         if line.paper is not None:
-            row["paper"] = figures(line, "paper", options, store)
-        row["default"] = figures(line, "default", options, store)
+            row["paper"] = figures(line, "paper", asked, store)
+        row["default"] = figures(line, "default", asked, store)
         table.append(row)
     ranks = [
-        rank_tables(name, options, rank_store) for name in RANK_EXPERIMENTS if name in options.only
+        rank_tables(name, _asked(name, options), rank_store)
+        for name in RANK_EXPERIMENTS
+        if name in options.only or options.docs is not None
     ]
     ranks = [one for one in ranks if one.table]
     if table:
@@ -184,6 +190,13 @@ def run(options: Namespace) -> None:
         write_page(options.docs, table, ranks, store.versions_in_words())
         store.publish()
         rank_store.publish(without=("scores",))
+
+
+def _asked(experiment: str, options: Namespace) -> Namespace:
+    """Return the options; of tables that are not asked for the page has what is known."""
+    if experiment in options.only:
+        return options
+    return Namespace(**{**vars(options), "only_known": True, "any_version": True})
 
 
 def _flat(row: Row) -> Row:

@@ -14,6 +14,7 @@ from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -22,6 +23,7 @@ from scipy.stats import t as student
 
 from benchmarks.harness.data import Data
 from benchmarks.harness.options import Default, add_choice, add_seeds
+from benchmarks.harness.penalised import Penalised
 from benchmarks.harness.rank_data import RANKS, split, with_group
 from benchmarks.harness.rank_figures import draw_densities, draw_frontiers, draw_rates
 from benchmarks.harness.rank_tolerances import TOLERANCES
@@ -35,7 +37,7 @@ from fairconstrained.constraints import (
     IntraGroupAUCParity,
 )
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
-from fairconstrained.solvers import IDCA, InteriorPoint, Regularization, Solver
+from fairconstrained.solvers import IDCA, InteriorPoint, Solver
 
 PAIRWISE = {
     "group AUC": GroupAUCParity,
@@ -43,7 +45,9 @@ PAIRWISE = {
     "intra-group": IntraGroupAUCParity,
 }
 SCALE = 0.1  # with cross terms groups differ in finer ways than the default, 0.25, can see
-METHODS = ("ours", "unconstrained", *PAIRWISE, "regularisation")
+REGULARISATION = "regularisation, solved"
+METHODS = ("ours", "unconstrained", *PAIRWISE, REGULARISATION)
+ScoresOf = dict[str, tuple[np.ndarray, np.ndarray]]  # scores and groups, by model
 QUICK_KAPPAS = 2  # how many of the paper's a quick run takes
 
 
@@ -80,7 +84,7 @@ class Method:
 def regularized(data: str, strength: float) -> Solver:
     """Return the paper's regularisation (78): 2 lambda / (beta - alpha) times the violation."""
     low, high = RANKS[data]
-    return Regularization(2.0 * strength / (high - low), max_iter=1000, check_every=1000)
+    return Penalised(2.0 * strength / (high - low))
 
 
 def methods_for(experiment: Experiment, data: str, options: Namespace) -> list[Method]:
@@ -106,7 +110,7 @@ def methods_for(experiment: Experiment, data: str, options: Namespace) -> list[M
     exact = partial(ours, Sigmoid(SCALE), 0.0)
     penalised = partial(regularized, data)
     levels_of_penalty = tolerances("regularisation")
-    methods.append(Method("regularisation", levels_of_penalty, lambda _: exact(), penalised))
+    methods.append(Method(REGULARISATION, levels_of_penalty, lambda _: exact(), penalised))
     methods = [one for one in methods if one.name in options.methods]
     if options.idca:
         solver = IDCA(InteriorPoint(max_iter=1), max_iter=60)
@@ -246,19 +250,25 @@ def add_options(parser: ArgumentParser) -> None:
     )
 
 
+def label_of(row: Row, scores: np.ndarray, groups: np.ndarray, seed: int) -> ScoresOf:
+    """Return the scores by the name of their model, for ours on one split; else nothing."""
+    if row["seed"] != seed or row["method"] not in METHODS[:2] or not len(scores):
+        return {}
+    level = "" if row["method"] == "unconstrained" else f", kappa = {row['level']:g}"
+    return {row["method"] + level: (scores, groups)}
+
+
 def run_experiment(experiment: Experiment, options: Namespace) -> None:
     """Run the methods, write the tables and the figures."""
     rows: list[Row] = []
     for data in options.data:
-        shown: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        shown: ScoresOf = {}
         methods = methods_for(experiment, data, options)
         store = Store(options.out / "rank_parity")
         for row, scores, groups in measured(experiment, data, methods, options.seeds, store):
             rows.append(row)
-            if row["seed"] == options.seeds[0] and row["method"] in METHODS[:2]:
-                level = "" if row["method"] == "unconstrained" else f", kappa = {row['level']:g}"
-                shown[row["method"] + level] = (scores, groups)
-        _draw(experiment, data, shown, options)
+            shown |= label_of(row, scores, groups, options.seeds[0])
+        draw_scores(experiment.name, data, shown, options.out)
     table = summary(rows)
     draw_frontiers(table, experiment.symbol, options.out / f"{experiment.name}-frontiers.png")
     title = experiment.name.replace("_", " ").capitalize()
@@ -267,12 +277,21 @@ def run_experiment(experiment: Experiment, options: Namespace) -> None:
     write_table(without_splits(table), experiment.name, title, options.out)
 
 
-def _draw(experiment: Experiment, data: str, shown: dict[str, Any], options: Namespace) -> None:
-    """Draw the unconstrained model and ours for the first, the middle and the last kappa."""
+def draw_scores(name: str, data: str, shown: ScoresOf, folder: Path) -> None:
+    """Draw the unconstrained model and ours for the first, the middle and the last kappa.
+
+    Parameters
+    ----------
+    name, data : str
+        The experiment and the data set, for the names of the files.
+    shown : dict of str to (ndarray, ndarray)
+        Scores and groups of the test rows, by model.
+    folder : Path
+        Where the two figures are written.
+    """
     ours = [name for name in shown if name.startswith("ours")]
     names = ["unconstrained", *ours[:1], *ours[len(ours) // 2 :: max(1, len(ours) // 2)]]
     pictured = {name: shown[name] for name in dict.fromkeys(names) if name in shown}
     if pictured:
-        stem = f"{experiment.name}-{data}"
-        draw_rates(pictured, data, options.out / f"{stem}-rates.png")
-        draw_densities(pictured, data, options.out / f"{stem}-densities.png")
+        draw_rates(pictured, data, folder / f"{name}-{data}-rates.png")
+        draw_densities(pictured, data, folder / f"{name}-{data}-densities.png")

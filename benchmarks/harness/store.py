@@ -109,6 +109,8 @@ class Store:
     def publish(self, *, without: tuple[str, ...] = ()) -> None:
         """Write the results that were taken or put beside the page, one in a line.
 
+        Other results that were published are kept.
+
         Parameters
         ----------
         without : tuple of str, default=()
@@ -116,9 +118,10 @@ class Store:
         """
         assert self.published is not None
         self.published.parent.mkdir(parents=True, exist_ok=True)
+        kept = {**self._known, **self.taken}
         shown = [
-            {name: value for name, value in self.taken[key].items() if name not in without}
-            for key in sorted(self.taken)
+            {name: value for name, value in kept[key].items() if name not in without}
+            for key in sorted(kept)
         ]
         lines = [json.dumps(_rounded(one)) for one in shown]
         self.published.write_text("".join(f"{line}\n" for line in lines))
