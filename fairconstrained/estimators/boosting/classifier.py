@@ -297,7 +297,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
             `predict` compares the score of the favourable label with `score_threshold_`.
         """
         check_is_fitted(self)
-        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        columns = SensitiveColumns.of(self)
         features = as_lightgbm_data(columns.features(self, X, reset=False))
         threads = thread_count(self.n_jobs)
         return np.asarray(self.booster_.predict(features, raw_score=True, num_threads=threads))

@@ -314,7 +314,7 @@ class FairRanker(FairEstimator):
         scores : ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        columns = SensitiveColumns.of(self)
         return self.parametrization.scores(self, columns.features(self, X, reset=False))
 
     @available_if(_has_trees)
