@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
+from benchmarks.harness import fairlearn_peers
 from benchmarks.harness.data import DATA, Data, encode
 from benchmarks.harness.data import load as load_binary
 from benchmarks.harness.options import Default, add_choice
@@ -30,10 +31,7 @@ from fairconstrained import ConstantDecisionWarning, FairLogisticClassifier
 from fairconstrained.datasets import fetch_adult
 
 KAPPAS = (0.1, 0.05, 0.02, 0.01)
-PEERS = {  # what fairlearn's post-processing and its reductions call the constraint
-    "demographic_parity": "DemographicParity",
-    "equalized_odds": "EqualizedOdds",
-}
+CONSTRAINTS = ("demographic_parity", "equalized_odds")
 FIVE_RACES = "adult_five_races"
 Split = tuple[Any, Any, np.ndarray, np.ndarray, Any, Any]
 
@@ -100,29 +98,20 @@ def ours(split: Split, constraint: str, kappa: float) -> Row:
 
 def peers(split: Split, constraint: str) -> dict[tuple[str, str], tuple[float, float]]:
     """Return the gap and the accuracy of every peer on the training and on the test rows."""
-    from fairlearn import reductions
-    from fairlearn.postprocessing import ThresholdOptimizer
-
     X, X_test, y, y_test, groups, groups_test = split
     if hasattr(X, "toarray"):
         X, X_test = X.toarray(), X_test.toarray()
-    kind = getattr(reductions, PEERS[constraint])
     plain = LogisticRegression(max_iter=1000)
-    thresholds = ThresholdOptimizer(
-        estimator=plain, constraints=constraint, predict_method="predict_proba"
-    ).fit(X, y, sensitive_features=groups)
-    predict: dict[str, Any] = {
-        "thresholds": lambda rows, g: thresholds._pmf_predict(rows, sensitive_features=g)
-    }
+    models = {"thresholds": fairlearn_peers.thresholds(plain, constraint)}
     for kappa in KAPPAS:
-        model = reductions.ExponentiatedGradient(plain, kind(difference_bound=kappa))
-        model.fit(X, y, sensitive_features=groups)
-        predict[f"reductions {kappa:g}"] = lambda rows, g, model=model: model._pmf_predict(rows)
+        models[f"reductions {kappa:g}"] = fairlearn_peers.reduction(plain, constraint, kappa)
     rows = {"train": (X, y, groups), "test": (X_test, y_test, groups_test)}
     found = {}
-    for key, positive in predict.items():
+    for key, model in models.items():
+        model.fit(X, y, sensitive_features=groups)
         for which, (features, labels, members) in rows.items():
-            p = positive(features, members)[:, 1]
+            known = members if key == "thresholds" else None
+            p = fairlearn_peers.chance(model, features, known)
             found[which, key] = (gap(p, labels, members, constraint), accuracy(p, labels))
     return found
 
@@ -145,7 +134,7 @@ def mean(rows: list[Row]) -> Row:
 
 def table(name: str, n_splits: int, with_peers: bool) -> Iterator[Row]:
     """Yield a row per constraint and kappa."""
-    for constraint in ["equalized_odds"] if name == FIVE_RACES else PEERS:
+    for constraint in ["equalized_odds"] if name == FIVE_RACES else CONSTRAINTS:
         drawn = list(splits(name, n_splits))
         compared = with_peers and name != FIVE_RACES
         theirs = [peers(split, constraint) for split in drawn] if compared else []

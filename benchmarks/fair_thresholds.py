@@ -31,6 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.boosters import DATA, mean, split_of
 from benchmarks.decisions import Split, accuracy, gap
+from benchmarks.harness import fairlearn_peers
 from benchmarks.harness.boosted_peers import CONSTRAINTS, lightgbm, oxonfair_on
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.store import Store
@@ -70,20 +71,12 @@ def ours(model: Any, rows: Split, constraint: str, kappa: float, *, per_group: b
 
 def fairlearn(model: Any, rows: Split, constraint: str, kappa: float) -> Outcome:
     """Choose fairlearn's random thresholds."""
-    from fairlearn.postprocessing import ThresholdOptimizer
-
     X, X_test, y, _, groups, groups_test = rows
-    optimizer = ThresholdOptimizer(
-        estimator=model,
-        constraints=constraint,
-        predict_method="predict_proba",
-        prefit=True,
-        tol=kappa or None,
-    )
+    optimizer = fairlearn_peers.thresholds(model, constraint, prefit=True, tol=kappa or None)
     start = time.process_time()
     optimizer.fit(X, y, sensitive_features=groups)
     seconds = time.process_time() - start
-    return optimizer._pmf_predict(X_test, sensitive_features=groups_test)[:, 1], seconds
+    return fairlearn_peers.chance(optimizer, X_test, groups_test), seconds
 
 
 def outcomes(

@@ -29,9 +29,9 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from benchmarks.harness.data import Data, encode
+from benchmarks.harness.fairlearn_peers import NOTIONS
 from benchmarks.harness.intervals import LEAST_SPLITS
 from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.peer_fits import MOMENTS
 from benchmarks.harness.peer_worker import PEERS
 from benchmarks.harness.peers_page import frontier, write_page
 from benchmarks.harness.peers_verdicts import TEST_SHARE, UNCONSTRAINED, at_gaps
@@ -215,7 +215,7 @@ def _rows(data: str, notion: str, seed: int, peer: str, found: dict[str, Any]) -
 def add_options(parser: ArgumentParser) -> None:
     """Add data sets, notions, peers, splits, environments and the folder of the page."""
     add_choice(parser, "--data", SOURCES, quick=["compas"], help="data sets")
-    add_choice(parser, "--notions", MOMENTS, quick=["demographic_parity"], help="notions")
+    add_choice(parser, "--notions", NOTIONS, quick=["demographic_parity"], help="notions")
     add_choice(parser, "--peers", PEERS, quick=QUICK, help="methods")
     parser.add_argument(
         "--splits", type=int, default=Default(10, LEAST_SPLITS), help="how many splits"

@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from benchmarks.harness import fairlearn_peers
 from benchmarks.harness.data import Data
 from benchmarks.harness.fits import ALPHA, add_grid, fit, grid, logistic_regression, rows_of, where
 from benchmarks.harness.options import Default
@@ -49,16 +50,9 @@ class OnRowsOf(LogisticRegression):
 
 def reduce(estimator: Any, X: Any, y: Any, sex: Any, constraint: str, bound: float) -> Any:
     """Return the fit of fairlearn's reduction, with its defaults otherwise."""
-    from fairlearn import reductions
-
-    moments = {
-        "demographic_parity": reductions.DemographicParity,
-        "equalized_odds": reductions.EqualizedOdds,
-    }
-    moment = moments[constraint](difference_bound=bound)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fairlearn's, about pandas
-        model = reductions.ExponentiatedGradient(estimator, moment)
+        model = fairlearn_peers.reduction(estimator, constraint, bound)
         return model.fit(X, y, sensitive_features=sex)
 
 
@@ -87,8 +81,7 @@ def compare(data: Data, constraint: str, kappa: float, repeats: int) -> Row:
     clf = fit(X, y, sex, constraint, kappa)
     contrasts = PlainProblem(X, y, sex, constraint, kappa, ALPHA).contrasts
 
-    def expected(model: Any) -> np.ndarray:
-        return model._pmf_predict(numbers)[:, 1]  # the probability of a positive prediction
+    expected = partial(fairlearn_peers.chance, X=numbers)
 
     def gap_of(model: Any) -> float:
         return max(abs(c @ expected(model)) for c in contrasts)

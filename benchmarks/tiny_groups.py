@@ -35,8 +35,8 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from benchmarks.decisions import accuracy
+from benchmarks.harness import fairlearn_peers
 from benchmarks.harness.options import Default, add_choice
-from benchmarks.harness.peer_fits import MOMENTS
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, as_markdown, environment, write_table
 from benchmarks.harness.tiny_data import DATA, Split, split_of
@@ -165,13 +165,10 @@ def ours(split: Split, constraint: str, kappa: float) -> Iterator[tuple[str, dic
 
 def peer(split: Split, constraint: str, kappa: float) -> dict[str, Any]:
     """Return what fairlearn's reductions find."""
-    from fairlearn import reductions
-
     X, X_test, y, _, groups, _ = split
-    moment = getattr(reductions, MOMENTS[constraint])(difference_bound=kappa)
-    model = reductions.ExponentiatedGradient(LogisticRegression(max_iter=1000), moment)
+    model = fairlearn_peers.reduction(LogisticRegression(max_iter=1000), constraint, kappa)
     model.fit(X, y, sensitive_features=groups)
-    chance, test = (model._pmf_predict(rows)[:, 1] for rows in (X, X_test))
+    chance, test = (fairlearn_peers.chance(model, rows) for rows in (X, X_test))
     return {**counts(split, chance, test), "fits": np.nan}
 
 

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from scipy.special import logit
 
-from benchmarks.decisions import Split
+from benchmarks.decisions import CONSTRAINTS, Split
+from benchmarks.harness import fairlearn_peers
 from fairconstrained import FairBoostingClassifier, FairThresholds
 
-CONSTRAINTS = ("demographic_parity", "equalized_odds")
 _FAIRGBM = """
 import sys, time, numpy as np
 from fairgbm import FairGBMClassifier
@@ -120,33 +120,22 @@ def our_thresholds(split: Split, constraint: str, kappa: float, n_thresholds: in
 
 def reduction(split: Split, constraint: str, kappa: float) -> Outcome:
     """Fit fairlearn's ExponentiatedGradient around LightGBM."""
-    from fairlearn import reductions
-
     X, X_test, y, _, groups, _ = split
-    moments = {
-        "demographic_parity": reductions.DemographicParity,
-        "equalized_odds": reductions.EqualizedOdds,
-    }
-    moment = moments[constraint](difference_bound=kappa)
-    model = reductions.ExponentiatedGradient(lightgbm(), moment)
+    model = fairlearn_peers.reduction(lightgbm(), constraint, kappa)
     start = time.process_time()
     model.fit(X, y, sensitive_features=groups)
     seconds = time.process_time() - start
-    return model._pmf_predict(X_test)[:, 1], None, seconds
+    return fairlearn_peers.chance(model, X_test), None, seconds
 
 
 def thresholds(split: Split, constraint: str, kappa: float) -> Outcome:
     """Fit fairlearn's ThresholdOptimizer around LightGBM; it has no tolerance."""
-    from fairlearn.postprocessing import ThresholdOptimizer
-
     X, X_test, y, _, groups, groups_test = split
-    model = ThresholdOptimizer(
-        estimator=lightgbm(), constraints=constraint, predict_method="predict_proba"
-    )
+    model = fairlearn_peers.thresholds(lightgbm(), constraint)
     start = time.process_time()
     model.fit(X, y, sensitive_features=groups)
     seconds = time.process_time() - start
-    return model._pmf_predict(X_test, sensitive_features=groups_test)[:, 1], None, seconds
+    return fairlearn_peers.chance(model, X_test, groups_test), None, seconds
 
 
 def fairgbm(split: Split, constraint: str, kappa: float, python: str = "") -> Outcome:

@@ -73,6 +73,11 @@ def form_of(row: Row, kind: str) -> str:
     return "complete" if ended else "quick"
 
 
+def _in_full(rows: list[Row], *kinds: str) -> list[Row]:
+    """Return the lines whose runs of these kinds are all full."""
+    return [row for row in rows if all(form_of(row, kind) == "full" for kind in kinds)]
+
+
 def _cell(row: Row, kind: str) -> str:
     """Return the figures of a run in the form of the published ones."""
     found, form = row.get(kind), form_of(row, kind)
@@ -155,13 +160,9 @@ def _shown(row: Row) -> Row:
 def _lead(table: list[Row], ranks: list[Ranks]) -> str:
     """Return what the page shows, in sentences and a short table."""
     known = [row for row in table if _is_published(row)]
-    run = [row for row in known if form_of(row, "paper") == "full"]
+    run = _in_full(known, "paper")
     reached = sum(_reaches(row) for row in run)
-    both = [
-        row
-        for row in table
-        if form_of(row, "paper") == "full" and form_of(row, "default") == "full"
-    ]
+    both = _in_full(table, "paper", "default")
     good = sum(_default_is_as_good(row) for row in both)
     text = (
         f"- 3S-Econ's table 2 has {len(known)} rows on a9a, with figures; the other papers print "
@@ -176,15 +177,13 @@ def _lead(table: list[Row], ranks: list[Ranks]) -> str:
     rows = []
     for experiment in dict.fromkeys(row["line"].experiment for row in table):
         some = [row for row in table if row["line"].experiment == experiment]
-        full = [row for row in some if form_of(row, "paper") == "full"]
-        default = [row for row in some if form_of(row, "default") == "full"]
-        pairs = [row for row in full if form_of(row, "default") == "full"]
+        pairs = _in_full(some, "paper", "default")
         rows.append(
             {
                 "experiment": _TITLES[experiment].partition(" (")[0],
                 "lines": len(some),
-                "paper() in full": len(full),
-                "default in full": len(default),
+                "paper() in full": len(_in_full(some, "paper")),
+                "default in full": len(_in_full(some, "default")),
                 "default at most paper()": f"{sum(map(_default_is_as_good, pairs))}/{len(pairs)}",
             }
         )
@@ -194,7 +193,7 @@ def _lead(table: list[Row], ranks: list[Ranks]) -> str:
 def _against_the_best(table: list[Row]) -> list[str]:
     """Return how the library's default compares with the best published row of its problem."""
     out = []
-    for row in table:
+    for row in _in_full(table, "default"):
         line = row["line"]
         same = [
             one["line"].published.split(", ")
@@ -202,7 +201,7 @@ def _against_the_best(table: list[Row]) -> list[str]:
             if _is_published(one)
             and (one["line"].experiment, one["line"].data) == (line.experiment, line.data)
         ]
-        if same and line.paper is None and form_of(row, "default") == "full":
+        if same and line.paper is None:
             best, found = min(same, key=lambda one: float(one[0])), row["default"]
             out.append(
                 f"{line.experiment}, {line.data}: the default of the library ends at "

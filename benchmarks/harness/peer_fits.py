@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks.harness import fairlearn_peers
+
 EPOCHS = 300  # full-batch steps of Adam of the packages that train networks
 
 
@@ -132,31 +134,19 @@ def our_two_thresholds(task: Task) -> Iterator[Found]:
         yield Found(kappa, (scores[:, None] > own).mean(axis=1), scores, True)
 
 
-MOMENTS = {
-    "demographic_parity": "DemographicParity",
-    "equal_opportunity": "TruePositiveRateParity",
-    "equalized_odds": "EqualizedOdds",
-}
-
-
 def exponentiated_gradient(task: Task) -> Iterator[Found]:
-    from fairlearn import reductions
-
     for bound in task.settings:
-        moment = getattr(reductions, MOMENTS[task.notion])(difference_bound=bound)
-        model = reductions.ExponentiatedGradient(plain(), moment)
+        model = fairlearn_peers.reduction(plain(), task.notion, bound)
         model.fit(task.X, task.y, sensitive_features=task.groups)
-        chance = model._pmf_predict(task.X_test)[:, 1]
+        chance = fairlearn_peers.chance(model, task.X_test)
         weights = np.asarray(model.weights_)
         scores = [one.predict_proba(task.X_test)[:, 1] for one in model.predictors_]
         yield Found(bound, chance, weights[: len(scores)] @ np.array(scores), True)
 
 
 def grid_search(task: Task) -> Iterator[Found]:
-    from fairlearn import reductions
-
-    moment = getattr(reductions, MOMENTS[task.notion])()
-    model = reductions.GridSearch(plain(), moment, grid_size=max(10, len(task.settings)))
+    size = max(10, len(task.settings))
+    model = fairlearn_peers.grid_search(plain(), task.notion, size)
     model.fit(task.X, task.y, sensitive_features=task.groups)
     for k, one in enumerate(model.predictors_):
         if hasattr(one, "predict_proba"):  # not one of constant labels
@@ -164,13 +154,9 @@ def grid_search(task: Task) -> Iterator[Found]:
 
 
 def threshold_optimizer(task: Task) -> Iterator[Found]:
-    from fairlearn.postprocessing import ThresholdOptimizer
-
-    name = {"equal_opportunity": "true_positive_rate_parity"}.get(task.notion, task.notion)
-    inner = plain()
-    model = ThresholdOptimizer(estimator=inner, constraints=name, predict_method="predict_proba")
+    model = fairlearn_peers.thresholds(plain(), task.notion)
     model.fit(task.X, task.y, sensitive_features=task.groups)
-    chance = model._pmf_predict(task.X_test, sensitive_features=task.groups_test)[:, 1]
+    chance = fairlearn_peers.chance(model, task.X_test, task.groups_test)
     yield Found(0.0, chance, chance, False)
 
 

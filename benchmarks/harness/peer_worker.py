@@ -20,8 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness import peer_fits as fits
+from benchmarks.harness.fairlearn_peers import NOTIONS
 
-ALL = tuple(fits.MOMENTS)
+ALL = tuple(NOTIONS)
 
 
 class Peer:

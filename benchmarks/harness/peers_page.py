@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.dominance import Outcome
+from benchmarks.harness.fairlearn_peers import NOTIONS
 from benchmarks.harness.intervals import LEAST_SPLITS, half_width
 from benchmarks.harness.names import TITLES
-from benchmarks.harness.peer_fits import MOMENTS
 from benchmarks.harness.peer_worker import PEERS
 from benchmarks.harness.peers_verdicts import (
     TEST_TO_TRAIN,
@@ -165,7 +165,7 @@ def _order(row: Row) -> tuple[int, ...]:
     """Return the position of a row: by notion, data set and method, in the order of the options."""
     return tuple(
         list(names).index(row[name])
-        for name, names in (("notion", MOMENTS), ("data", DATA), ("method", PEERS))
+        for name, names in (("notion", NOTIONS), ("data", DATA), ("method", PEERS))
     )
 
 

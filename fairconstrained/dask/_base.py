@@ -79,7 +79,7 @@ class DaskLinearClassifier:
         check_options(self)
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
         partitions = Partitions.of(**given, sample_weight=sample_weight)
-        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        columns = SensitiveColumns.of(self)
         columns.check_only_source(sensitive_features)
         validate_data(self, example(X), reset=True, skip_check_array=True)
         workers = workers_of(self.client, self.disk)
@@ -106,7 +106,7 @@ class DaskLinearClassifier:
         """Return the names of the sensitive attributes, positions where they have none."""
         values = sensitive_features
         if values is None:
-            columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+            columns = SensitiveColumns.of(self)
             values = columns.groups(self, example(X))
             if values is None:
                 return []

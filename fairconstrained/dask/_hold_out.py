@@ -58,9 +58,15 @@ class Draw:
         own = fit.model
         assert isinstance(own, ShardedLinearModel)
         model = ShardedLinearModel(own.plain, held_out.shards, held_out.sample_weight)
-        scores = ScoresOnRows(fit.unconstrained, model)
-        given = fit.problem, training, held_out, None, model, scores
-        found = HeldOut.of(self.constraints, *given)
+        found = HeldOut.of(
+            self.constraints,
+            problem=fit.problem,
+            training=training,
+            held_out=held_out,
+            rows=None,
+            model=model,
+            unconstrained=ScoresOnRows(fit.unconstrained, model),
+        )
         named = {"holdout_share_": self.share, "holdout_seed_": self.seed}
         return replace(fit, held_out=replace(found, attributes=named))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -35,6 +35,14 @@ class SensitiveColumns:
 
     columns: Columns
     use_sensitive: bool
+
+    @classmethod
+    def of(cls, estimator: object) -> Self:
+        """Return those of an estimator: none where it has no such parameters."""
+        return cls(
+            getattr(estimator, "sensitive_columns", None),
+            getattr(estimator, "use_sensitive", False),
+        )
 
     def check_only_source(self, sensitive_features: object) -> None:
         """Raise a ValueError if groups are named here and passed to `fit` as well."""

@@ -64,6 +64,7 @@ class HeldOut:
     def of(
         cls,
         constraints: Sequence[Constraint],
+        *,
         problem: Problem,
         training: TrainingData,
         held_out: TrainingData,

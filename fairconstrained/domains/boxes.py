@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from numbers import Real
 
 import numpy as np
@@ -11,7 +12,38 @@ from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
 
-class Box(Domain):
+class Bounded(Domain):
+    """Base of boxes: a lower and an upper bound for every coordinate."""
+
+    lower: float | Array
+    upper: float | Array
+
+    @abstractmethod
+    def bounds(self, n_variables: int) -> tuple[Array, Array]:
+        """Return the bounds of every coordinate."""
+
+    def project(self, w: Array) -> Array:
+        """Return `w` clipped to the bounds."""
+        return np.clip(w, self.lower, self.upper)
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return the gradient without what pushes against a bound that is met."""
+        lower, upper = self.bounds(len(w))
+        sizes = [np.where(np.isfinite(bound), np.abs(bound), 0.0) for bound in (lower, upper)]
+        rounding = ON_THE_BOUNDARY * np.maximum(*sizes)
+        residual = np.array(gradient, dtype=float)
+        low, high = w <= lower + rounding, w >= upper - rounding
+        residual[low] = np.minimum(residual[low], 0.0)
+        residual[high] = np.maximum(residual[high], 0.0)
+        return residual
+
+    def stretched(self, factors: Array) -> Intervals:
+        """Return the box with its bounds times the factors."""
+        lower, upper = self.bounds(len(factors))
+        return Intervals(lower * factors, upper * factors)
+
+
+class Box(Bounded):
     """The box lower <= w_j <= upper.
 
     Parameters
@@ -44,25 +76,12 @@ class Box(Domain):
                 f"upper={self.upper!r}, between which there are no points."
             )
 
-    def project(self, w: Array) -> Array:
-        """Return `w` clipped to the bounds."""
-        return np.clip(w, self.lower, self.upper)
-
-    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
-        """Return the gradient without what pushes against a bound that is met."""
-        return _without_pushes(w, gradient, *self.bounds(len(w)))
-
     def bounds(self, n_variables: int) -> tuple[Array, Array]:
         """Return the bounds, repeated."""
         return np.full(n_variables, float(self.lower)), np.full(n_variables, float(self.upper))
 
-    def stretched(self, factors: Array) -> Intervals:
-        """Return the box with bounds for every coordinate."""
-        lower, upper = self.bounds(len(factors))
-        return Intervals(lower * factors, upper * factors)
 
-
-class Intervals(Domain):
+class Intervals(Bounded):
     """The box lower_j <= w_j <= upper_j, with bounds for every coordinate.
 
     Parameters
@@ -70,6 +89,9 @@ class Intervals(Domain):
     lower, upper : array-like of shape (n_variables,)
         The bounds, which may be infinite.
     """
+
+    lower: Array
+    upper: Array
 
     def __init__(self, lower: Array, upper: Array):
         self.lower = lower
@@ -93,30 +115,6 @@ class Intervals(Domain):
         """The number of intervals."""
         return len(self.lower)
 
-    def project(self, w: Array) -> Array:
-        """Return `w` clipped to the bounds."""
-        return np.clip(w, self.lower, self.upper)
-
-    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
-        """Return the gradient without what pushes against a bound that is met."""
-        return _without_pushes(w, gradient, *self.bounds(len(w)))
-
     def bounds(self, n_variables: int) -> tuple[Array, Array]:
         """Return the bounds."""
         return np.asarray(self.lower, dtype=float), np.asarray(self.upper, dtype=float)
-
-    def stretched(self, factors: Array) -> Intervals:
-        """Return the box with its bounds times the factors."""
-        lower, upper = self.bounds(len(factors))
-        return Intervals(lower * factors, upper * factors)
-
-
-def _without_pushes(w: Array, gradient: Array, lower: Array, upper: Array) -> Array:
-    """Return the gradient without what pushes against a bound that is met."""
-    sizes = [np.where(np.isfinite(bound), np.abs(bound), 0.0) for bound in (lower, upper)]
-    rounding = ON_THE_BOUNDARY * np.maximum(*sizes)
-    residual = np.array(gradient, dtype=float)
-    low, high = w <= lower + rounding, w >= upper - rounding
-    residual[low] = np.minimum(residual[low], 0.0)
-    residual[high] = np.maximum(residual[high], 0.0)
-    return residual

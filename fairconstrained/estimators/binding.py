@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -38,7 +39,22 @@ def minimize_by_default(problem: Problem) -> Result:
     return solver.minimize(problem, tol=_SHARE * solver.tol, max_data_passes=limit)
 
 
-class Unconstrained:
+class ScoresByRow(ABC):
+    """Base of unconstrained models that have a score for every row."""
+
+    @property
+    @abstractmethod
+    def _scores(self) -> Array:
+        """The scores of all rows."""
+
+    def weighted_scores(
+        self, data: TrainingData, rows: Array | None = None
+    ) -> tuple[Array, TrainingData]:
+        """Return scores and the rows that have them, see :class:`HasScores`."""
+        return (self._scores if rows is None else self._scores[rows]), data
+
+
+class Unconstrained(ScoresByRow):
     """The model without constraints; it is solved on first access.
 
     Parameters
@@ -86,7 +102,7 @@ class Unconstrained:
     ) -> tuple[Array, TrainingData]:
         """Return scores and the rows that have them, see :class:`HasScores`."""
         if not isinstance(self.problem.objective.model, ShardedLinearModel):
-            return (self._scores if rows is None else self._scores[rows]), data
+            return super().weighted_scores(data, rows)
         scores, atoms, weight = self._histogram
         if rows is None:
             return scores, _repeated(data, atoms, weight)
@@ -97,7 +113,7 @@ class Unconstrained:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoresOnRows:
+class ScoresOnRows(ScoresByRow):
     """The unconstrained model's scores of rows that are not the training rows.
 
     Attributes
@@ -116,12 +132,6 @@ class ScoresOnRows:
         """The scores, shape (n_rows,)."""
         w = self.unconstrained.result.w
         return self.model.forward(w[: self.model.n_parameters])[0]
-
-    def weighted_scores(
-        self, data: TrainingData, rows: Array | None = None
-    ) -> tuple[Array, TrainingData]:
-        """Return scores and the rows that have them, see :class:`HasScores`."""
-        return (self._scores if rows is None else self._scores[rows]), data
 
 
 @dataclass(frozen=True, eq=False)

@@ -146,9 +146,16 @@ class Fit:
         if rows.held_out is None:
             return fit
         model = fit.model.on(rows.held_out.X)
-        scores = ScoresOnRows(fit.unconstrained, model)
-        given = fit.problem, rows.training, rows.held_out, rows.held_out.positions, model, scores
-        return replace(fit, held_out=HeldOut.of(constraints, *given))
+        held_out = HeldOut.of(
+            constraints,
+            problem=fit.problem,
+            training=rows.training,
+            held_out=rows.held_out,
+            rows=rows.held_out.positions,
+            model=model,
+            unconstrained=ScoresOnRows(fit.unconstrained, model),
+        )
+        return replace(fit, held_out=held_out)
 
     @classmethod
     def first_threshold(cls, estimator: Any, *rows: Any, path: bool) -> float:

@@ -60,7 +60,7 @@ def checked_data(
         y,
         sensitive_features,
         sample_weight,
-        SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive),
+        SensitiveColumns.of(estimator),
         estimator.combine,
         estimator.groups_missing,
         query,

@@ -28,6 +28,7 @@ from fairconstrained.utils.meta_estimators import (
     decision_margin,
     favourable_label,
     final_estimator,
+    last_step,
 )
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
@@ -352,7 +353,7 @@ def groups_of(
     last = final_estimator(estimator)
     values, name = sensitive_features, "sensitive_features"
     if values is None:
-        values, name = _own_groups(best_estimator(estimator), last, X), "sensitive_columns"
+        values, name = _own_groups(estimator, X), "sensitive_columns"
     groups = Groups.encode(
         values,
         name=name,
@@ -362,17 +363,13 @@ def groups_of(
     return groups if marginal else replace(groups, marginal=False)
 
 
-def _own_groups(model: Any, last: object, X: Any) -> Any:
+def _own_groups(estimator: object, X: Any) -> Any:
     """Return the content of the sensitive columns in the X that the last step receives."""
-    columns = SensitiveColumns(
-        getattr(last, "sensitive_columns", None), getattr(last, "use_sensitive", False)
-    )
+    columns = SensitiveColumns.of(final_estimator(estimator))
     if columns.columns is None:
         raise ValueError(
             "No groups are known: pass sensitive_features. It may be omitted only for a classifier "
             "of this library that has sensitive_columns."
         )
-    while hasattr(model, "steps"):
-        X = model[:-1].transform(X) if len(model.steps) > 1 else X
-        model = best_estimator(model.steps[-1][1])
+    last, X = last_step(estimator, X)
     return columns.groups(last, columns.table(last, X))

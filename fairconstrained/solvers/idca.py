@@ -10,12 +10,11 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.phase_one import acceptable, phase_one
 from fairconstrained.solvers._tools.restoration import restore
-from fairconstrained.solvers._tools.subproblems import every_answer
+from fairconstrained.solvers._tools.subproblems import OracleSolver, every_answer
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.conex import ConEx
 from fairconstrained.solvers.interior_point import InteriorPoint
-from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.state import RoundingState, SolverState
@@ -32,7 +31,7 @@ _ORACLES = (  # in order of preference; majorants may lack an interior, and mult
 )
 
 
-class IDCA(PolishedSolver):
+class IDCA(OracleSolver):
     r"""Inexact difference-of-convex algorithm.
 
     All functions are differences of convex ones, :math:`f = f^+ - f^-` and :math:`g_j = g_j^+ -
@@ -151,10 +150,6 @@ class IDCA(PolishedSolver):
         return super().missing(problem) or self._oracle_for(problem).missing(
             problem.convexify(problem.start())
         )
-
-    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the accepted answers of the oracle; all of them without safeguard."""
-        return (self._safeguarded if self.safeguard else self._published)(problem, start)
 
     def _published(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield all answers of the oracle: algorithm 1."""

@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.phase_one import acceptable, phase_one
-from fairconstrained.solvers._tools.subproblems import every_answer
+from fairconstrained.solvers._tools.subproblems import OracleSolver, every_answer
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.solvers.switching_subgradient import StronglyConvexSteps, SwitchingSubgradient
@@ -28,7 +27,7 @@ _PAPER_EPSILON = 1e-2
 PAPER_RHO = 10**-2.5  # rho^ as tuned in appendix A.5; it is 2 rho there, rho the modulus
 
 
-class IPC(PolishedSolver):
+class IPC(OracleSolver):
     r"""Inexact proximally constrained method.
 
     .. math::
@@ -144,10 +143,6 @@ class IPC(PolishedSolver):
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method or its oracle."""
         return list(dict.fromkeys(super().missing(problem) + self._oracle.missing(problem)))
-
-    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the accepted answers of the oracle; all of them without safeguard."""
-        return (self._safeguarded if self.safeguard else self._published)(problem, start)
 
     def _published(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield all answers of the oracle: algorithm 1."""

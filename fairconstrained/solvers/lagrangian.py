@@ -19,11 +19,11 @@ from fairconstrained.solvers.multiplier_models import (
     constraint_features,
 )
 from fairconstrained.solvers.polished import PolishedSolver
-from fairconstrained.solvers.rows import Drawn, RowSource, rows_of
+from fairconstrained.solvers.rows import BatchSolver, Drawn, RowSource, rows_of
 from fairconstrained.utils.typing import Array, Matrix
 
 
-class LagrangianDescentAscent(PolishedSolver):
+class LagrangianDescentAscent(BatchSolver, PolishedSolver):
     r"""Gradient descent in the weights and ascent in the multipliers of the Lagrangian.
 
     .. math::
@@ -168,11 +168,6 @@ class LagrangianDescentAscent(PolishedSolver):
             "polish": False,
         }
         return cls(**{**setting, **options})
-
-    @property
-    def requires(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What a problem must have: terms that take batches, unless every step uses all rows."""
-        return () if self.batch_size is None else ("batchable",)
 
     @classmethod
     def valid_parameters(cls) -> dict[str, Valid]:

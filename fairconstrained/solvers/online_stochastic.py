@@ -17,12 +17,13 @@ from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.scales import Scales
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
+from fairconstrained.solvers.rows import BatchSolver
 from fairconstrained.utils.typing import Array
 
 _STEP_ERROR = 0.01  # of the tolerance: the error that a step may have
 
 
-class OnlineStochastic(PolishedSolver):
+class OnlineStochastic(BatchSolver, PolishedSolver):
     r"""Online stochastic subgradient method, on batches or on all rows.
 
     Every constraint has a queue :math:`Q_j`, and a step at a batch :math:`\xi` is
@@ -123,11 +124,6 @@ class OnlineStochastic(PolishedSolver):
         self.check_every = check_every
         self.tol = tol
         self.polish = polish
-
-    @property
-    def requires(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What a problem must have: terms that take batches, unless every step uses all rows."""
-        return () if self.batch_size is None else ("batchable",)
 
     @classmethod
     def paper(cls, *, max_iter: int = 10_000, **options: Any) -> OnlineStochastic:

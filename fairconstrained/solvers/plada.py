@@ -12,13 +12,13 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.proximal_step import proximal_step
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
-from fairconstrained.solvers.rows import Drawn, RowSource, rows_of
+from fairconstrained.solvers.rows import BatchSolver, Drawn, RowSource, rows_of
 from fairconstrained.utils.typing import Array
 
 _LARGEST_RHO = 1e6
 
 
-class PLADA(PolishedSolver):
+class PLADA(BatchSolver, PolishedSolver):
     r"""Alternating directions on the proximal-perturbed Lagrangian.
 
     With :math:`\rho = \alpha / (1 + \alpha \beta)`, slack variables u and auxiliary multipliers mu,
@@ -150,11 +150,6 @@ class PLADA(PolishedSolver):
         self.check_every = check_every
         self.tol = tol
         self.polish = polish
-
-    @property
-    def requires(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What a problem must have: terms that take batches, unless every step uses all rows."""
-        return () if self.batch_size is None else ("batchable",)
 
     @classmethod
     def paper(cls, **options: Any) -> PLADA:

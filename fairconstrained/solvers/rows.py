@@ -10,10 +10,28 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.sampling import ConstraintSampler, StratifiedSampler
 from fairconstrained.solvers._tools.smoothness import Lipschitz
+from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.start import Start
 from fairconstrained.utils.typing import Array
 
 _PROBES = 5  # batches that the constants are measured on
+
+
+class BatchSolver(Solver):
+    """Base of the methods whose steps read all rows or a batch.
+
+    Attributes
+    ----------
+    batch_size : int or None
+        A parameter: the rows of a batch; None for all rows.
+    """
+
+    batch_size: int | None
+
+    @property
+    def requires(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What a problem must have: terms that take batches, unless every step uses all rows."""
+        return () if self.batch_size is None else ("batchable",)
 
 
 def rows_of(problem: Problem, start: Start, batch_size: int | None, memory: int) -> RowSource:

@@ -21,6 +21,23 @@ def final_estimator(model: Any) -> Any:
     return model
 
 
+def last_step(model: Any, X: Any) -> tuple[Any, Any]:
+    """Return the classifier that decides, and X as it receives it: what the steps before it make.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted; of pipelines and searches the last step decides.
+    X : array-like or DataFrame
+        The rows that the model gets.
+    """
+    model = best_estimator(model)
+    while hasattr(model, "steps"):
+        X = model[:-1].transform(X) if len(model.steps) > 1 else X
+        model = best_estimator(model.steps[-1][1])
+    return model, X
+
+
 def named_models(models: Any, alone: str = "") -> dict[str, Any]:
     """Return models by name.
 
@@ -81,11 +98,8 @@ def decision_margin(model: Any, X: Any, sensitive_features: Any) -> Any:
     sensitive_features : array-like or DataFrame
         The groups of the rows.
     """
-    groups, model = prediction_groups(model, sensitive_features), best_estimator(model)
-    while hasattr(model, "steps"):
-        X = model[:-1].transform(X) if len(model.steps) > 1 else X
-        model = best_estimator(model.steps[-1][1])
-    return model.decision_margin(X, **groups)
+    last, X = last_step(model, X)
+    return last.decision_margin(X, **prediction_groups(last, sensitive_features))
 
 
 def favourable_label(model: Any) -> Any:

@@ -32,7 +32,7 @@ TABLES = {
 def reader_of(X, **options):
     estimator = FairLogisticClassifier(**options)
     validate_data(estimator, X, reset=True, skip_check_array=True)
-    columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
+    columns = SensitiveColumns.of(estimator)
     return estimator, columns, Reader.of(estimator, columns)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,9 +14,8 @@ from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.estimators.base import FairClassifier
 from fairconstrained.estimators.boosting.features import TreeFeatures
-from fairconstrained.estimators.boosting.options import thread_count
 from fairconstrained.estimators.boosting.parametrization import LeafParametrization
-from fairconstrained.estimators.boosting.trees import as_lightgbm_data, import_lightgbm
+from fairconstrained.estimators.boosting.trees import plain_booster, raw_scores
 from fairconstrained.estimators.probabilities import ProbabilitiesMixin
 from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.surrogates import Surrogate
@@ -297,10 +295,8 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
             `predict` compares the score of the favourable label with `score_threshold_`.
         """
         check_is_fitted(self)
-        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
-        features = as_lightgbm_data(columns.features(self, X, reset=False))
-        threads = thread_count(self.n_jobs)
-        return np.asarray(self.booster_.predict(features, raw_score=True, num_threads=threads))
+        columns = SensitiveColumns.of(self)
+        return raw_scores(self.booster_, columns.features(self, X, reset=False), self.n_jobs)
 
     def to_lightgbm(self) -> Any:
         """Return the fitted trees as a LightGBM model that does not need this library.
@@ -319,4 +315,4 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
             If it is not fitted.
         """
         check_is_fitted(self)
-        return import_lightgbm().Booster(model_str=self.booster_.model_to_string())
+        return plain_booster(self.booster_)

@@ -14,7 +14,7 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.tightening import steeper_part
-from fairconstrained.estimators.binding import bound_parts
+from fairconstrained.estimators.binding import ScoresByRow, bound_parts
 from fairconstrained.estimators.boosting._lagrangian import (
     ConstraintsAt,
     MultiplierRule,
@@ -160,7 +160,7 @@ def grow(how: Growing, data: TrainingData, constraints: Sequence[Constraint]) ->
 
 
 @dataclass(eq=False)
-class _FreeScores:
+class _FreeScores(ScoresByRow):
     """The scores of trees grown without constraints; they are grown on first access."""
 
     how: Growing
@@ -172,12 +172,6 @@ class _FreeScores:
         how = replace(self.how, early_stopping=None, constraint_fraction=None, zero_one=False)
         trees = grow(how, self.data, ()).trees
         return trees.first_score + trees.scores(self.shown.X)
-
-    def weighted_scores(
-        self, data: TrainingData, rows: Array | None = None
-    ) -> tuple[Array, TrainingData]:
-        """Return scores and the rows that have them, see :class:`HasScores`."""
-        return (self._scores if rows is None else self._scores[rows]), data
 
 
 @dataclass(eq=False)

@@ -252,8 +252,7 @@ class LeafParametrization(LinearParametrization):
 
 def _kept(estimator: BoostedEstimator) -> Array:
     """Return the positions of the model's features among the columns of X."""
-    columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
-    return columns.kept(estimator)
+    return SensitiveColumns.of(estimator).kept(estimator)
 
 
 def _can_be_saved(categories: list[list[Any]]) -> bool:

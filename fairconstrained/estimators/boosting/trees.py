@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.estimators.boosting.options import thread_count
 from fairconstrained.models.leaves import LeafFeatures
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array
@@ -53,6 +54,27 @@ def as_lightgbm_data(X: Any) -> Any:
     if not hasattr(X, "indptr"):
         return X
     return sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+
+
+def raw_scores(booster: Booster, features: Any, n_jobs: int | None) -> Array:
+    """Return the scores of rows.
+
+    Parameters
+    ----------
+    booster : lightgbm.Booster
+        The trees.
+    features : array-like or sparse matrix of shape (n_rows, n_features)
+        What the trees see of the rows.
+    n_jobs : int or None
+        The number of threads, see :func:`thread_count`.
+    """
+    rows, threads = as_lightgbm_data(features), thread_count(n_jobs)
+    return np.asarray(booster.predict(rows, raw_score=True, num_threads=threads))
+
+
+def plain_booster(booster: Booster) -> Any:
+    """Return a copy of a booster, made from its model text."""
+    return import_lightgbm().Booster(model_str=booster.model_to_string())
 
 
 def feature_names(names: Sequence[object], n_features: int) -> list[str] | str:

@@ -118,7 +118,7 @@ class FairLinearClassifier(FairClassifier):
             rows.
         """
         check_is_fitted(self)
-        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        columns = SensitiveColumns.of(self)
         features = columns.features(self, X, reset=False)
         coef = self.coef_[:, columns.kept(self)]
         model = LinearModel(features, n_outputs=len(coef))

@@ -116,4 +116,4 @@ def _counterpart(model: FairLinearClassifier) -> ClassifierMixin:
 
 def visible_columns(model: FairLinearClassifier) -> np.ndarray:
     """Return the positions of the columns of X that a fitted model uses."""
-    return SensitiveColumns(model.sensitive_columns, model.use_sensitive).kept(model)
+    return SensitiveColumns.of(model).kept(model)

@@ -147,7 +147,7 @@ class ClassifierParametrization(LinearParametrization):
         feature_map = feature_map_of(estimator, data)
         if not feature_map.n_groups or data.groups is None:
             return data
-        columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
+        columns = SensitiveColumns.of(estimator)
         names, missing = data.groups.names, estimator.groups_missing
 
         def of_other_rows(features: Matrix, X: MatrixLike) -> Matrix:
@@ -214,7 +214,7 @@ def _linear(estimator: LinearOptions, data: TrainingData) -> LinearParametrizati
 
 def feature_map_of(estimator: LinearOptions, data: TrainingData) -> FeatureMap:
     """Return how the model's features come from X and the groups."""
-    columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
+    columns = SensitiveColumns.of(estimator)
     crossed = estimator.group_interactions and data.groups is not None
     n_groups = len(data.groups.names) if crossed and data.groups is not None else 0
     return FeatureMap(columns.kept(estimator), estimator.n_features_in_, n_groups)

@@ -269,7 +269,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
             If values of the rows are so large that a score overflows.
         """
         check_is_fitted(self)
-        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        columns = SensitiveColumns.of(self)
         features = columns.features(self, X, reset=False)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = fitted_model(self, features).scores(self.weights_)

@@ -14,12 +14,11 @@ from fairconstrained.data.features import FeatureKind
 from fairconstrained.estimators.boosting.features import TreeFeatures
 from fairconstrained.estimators.boosting.growth import Growing
 from fairconstrained.estimators.boosting.losses import LossOf, PairLoss
-from fairconstrained.estimators.boosting.options import thread_count
 from fairconstrained.estimators.boosting.parametrization import (
     BoostedEstimator,
     LeafParametrization,
 )
-from fairconstrained.estimators.boosting.trees import Booster, as_lightgbm_data
+from fairconstrained.estimators.boosting.trees import Booster, raw_scores
 from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.objectives import resolve_objective
@@ -236,9 +235,8 @@ class BoostedRanking(LeafParametrization):
     @staticmethod
     def scores(estimator: _BoostedRanker, features: Features, kept: Array) -> Array:
         """Return the scores of rows."""
-        threads = thread_count(boosted_scores(estimator.model).n_jobs)
-        rows = as_lightgbm_data(features)
-        return np.asarray(estimator.booster_.predict(rows, raw_score=True, num_threads=threads))
+        n_jobs = boosted_scores(estimator.model).n_jobs
+        return raw_scores(estimator.booster_, features, n_jobs)
 
 
 def boosted_scores(model: str | BoostedScores) -> BoostedScores:

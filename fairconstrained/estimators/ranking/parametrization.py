@@ -250,5 +250,5 @@ class RankerParametrization:
     @classmethod
     def scores(cls, estimator: FittedRanker, features: Features) -> Array:
         """Return the scores of rows with the features that the model uses."""
-        columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
+        columns = SensitiveColumns.of(estimator)
         return cls.kind(estimator).scores(estimator, features, columns.kept(estimator))

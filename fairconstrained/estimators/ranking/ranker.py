@@ -14,7 +14,7 @@ from fairconstrained.data.features import FeatureKind
 from fairconstrained.data.inputs import known_labels
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.estimators.base import FairEstimator
-from fairconstrained.estimators.boosting.trees import import_lightgbm
+from fairconstrained.estimators.boosting.trees import plain_booster
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.ranking.boosted import BoostedScores
@@ -314,7 +314,7 @@ class FairRanker(FairEstimator):
         scores : ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        columns = SensitiveColumns.of(self)
         return self.parametrization.scores(self, columns.features(self, X, reset=False))
 
     @available_if(_has_trees)
@@ -332,7 +332,7 @@ class FairRanker(FairEstimator):
             If it is not fitted.
         """
         check_is_fitted(self)
-        return import_lightgbm().Booster(model_str=self.booster_.model_to_string())
+        return plain_booster(self.booster_)
 
     def score(
         self,

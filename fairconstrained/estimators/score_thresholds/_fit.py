@@ -189,8 +189,15 @@ class ThresholdFit:
         if held is None or others is None or estimator.confidence is None:
             search: DecisionSearch = task.search()
             return cls(scored, data, model, problem, search, None, np.zeros(0, dtype=int))
-        on = model.on(others.X), _GivenScores(given)
-        test = HeldOut.of(constraints, problem, data, others, held.positions, *on)
+        test = HeldOut.of(
+            constraints,
+            problem=problem,
+            training=data,
+            held_out=others,
+            rows=held.positions,
+            model=model.on(others.X),
+            unconstrained=_GivenScores(given),
+        )
         search, certificate = search_with_confidence(task, test, estimator.confidence)
         return cls(scored, data, model, problem, search, certificate, held.positions)
 

@@ -168,7 +168,7 @@ class ThresholdPredictions(BaseEstimator):
 
     def _read(self, X: Any) -> tuple[Any, Any]:
         """Return what the classifier sees of X, and the values of the sensitive columns."""
-        columns = SensitiveColumns(self.sensitive_columns, self.use_sensitive)
+        columns = SensitiveColumns.of(self)
         return read_rows(self, columns, X, reset=False)
 
     def _thresholds_of(self, X: Any, sensitive_features: Any, values: Any, parts: Array) -> Array:

@@ -89,7 +89,7 @@ class CheckedRows:
         ValueError
             With the argument's name, what was found and what to do.
         """
-        columns = SensitiveColumns(estimator.sensitive_columns, estimator.use_sensitive)
+        columns = SensitiveColumns.of(estimator)
         check_passed(estimator, columns, X, y, sensitive_features, sample_weight)
         features, values = read_rows(estimator, columns, X, reset=True)
         n_rows = _num_samples(X)

@@ -1,13 +1,39 @@
-"""Outer methods as they are printed: every answer of the subproblem solver is the next point."""
+"""Methods that solve a sequence of subproblems with another solver, the oracle."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.polished import PolishedSolver
+
+
+class OracleSolver(PolishedSolver):
+    """Base of the methods whose subproblems another solver solves.
+
+    Attributes
+    ----------
+    safeguard : bool
+        A parameter: whether solutions of subproblems are checked.
+    """
+
+    safeguard: bool
+
+    def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the accepted answers of the oracle; all of them without safeguard."""
+        return (self._safeguarded if self.safeguard else self._published)(problem, start)
+
+    @abstractmethod
+    def _published(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield all answers of the oracle: the algorithm as published."""
+
+    @abstractmethod
+    def _safeguarded(self, problem: Problem, start: Start) -> Iterator[Iterate]:
+        """Yield the accepted answers of the oracle."""
 
 
 def every_answer(
