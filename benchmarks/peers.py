@@ -2,8 +2,8 @@
 
 Linear models, five tolerances each (as many settings for peers as for ours; methods without a
 tolerance have one point, GridSearch has its ten models). Splits are 70:30, stratified by group and
-label. The columns that hold the groups are no features; "sees the group" marks methods that need
-it to predict. Every package runs in a process of its own, in the environment that
+label. The columns that hold the groups are not features; "sees the group" marks methods that
+need it to predict. Every package runs in a process of its own, in the environment that
 ``--python NAME=PATH`` gives, by default this one. A package that is not installed is listed as
 missing.
 

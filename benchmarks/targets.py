@@ -1,9 +1,8 @@
 """Targets for the speed and the memory of fits in memory: figure, limit, met or not met.
 
 All seconds are CPU seconds of this process, and ratios are medians of the ratios of neighbouring
-runs, except for `n_jobs`, where they are seconds of a clock. LogisticRegression has the same
-penalty and the same number of threads. `--docs docs` writes the
-figures of the page speed.md.
+runs, except for `n_jobs`, where they are elapsed seconds. LogisticRegression has the same penalty
+and the same number of threads. `--docs docs` writes the figures of the page speed.md.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ _FIGURES = "## Figures\n"
 PATHS = ("compas", "law_school", "generated", "a9a")
 
 _WHY = {
-    "small": "most of the time is Python around vectors of a thousand rows",
+    "small": "most of the time is Python overhead, not computation on the thousand rows",
     "a9a": "the constraints need more evaluations than the loss alone",
     "large": "moments, checks and the sample cost about two evaluations; an evaluation in NumPy "
     "makes some thirty passes over a block where a compiled loop makes one",
     "memory": "blocks and a sample of the rows take a few megabytes, however few rows there are",
     "path": "a point takes one or two evaluations; its certificate, its measures on decisions and "
-    "Python around them cost as much; a single fit takes ten evaluations only",
+    "Python overhead cost as much; a single fit takes ten evaluations only",
     "jobs": "five folds on two workers take three fifths at best; the tolerances and the last fit "
     "are not divided; joblib may wait 0.1 s until the workers' files can be removed",
 }
@@ -68,7 +67,7 @@ def _row(kind: str, what: str, unit: str, figure: float, limit: float, **more: A
         "verdict": verdict,
         "seconds": more.get("seconds", ""),
         "data passes": more.get("passes", ""),
-        "what is left": "" if verdict == "met" else _WHY[kind],
+        "reason if not met": "" if verdict == "met" else _WHY[kind],
     }
 
 

@@ -9,10 +9,11 @@ The generated rows (`credit`) are drawn anew for every split.
 - search: the search on predictions with the bound on the training rows only.
 - margin: the same with tolerances that are smaller by half a standard deviation of the gap on new
   rows, at most nine tenths of the tolerance.
-- surrogate: the search in which the violation of the bound on scores, of rates of few rows, has a
-  price.
-- soft labels: enforce="decision". The violation of the estimate from soft labels has a price. Its
-  size is in the name where it is not the default.
+- surrogate: the search in which the violation of the bound on scores, of rates of few rows, is
+  multiplied by a weight and subtracted from the accuracy.
+- soft labels: enforce="decision". The excess of the estimate from soft labels over the bound is
+  multiplied by a weight and subtracted from the accuracy. A weight that is not the default is in
+  the name.
 - reductions: fairlearn's ExponentiatedGradient, whose predictions are random.
 
 The rates of the training rows can be shrunk towards those of all rows as well, but that changes
@@ -87,7 +88,7 @@ def _with_margin(fit: Fit, first: Result) -> DecisionTask:
 
 
 def _with_surrogate(fit: Fit, first: Result) -> DecisionTask:
-    """Return the search in which the violation of the bound on scores has a price."""
+    """Return the search that subtracts the weighted violation of the bound on scores."""
     task, few = _task(fit, first, SearchBudget(few_rows=0.0)), SearchBudget().few_rows
     kept = tuple(_surrogate(part, few) for part in task.problem.constraints)
     return replace(task, expected=kept)

@@ -237,7 +237,7 @@ def _default_is_as_good(row: Row) -> bool:
 _HEAD = """# Reproducing the papers
 
 The methods of this library are those of four papers: IPC, 3S-Econ, PLADA and IDCA
-([full titles](glossary.md)). Do they reach here what is published? There is a line for every row of
+([full titles](glossary.md)). Do they reach the published results? There is a line for every row of
 the papers' tables, and for every method in their figures, on the data that are available. Each has
 three results: the published one, that of `paper()` (the printed algorithm with the printed
 parameters), and that of the library's defaults. E1 to E10 number the experiments.
@@ -253,7 +253,7 @@ code of the library does not change.{versions}
 The columns "published" and "ours" have the objective, the violation of the constraints (CVio),
 near-stationarity (SVio, the distance to the proximal point with the paper's constant; "none" if the
 switching subgradient method found no feasible point of its subproblem), data passes and CPU seconds
-on one core. All three measures are the better the smaller. "plot" is a method of which the paper
+on one core. For all three measures, smaller is better. "plot" is a method of which the paper
 prints a curve only. Every run has its form in brackets:
 
 - "(full)": the paper's problem and as many data passes as the paper has. With `paper()` a run does

@@ -257,9 +257,9 @@ differ much between splits (GridSearch) have small pooled gaps.
 
 """
 _AT_GAPS = """The accuracy of our most accurate point with a pooled gap of at most the given one,
-less that of the other methods' most accurate. Points are few: one with a gap just above the
-given one does not count, so that the table above is the fairer comparison. "only ours": no other
-method has a point within that gap; "-": none at all.
+minus the accuracy of the most accurate point of the other methods. Points are few: one with a gap
+just above the given one does not count, so that the table above is the fairer comparison. "only
+ours": no other method has a point within that gap; "-": none at all.
 
 """
 _FRONTIERS = """Higher is more accurate, further left is fairer. Bands are 95% intervals of the
@@ -268,9 +268,9 @@ the most accurate point with a gap of at most 0.01 to 0.1, and its CPU seconds (
 
 """
 _BY_MEAN = """The mean of the gaps of single splits includes the noise of the test rows: on small
-data sets no method can have a small one. Expected rates of random predictions have less noise than
-rates of fixed ones, and thresholds by group, of which there are few, follow the training rows less
-than a search over all coefficients.
+data sets no method can have a small mean gap. Expected rates of random predictions have less noise
+than rates of fixed ones, and a few thresholds by group overfit the training rows less than a search
+over all coefficients.
 
 """
 _SECONDS = """CPU seconds of a fit and its predictions, as multiples of those of this library on the
@@ -292,7 +292,7 @@ features decides which of the two a row has.
 """
 _HOW = """`python -m benchmarks peers --docs docs` writes this page ({environment}).{versions}
 
-The groups are no features, except for models that see the group. 30 per cent of the rows are test
+The groups are not features, except for models that see the group. 30 per cent of the rows are test
 rows. If predictions are random, accuracy and gaps are expected values; so are those of two
 thresholds by group, over hash functions.
 The AUC is that of the scores of the mixture for ExponentiatedGradient, and that of the selection

@@ -93,7 +93,7 @@ class PairwiseParity(Constraint):
     kappa : float or None, default=None
         The largest gap of the surrogate allowed, >= 0. None takes that of the estimator, or 0.05.
     surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
-        sigma.
+        The function :math:`\sigma` that replaces the indicator.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other, or each with all other groups together.
     """
@@ -202,7 +202,7 @@ def _matrix(outputs: list[Pairs]) -> tuple[Array, Any]:
 
 
 class GroupAUCParity(PairwiseParity):
-    r"""Group AUC parity: a row of one group is as likely above as below a row of another group.
+    r"""Group AUC parity: rows of one group rank above rows of another as often as below them.
 
     :math:`E[\sigma(s_i - s_j) \mid i \in a, j \in b] - \tfrac12 \le \kappa` for all groups :math:`a
     \ne b`, in both orders. Labels are not used.
@@ -213,7 +213,8 @@ class GroupAUCParity(PairwiseParity):
         The largest gap of the surrogate allowed, >= 0; see :class:`PairwiseParity` for its unit.
         None takes that of the estimator, or 0.05.
     surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
-        sigma: the quadratic one of the paper is convex and costs O(n).
+        The function :math:`\sigma` of the difference of two scores. The quadratic function of the
+        paper is convex, and its cost is O(n).
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other, or each with all other groups together.
 
@@ -260,7 +261,8 @@ class InterGroupAUCParity(PairwiseParity):
         The largest gap of the surrogate allowed, >= 0; see :class:`PairwiseParity` for its unit.
         None takes that of the estimator, or 0.05.
     surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
-        sigma: the quadratic one of the paper is convex and costs O(n).
+        The function :math:`\sigma` of the difference of two scores. The quadratic function of the
+        paper is convex, and its cost is O(n).
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other, or each with all other groups together.
 
@@ -309,7 +311,8 @@ class IntraGroupAUCParity(PairwiseParity):
         The largest gap of the surrogate allowed, >= 0; see :class:`PairwiseParity` for its unit.
         None takes that of the estimator, or 0.05.
     surrogate : {"quadratic", "sigmoid", "ramp"} or Surrogate, default="quadratic"
-        sigma: the quadratic one of the paper is convex and costs O(n).
+        The function :math:`\sigma` of the difference of two scores. The quadratic function of the
+        paper is convex, and its cost is O(n).
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other, or each with the mean of all others, weighted
         by their size.

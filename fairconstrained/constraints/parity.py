@@ -46,13 +46,26 @@ class RateParity(Constraint):
     kappa : float or None, default=None
         The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        sigma. None takes that of the estimator, or the sigmoid.
+        The function :math:`\sigma` that replaces the indicator. None takes that of the estimator,
+        or the sigmoid.
     against : {"pairs", "overall"}, default="pairs"
         Whether groups are compared with each other or with the rate of all rows of the event.
     ratio : float or None, default=None
         In place of kappa: the least ratio allowed of any two rates that are compared, in [0, 1].
         The gap of the predictions is then the shortfall 1 - rate_a / rate_b, and its bound is 1 -
         ratio.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import DemographicParity, EqualOpportunity, RateParity
+    >>> class SelectionAndOpportunity(RateParity):
+    ...     events = DemographicParity.events + EqualOpportunity.events
+    >>> term = SelectionAndOpportunity(kappa=0.1).bind(
+    ...     np.array([1, -1, 1, -1]), np.array(["a", "a", "b", "b"]), np.ones(4)
+    ... )
+    >>> term.names[::2]
+    ('rate(a) - rate(b) <= 0.1', 'rate(a | label +1) - rate(b | label +1) <= 0.1')
     """
 
     events: ClassVar[tuple[Event, ...]] = ()

@@ -167,8 +167,9 @@ class PartialDemographicParity(_RankConstraint):
     kappa : float or None, default=None
         The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        sigma. None takes that of the estimator, or the sigmoid. If it is given by name, the sigmoid
-        has scale 0.25 here: with scale 1 it is too smooth for a range of ranks.
+        The function :math:`\sigma` that replaces the indicator. None takes that of the estimator,
+        or the sigmoid. If it is given by name, the sigmoid has scale 0.25 here: with scale 1 it is
+        too smooth for a range of ranks.
     ranks : "auto" or tuple of float, default="auto"
         The range [alpha, beta) of ranks, 0 <= alpha < beta <= 1, where 0 is the highest score.
         "auto" takes, among the ranges of width 0.25 (by steps of 0.05) that contain the rate of
@@ -282,8 +283,9 @@ class WeakPartialDemographicParity(_RankConstraint):
     kappa : float or None, default=None
         The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        sigma. None takes that of the estimator, or the sigmoid. If it is given by name, the sigmoid
-        has scale 0.25 here, see :class:`PartialDemographicParity`.
+        The function :math:`\sigma` that replaces the indicator. None takes that of the estimator,
+        or the sigmoid. If it is given by name, the sigmoid has scale 0.25 here, see
+        :class:`PartialDemographicParity`.
     ranks : "auto" or tuple of float, default="auto"
         The range [alpha, beta) of ranks; see :class:`PartialDemographicParity`.
 

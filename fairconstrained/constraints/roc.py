@@ -41,7 +41,8 @@ class ROCParity(Constraint):
     kappa : float or None, default=None
         The largest gap allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
-        sigma. None takes that of the estimator, or the sigmoid.
+        The function :math:`\sigma` that replaces the indicator. None takes that of the estimator,
+        or the sigmoid.
     thresholds : array-like of shape (n_thresholds,) or None, default=None
         The grid. None takes the grid above.
     n_thresholds : int, default=400

@@ -27,6 +27,7 @@ from fairconstrained.estimators.options import check_options, warn_of_small_grou
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.shards.data import ShardedData
 from fairconstrained.terms.base import Shardable
+from fairconstrained.terms.pairs import PairMeans
 
 
 class DaskLinearClassifier:
@@ -232,9 +233,14 @@ def _checked(fit: Fit, local: type[Any]) -> Fit:
     """
     for part in fit.problem.parts:
         if not (isinstance(part.term, Shardable) and part.term.shardable):
+            name = type(part.term).__name__
             raise ValueError(
-                f"{type(part.term).__name__} is not a sum over rows, which collections need: "
-                "for constraint and loss take one with a smooth or quadratic surrogate, or fit "
-                f"{local.__name__} of fairconstrained to data in memory."
+                f"The constraint or loss compares pairs of rows (`{name}`), which dask collections "
+                "support only with surrogate='quadratic' (for PairwiseLoss, loss='quadratic'). Use "
+                f"it, or fit fairconstrained.{local.__name__} to data in memory."
+                if isinstance(part.term, PairMeans)
+                else f"The constraint or loss is not a sum over rows (`{name}`), and dask "
+                "collections do not support it. Use another one, or fit "
+                f"fairconstrained.{local.__name__} to data in memory."
             )
     return fit

@@ -156,6 +156,13 @@ class Ellipsoid(Domain):
     ----------
     J. More, D. Sorensen, "Computing a trust region step", SIAM Journal on Scientific and
     Statistical Computing 4 (1983): Newton's method for the multiplier.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import Ellipsoid
+    >>> Ellipsoid(np.array([2.0, 1.0])).project(np.array([4.0, 0.0]))
+    array([2., 0.])
     """
 
     def __init__(self, axes: Array):
@@ -256,6 +263,13 @@ class WeightedL1Ball(Domain):
         The radius, > 0.
     factors : array-like of shape (n_variables,)
         a, > 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import WeightedL1Ball
+    >>> WeightedL1Ball(1.0, np.array([1.0, 2.0])).project(np.array([0.0, 3.0]))
+    array([0., 2.])
     """
 
     def __init__(self, radius: float, factors: Array):

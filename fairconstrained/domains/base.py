@@ -128,6 +128,13 @@ class Enlarged(Domain):
         The set of w.
     factor : float
         The factor, > 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import Enlarged, L2Ball
+    >>> Enlarged(L2Ball(1.0), 2.0).project(np.array([3.0, -4.0]))
+    array([ 1.2, -1.6])
     """
 
     def __init__(self, domain: Domain, factor: float):

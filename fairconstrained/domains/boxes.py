@@ -88,6 +88,22 @@ class Intervals(Bounded):
     ----------
     lower, upper : array-like of shape (n_variables,)
         The bounds, which may be infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained import FairLogisticClassifier, make_biased_classification
+    >>> from fairconstrained.domains import Intervals
+    >>> Intervals([0.0, -1.0], [np.inf, 1.0]).project(np.array([-2.0, 3.0]))
+    array([0., 1.])
+
+    Coefficients that are not negative:
+
+    >>> X, y, groups = make_biased_classification(random_state=0)
+    >>> positive = Intervals(np.zeros(X.shape[1]), np.full(X.shape[1], np.inf))
+    >>> clf = FairLogisticClassifier(domain=positive).fit(X, y, sensitive_features=groups)
+    >>> bool(clf.coef_.min() >= 0.0)
+    True
     """
 
     lower: Array

@@ -73,6 +73,13 @@ class Leading(Domain):
         The set of the leading variables.
     size : int
         How many there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import L2Ball, Leading
+    >>> Leading(L2Ball(1.0), 2).project(np.array([3.0, -4.0, 7.0]))
+    array([ 0.6, -0.8,  7. ])
     """
 
     def __init__(self, domain: Domain, size: int):

@@ -78,7 +78,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     constraint : str, Constraint or list of these, default="demographic_parity"
         The constraints, without kappa.
     kappas : array-like of float or None, default=None
-        The candidates for kappa; None takes those of the path on all rows.
+        The candidates for kappa. None takes `n_kappas` values in geometric progression, from the
+        largest at which the constraint is active on all rows; see :func:`fairness_path`.
     n_kappas : int, default=15
         The number of candidates for kappa if `kappas` is None.
     alphas : sequence of float, default=(1e-4,)

@@ -43,7 +43,7 @@ class FairnessPath:
     data_passes : ndarray of shape (n_kappas,)
         The data passes of each point; those of the unconstrained model are in the first entry.
     train_quality : ndarray of shape (n_kappas,)
-        What the models are worth on the training rows: `train_accuracy` of classifiers, the
+        The quality of the models on the training rows: `train_accuracy` of classifiers, the
         weighted share of correct predictions, or `train_ndcg` of rankers, the mean ``NDCG@10``.
     validation : dict of str to ndarray of shape (n_kappas,)
         With validation rows "val_accuracy" (of rankers "val_ndcg"), "val_loss" (the mean loss),

@@ -62,8 +62,8 @@ def fairness_path(
 
     The start of each fit is extrapolated from the weights and multipliers of the previous points by
     a polynomial in kappa, and the curvature information of the solver is kept. Every point is
-    solved to the tolerance of a single fit. Thirty points of a linear model need about as many data
-    passes as three single fits.
+    solved to the tolerance of a single fit. Thirty points of a linear model take about three to
+    five times the data passes of the hardest single fit.
 
     Parameters
     ----------

@@ -91,7 +91,15 @@ class Penalty(BaseEstimator, ABC):
 
 
 class Zero(Penalty):
-    """p(w) = 0."""
+    """p(w) = 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties import Zero
+    >>> Zero().gradient(np.array([1.0, 2.0]))
+    array([0., 0.])
+    """
 
     quadratic = True
 
@@ -166,6 +174,13 @@ class Linear(Penalty):
         The slope.
     offset : float, default=0.0
         The value at 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties import Linear
+    >>> Linear(np.array([1.0, -2.0]), 0.5).value(np.array([3.0, 1.0]))
+    1.5
     """
 
     quadratic = True
@@ -190,6 +205,13 @@ class Sum(Penalty):
     ----------
     terms : list of Penalty
         The summands.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties import L1, L2, Sum
+    >>> Sum([L1(0.5), L2(1.0)]).value(np.array([1.0, -2.0]))
+    4.0
     """
 
     def __init__(self, terms: list[Penalty]):
@@ -257,6 +279,19 @@ class Sum(Penalty):
 
 
 class ConvexSum(Sum):
-    """A sum that is convex though a summand is not: made by `Penalty.convex_parts`."""
+    """A sum that is convex though a summand is not: made by `Penalty.convex_parts`.
+
+    Parameters
+    ----------
+    terms : list of Penalty
+        The summands.
+
+    Examples
+    --------
+    >>> from fairconstrained.penalties import L2, SCAD, ConvexSum, Sum
+    >>> terms = [SCAD(1.0), L2(2.0)]
+    >>> Sum(terms).convex, ConvexSum(terms).convex
+    (False, True)
+    """
 
     convex = True

@@ -175,6 +175,13 @@ class Proximity(Penalty):
         The centre c.
     rho : float
         The strength, >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties import Proximity
+    >>> Proximity(np.array([1.0, 1.0]), rho=2.0).value(np.array([2.0, 3.0]))
+    5.0
     """
 
     quadratic = True
@@ -228,6 +235,13 @@ class InUnits(_OfAnother):
         p.
     units : ndarray of shape (n_variables,)
         Positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties import L1, InUnits
+    >>> InUnits(L1(1.0), np.array([1.0, 10.0])).value(np.array([2.0, -0.5]))
+    7.0
     """
 
     def __init__(self, penalty: Penalty, units: Array):
@@ -274,6 +288,13 @@ class Leading(_OfAnother):
         The penalty on the leading variables.
     size : int
         The number of leading variables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties import L1, Leading
+    >>> Leading(L1(1.0), 2).value(np.array([1.0, -2.0, 7.0]))
+    3.0
     """
 
     def __init__(self, penalty: Penalty, size: int):

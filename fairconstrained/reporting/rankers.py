@@ -64,6 +64,17 @@ class RankerComparison:
         irrelevant one: the mean over queries of the pairwise errors.
     confidence : float
         The confidence level of the intervals.
+
+    Examples
+    --------
+    >>> from fairconstrained import FairRanker, compare_rankers, make_biased_ranking
+    >>> X, y, query, groups = make_biased_ranking(30, 4, random_state=0)
+    >>> ranker = FairRanker(kappa=0.1).fit(X, y, query=query, sensitive_features=groups)
+    >>> found = compare_rankers({"fair": ranker}, X, y, groups, query=query)
+    >>> found.title
+    'fair on 2355 rows of 30 queries, 354 of them relevant'
+    >>> found.to_frame("errors").shape
+    (2, 2)
     """
 
     title: str

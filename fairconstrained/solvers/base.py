@@ -18,6 +18,7 @@ from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.kkt import KKT, certify
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.parameters import InstanceOf, Range, Valid, check_parameters
+from fairconstrained.solvers._tools.requirements import refusal
 from fairconstrained.solvers._tools.run_arguments import check_run
 from fairconstrained.solvers.result import Result, Status, Trace, describe
 from fairconstrained.solvers.start import Start as Start
@@ -152,12 +153,7 @@ class Solver(Parametrized, ABC):
         check_parameters(self, self.valid_parameters())
         missing = self.missing(problem)
         if missing:
-            needs = " and ".join(name.replace("_", " ") for name in missing)
-            others = ", ".join(available_solvers(problem))
-            raise IncompatibleSolverError(
-                f"{self!r} needs a problem that is {needs}, and this one is not: change the "
-                f"surrogate, the loss or the penalty, or use one of the solvers {others}."
-            )
+            raise IncompatibleSolverError(refusal(repr(self), missing, available_solvers(problem)))
 
     def proximity(self, problem: Problem) -> float:
         """Return IPC's rho^ for this solver as an oracle: the value that the paper tuned.

@@ -69,16 +69,17 @@ class OnlineStochastic(BatchSolver, PolishedSolver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point, see :attr:`PolishedSolver.polish`.
+        steps from its best point.
 
     Notes
     -----
     The effect of the additions to the published algorithm, measured by ``python -m benchmarks
     additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
     objective):
-    measured V and alpha 5e-7 (2.3% with those of the paper); the suffix average 5e-7 (6e-5 with the
-    average of all points). Values in place of linearisations save a backward pass per constraint
-    and give the same points there; adapting alpha and the repair made no difference.
+    with the default parameters the gap is 5e-7. With V and alpha of the paper it is 2.3%; with the
+    average of all points in place of the suffix average 6e-5. Values in place of linearisations
+    save a backward pass per constraint and give the same points there; adapting alpha and the
+    repair made no difference.
 
     References
     ----------

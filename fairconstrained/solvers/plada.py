@@ -89,18 +89,19 @@ class PLADA(BatchSolver, PolishedSolver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point, see :attr:`PolishedSolver.polish`.
+        steps from its best point.
 
     Notes
     -----
     The effect of the additions to the published algorithm, measured by ``python -m benchmarks
     additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
     objective):
-    measured eta 4e-6 (11% with eta = 1e-3); measured alpha, tau and gamma_0 4e-6 (0.05% with the
-    paper's). `paper()` has 11.9%, and 10.7% with the linearised step: an exact step takes two or
-    more evaluations, and with eta = 1e-3 it hardly differs. After 10,000 passes (E6 of ``python -m
-    benchmarks papers``, COMPAS, demographic parity; the solution has 0.616) the objective is 0.676
-    with exact and 0.622 with linearised steps, all feasible: per pass, linearised steps are better.
+    with the default parameters the gap is 4e-6. With eta = 1e-3 it is 11%; with alpha, tau and
+    gamma_0 of the paper 0.05%; with `paper()` 11.9%, and 10.7% with the linearised step: an exact
+    step takes two or more evaluations, and with eta = 1e-3 it hardly differs. After 10,000
+    passes (E6 of ``python -m benchmarks papers``, COMPAS, demographic parity; the solution has
+    0.616) the objective is 0.676 with exact and 0.622 with linearised steps, all feasible: per
+    pass, linearised steps are better.
 
     References
     ----------

@@ -59,8 +59,7 @@ class SQP(PolishedSolver):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether a run that does not reach `tol` is finished by steps from its best point, see
-        :attr:`PolishedSolver.polish`.
+        Whether a run that does not reach `tol` is finished by steps from its best point.
 
     References
     ----------

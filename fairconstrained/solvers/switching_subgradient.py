@@ -101,6 +101,13 @@ class PolyakSteps(StepRule):
     ----------
     IDCA, algorithms 2 and 3, for the quotients. Limits, margin and scaling are additions: a gap of
     0.09% instead of 0.14% in ``python -m benchmarks additions``.
+
+    Examples
+    --------
+    >>> from fairconstrained.solvers import PolyakSteps
+    >>> steps = PolyakSteps(first=0.1)
+    >>> steps.descent(k=0, tol=1e-4, norm_squared=4.0, curvature=0.0)
+    0.025
     """
 
     in_units = True
@@ -150,11 +157,19 @@ class StaticTolerance(_TolerancePolyak):
     Parameters
     ----------
     epsilon : float, default=1e-3
-        The paper tries 1e-4, 2e-4, 5e-4 and 1e-3.
+        The largest constraint value of a point that counts as feasible, > 0. The paper tries 1e-4
+        to 1e-3.
 
     References
     ----------
     IDCA, algorithm 3, "static"; Huang and Lin 2023.
+
+    Examples
+    --------
+    >>> from fairconstrained.solvers import StaticTolerance, SwitchingSubgradient
+    >>> StaticTolerance(1e-3).restoration(k=0, level=0.5, norm_squared=4.0)
+    0.125
+    >>> solver = SwitchingSubgradient(StaticTolerance(1e-3))
     """
 
     def __init__(self, epsilon: float = 1e-3):
@@ -171,11 +186,17 @@ class DiminishingTolerance(_TolerancePolyak):
     Parameters
     ----------
     c : float, default=0.5
-        The paper tries 0.2, 0.5, 1 and 2.
+        The factor c > 0 of the tolerance c / (k + 1). The paper tries 0.2, 0.5, 1 and 2.
 
     References
     ----------
     IDCA, algorithm 3, "diminishing".
+
+    Examples
+    --------
+    >>> from fairconstrained.solvers import DiminishingTolerance
+    >>> [DiminishingTolerance(c=0.5).tolerance(k, tol=1e-4) for k in (0, 1, 4)]
+    [0.5, 0.25, 0.1]
     """
 
     def __init__(self, c: float = 0.5):
@@ -199,6 +220,13 @@ class StronglyConvexSteps(StepRule):
     References
     ----------
     IPC, algorithm 2.
+
+    Examples
+    --------
+    >>> from fairconstrained.solvers import StronglyConvexSteps
+    >>> steps = StronglyConvexSteps(modulus=0.5)
+    >>> [steps.descent(k, tol=1e-4, norm_squared=1.0, curvature=0.0) for k in (0, 2)]
+    [2.0, 1.0]
     """
 
     averages = True
@@ -240,7 +268,8 @@ class SwitchingSubgradient(PolishedSolver):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether to polish a run that does not reach `tol`, see :attr:`PolishedSolver.polish`.
+        Whether a run that does not reach `tol` is finished by sequential quadratic programming
+        steps from its best point.
 
     Notes
     -----

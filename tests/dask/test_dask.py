@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 import fairconstrained
 from fairconstrained import make_biased_classification
 from fairconstrained.constraints import CONSTRAINTS
+from fairconstrained.objectives import PairwiseLoss
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
@@ -226,7 +227,12 @@ def test_bad_collections(rows):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"constraint": CONSTRAINTS["group_auc"](surrogate="sigmoid")}, "not a sum over rows"),
+        (
+            {"constraint": CONSTRAINTS["group_auc"](surrogate="sigmoid")},
+            r"pairs of rows.*surrogate='quadratic'.*fairconstrained\.FairLogisticClassifier",
+        ),
+        ({"loss": PairwiseLoss("logistic")}, r"pairs of rows.*PairwiseLoss, loss='quadratic'"),
+        ({"loss": "partial_auc"}, "not a sum over rows.*TopPairs"),
     ],
 )
 def test_options_that_need_all_rows_raise(rows, options, message):

@@ -47,7 +47,7 @@ def test_solvers_that_draw_batches_need_batchable_terms(whole):
     names = available_solvers(whole)
     assert {"augmented-lagrangian", "ssg", "3s-econ", "plada"} <= set(names)
     assert not [name for name in names if "stochastic" in name]
-    with pytest.raises(IncompatibleSolverError, match="batchable"):
+    with pytest.raises(IncompatibleSolverError, match="draws batches of rows"):
         SOLVERS["ssg-stochastic"]().minimize(whole)
 
 

@@ -100,7 +100,7 @@ def test_a_function_without_convex_parts_is_refused() -> None:
     assert isinstance(part.term.function, Indicator)
     indicator = problem.with_constraints([part])
     assert not indicator.difference_of_convex
-    with pytest.raises(IncompatibleSolverError, match="difference of convex"):
+    with pytest.raises(IncompatibleSolverError, match="differences of convex functions"):
         IDCA().minimize(indicator)
 
 

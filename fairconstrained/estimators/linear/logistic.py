@@ -45,11 +45,13 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     max_loss_increase : float, default=0.001
         For goal="fairness": the relative increase of the loss that is allowed, > 0.
     solver : str or Solver, default="auto"
-        "auto" takes the first suitable one of "augmented-lagrangian" (smooth problems), "smoothing"
-        (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex problems) and
-        "ssg" (all problems). "sqp" takes fewer data passes where Hessians cost little. The user
-        guide lists all names and their requirements. A solver object such as ``IPC(rho=0.01)`` has
-        its own tolerance; `tol` is then not used. ``result_.solver`` is the solver that ran.
+        "auto" takes the first suitable one of "sqp" (logistic loss, sigmoid surrogates, an L2
+        penalty or none, at least one constraint, at most 100 columns, no `domain`),
+        "augmented-lagrangian" (other smooth problems), "smoothing" (hinges, ramps and other
+        functions with known kinks), "ipp-ssg" (weakly convex problems) and "ssg" (all problems).
+        With goal="fairness" it takes "level-search". The user guide lists all names and their
+        requirements. A solver object such as ``IPC(rho=0.01)`` has its own tolerance; `tol` is then
+        not used. ``result_.solver`` is the solver that ran.
     beta : float or None, default=None
         The parameter `beta` of the solver, for "3s-econ" (penalty parameter) and "plada" (proximal
         parameter) and their stochastic versions. None takes the solver's default. Other solvers

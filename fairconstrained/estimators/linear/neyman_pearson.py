@@ -240,7 +240,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
         self.classes_, labels = np.unique(targets, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
-                "y must have two classes at least; in the rows with positive weight there is one "
+                "y must have at least two classes; the rows with positive weight have only one "
                 f"class: {self.classes_.tolist()}."
             )
         return features, labels, weight

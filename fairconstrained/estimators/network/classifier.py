@@ -84,10 +84,11 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         The step size of the weights, > 0, for solvers that have a parameter `eta`. None lets the
         solver choose it from the curvature that it observes.
     early_stopping : bool or "auto", default="auto"
-        Whether validation rows choose the iterate: of those that meet the constraints on the
-        training rows the one of least loss on the validation rows, among iterates that violate the
-        constraints there by no more than the sampling error :math:`1 / \sqrt{n}`. "auto" does so
-        from 500 rows on. Without it the solver runs to its tolerance or to `max_epochs`.
+        Whether validation rows choose the iterate. Candidates are the iterates that meet the
+        constraints on the training rows and violate them on the validation rows by at most the
+        sampling error :math:`1 / \sqrt{n}`. The candidate with the smallest loss on the validation
+        rows is chosen. "auto" does so from 500 rows on. Without it the solver runs to its tolerance
+        or to `max_epochs`.
     validation_fraction : float, default=0.1
         The share of the rows of every group and label that are validation rows, in (0, 1).
     n_iter_no_change : int, default=30

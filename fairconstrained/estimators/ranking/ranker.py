@@ -68,7 +68,7 @@ class FairRanker(FairEstimator):
     hidden_layer_sizes : sequence of int, default=()
         The units of the hidden layers of a network; () stands for linear scores. Networks need
         PyTorch (``pip install fairconstrained[torch]``).
-    activation : {"relu", "tanh", ...}, default="relu"
+    activation : {"relu", "tanh", "elu", "gelu", "silu"}, default="relu"
         The function after every hidden layer.
     loss : str, Loss or Objective, default="query_pairs"
         "query_pairs" is :class:`~fairconstrained.objectives.QueryPairLoss`, the logistic loss of

@@ -197,7 +197,7 @@ def test_mistakes_are_reported(iris, case):
 
 
 def test_one_class_raises(iris):
-    with pytest.raises(ValueError, match=r"two classes at least.*one class: \['setosa'\]"):
+    with pytest.raises(ValueError, match=r"at least two classes.*only one class: \['setosa'\]"):
         NeymanPearsonClassifier().fit(*iris, sample_weight=iris[1] == "setosa")
 
 

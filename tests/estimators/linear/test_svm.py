@@ -183,7 +183,7 @@ def test_functions_that_cannot_be_smoothed_are_reported(data):
     class Steps(Ramp):
         kinks = ()
 
-    with pytest.raises(IncompatibleSolverError, match=r"smoothable,.*ssg"):
+    with pytest.raises(IncompatibleSolverError, match=r"functions whose kinks are known:.*ssg"):
         fitted(data, surrogate=Steps(), solver="smoothing")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
