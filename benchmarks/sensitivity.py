@@ -26,7 +26,7 @@ from benchmarks.harness.sensitivity_lines import (
     multipliers_of_plada,
     runs_of,
 )
-from benchmarks.harness.sensitivity_page import write_page
+from benchmarks.harness.sensitivity_page import write_pages
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained.solvers import Solver, SwitchingSubgradient
@@ -180,5 +180,5 @@ def run(options: Namespace) -> None:
         return
     write_table(rows, "sensitivity", "Parameters and progress: the last points", options.out)
     if options.docs is not None:
-        write_page(options.docs, found, rows, options.steps)
+        write_pages(options.docs, found, rows, options.steps)
         store.publish()

@@ -33,10 +33,15 @@ _NOTES = {
         "published values; of five seeds the one of the median loss is taken. With the exact x* "
         "the published values cannot be reached: the least "
         "unfairness on a9a is 0.209. On COMPAS the paper's 16 features are not named, so that its "
-        "values are those of another problem."
+        "values are those of another problem. SVio has the same constant for the objective and for "
+        "the constraint; the paper has 0 for the constraint, which is convex."
     ),
     "E4": "On COMPAS the paper's 16 features are not named: its problem is another one.",
-    "E5": "The sums leave out the class that has priority, so that 0 is strictly feasible.",
+    "E5": (
+        "The sums leave out the class that has priority, so that 0 is strictly feasible. SVio has "
+        "the mean squared norm of all images as its constant; the paper has the largest mean of a "
+        "class."
+    ),
     "E6": "The paper prints curves only. Adult has all 48,842 rows.",
     "E9": (
         "The paper prints curves only. Unfairness is DP^I, the largest difference between the "
@@ -238,9 +243,10 @@ _HEAD = """# Reproducing the papers
 
 The methods of this library are those of four papers: IPC, 3S-Econ, PLADA and IDCA
 ([full titles](glossary.md)). Do they reach the published results? There is a line for every row of
-the papers' tables, and for every method in their figures, on the data that are available. Each has
-three results: the published one, that of `paper()` (the printed algorithm with the printed
-parameters), and that of the library's defaults. E1 to E10 number the experiments.
+the papers' tables, and for every method in their figures, on the data that are available. Those of
+E1 to E6 have three results: the published one, that of `paper()` (the printed algorithm with the
+printed parameters), and that of the library's defaults. E9 and E10 compare our models with the
+baselines of the paper. E1 to E10 number the experiments.
 
 """
 _HOW = """
@@ -256,7 +262,9 @@ switching subgradient method found no feasible point of its subproblem), data pa
 on one core. For all three measures, smaller is better. "plot" is a method of which the paper
 prints a curve only. Every run has its form in brackets:
 
-- "(full)": the paper's problem and as many data passes as the paper has. With `paper()` a run does
+- "(full)": the paper's problem and as many data passes as the paper has. 3S-Econ counts two passes
+  over the constraint in an iteration of SSG, of the proximal methods and of 3S-Econ-D, where this
+  library counts one: these runs have up to twice the paper's iterations. With `paper()` a run does
   not stop at a tolerance of its own; by default it ends when it has converged, and after 5,000
   passes at the latest.
 - "(fewer passes)": the paper's problem, stopped before the published number of data passes. This
@@ -266,8 +274,13 @@ prints a curve only. Every run has its form in brackets:
   E3 with 100 thresholds and in E5 on 3,000 images. This does not reproduce the paper's figure.
 - "not run": there was no time.
 
-The papers' figures about parameters and progress (3S-Econ figure 1, PLADA D.1 and D.2, IDCA D.6)
-and E7 and E8 have pages of their own: [parameters](sensitivity.md), [E7](e7.md), [E8](e8.md). The
+Where a paper chooses a parameter from a grid (the steps of SSG, of 3S-Econ and of the proximal
+methods in E3 to E5, those of Yu-Neely-Wei in E2), the runs here have one value of the grid. With
+another one they may end nearer to the published objective.
+
+The papers' figures have pages of their own: [methods side by side](curves.md) (IPC figures 1 and 2,
+3S-Econ 2 to 4, PLADA 1 and 2) and [parameters](sensitivity.md) (3S-Econ figure 1, PLADA D.1 and
+D.2, IDCA D.6), as have [E7](e7.md) and [E8](e8.md). IDCA's figures 1 to 8 are in E9 and E10. The
 algorithms of `paper()` are compared with transcriptions of the printed ones in
 `tests/solvers/test_papers.py`. The exact penalty method of E1 and E2 is only cited by IPC: neither
 its algorithm nor its parameters are printed. No paper prints the algorithm of SSG-S. For this

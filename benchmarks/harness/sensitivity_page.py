@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.rank_figures import COLOURS, plt
-from benchmarks.harness.sensitivity_lines import FIGURES, Run
+from benchmarks.harness.sensitivity_lines import FIGURES, Run, runs_of
 from benchmarks.harness.tables import Row, as_markdown, environment
 
 _STYLES = ("-", "--", ":", "-.")
@@ -85,14 +85,26 @@ def draw(name: str, found: list[tuple[Run, Row]], path: Path) -> None:
     plt().close(figure)
 
 
-def write_page(
+def write_pages(
     folder: Path, found: dict[str, list[tuple[Run, Row]]], rows: list[Row], steps: int
 ) -> None:
-    """Write sensitivity.md and its figures."""
-    text = _HEAD.format(environment=environment(), steps=steps)
+    """Write sensitivity.md, curves.md and their figures: the pages with runs that are known."""
+    for page, head in _HEADS.items():
+        some = {name: runs for name, runs in found.items() if runs and _page_of(name) == page}
+        if some:
+            text = head.format(environment=environment(), steps=steps)
+            (folder / f"{page}.md").write_text(text + _sections(folder, some, rows))
+
+
+def _page_of(name: str) -> str:
+    """Return the page of a figure: methods side by side have one of their own."""
+    return "sensitivity" if FIGURES[name].passes is None else "curves"
+
+
+def _sections(folder: Path, found: dict[str, list[tuple[Run, Row]]], rows: list[Row]) -> str:
+    """Return the sections of a page, and draw their figures."""
+    text = ""
     for name, runs in found.items():
-        if not runs:
-            continue
         picture = f"sensitivity-{name}.png"
         draw(name, runs, folder / "_static" / picture)
         own = [
@@ -100,23 +112,39 @@ def write_page(
             for row in rows
             if row["figure"] == name
         ]
-        own_passes = FIGURES[name].passes
-        ends = "" if own_passes is None else f" Runs end after {own_passes:,} data passes."
+        passes = FIGURES[name].passes
+        ends = "" if passes is None else f" Runs end after {passes:,} data passes."
+        known = {(run.panel, run.label) for run, _ in runs}
+        absent = [
+            f"{run.label} ({run.panel})"
+            for run in runs_of(FIGURES[name])
+            if (run.panel, run.label) not in known
+        ]
+        if absent:
+            ends += f" Not run: {'; '.join(absent)}."
         text += (
             f"\n## {FIGURES[name].title}\n\nThe paper: {FIGURES[name].claim}{ends}\n\n"
             f"![{FIGURES[name].title}](_static/{picture})\n\n{as_markdown(own)}"
         )
-    (folder / "sensitivity.md").write_text(text)
+    return text
 
 
-_HEAD = """# Parameters and progress of the papers' methods
+_PARAMETERS = """# Parameters and progress of the papers' methods
 
 `python -m benchmarks sensitivity --steps {steps} --docs docs` writes this page ({environment}).
-All runs have the settings of `paper()`, except for the parameter that is varied. Runs about a
-parameter end after {steps} iterations, those of IDCA and SSG in figures 9 and 10 after {steps} data
-passes; the text says where another limit holds. Runs in the papers are longer: SSG makes 50,000
-steps in figures 9 and 10, with the best of eight tolerances. Tables show the
-last points. SVio is near-stationarity, the distance to the proximal point; values for which the
-subproblem has no feasible point are left out. On logarithmic axes a violation of 0 is
+All runs have the settings of `paper()`, except for the parameter that is varied and for what the
+text of a figure names. They end after {steps} iterations; those of IDCA and SSG, whose steps
+differ, after {steps} data passes. Runs in the papers are longer: SSG makes 50,000 steps in
+figures 9 and 10, with the best of eight tolerances, so that the curves of the papers may differ.
+Tables show the last points. SVio is near-stationarity, the distance to the proximal point; values
+for which the subproblem has no feasible point are left out. On logarithmic axes a violation of 0 is
 drawn at 1e-8.
 """
+_CURVES = """# The papers' figures that compare methods
+
+`python -m benchmarks sensitivity --only ipc-1 ipc-2 3s-econ-2 3s-econ-3 3s-econ-4 plada-1 plada-2
+--docs docs` writes this page ({environment}). All runs have the settings of `paper()`. They end
+earlier than those of the papers; [](papers.md) has longer ones, without curves. Tables show the
+last points. On logarithmic axes a violation of 0 is drawn at 1e-8.
+"""
+_HEADS = {"sensitivity": _PARAMETERS, "curves": _CURVES}
