@@ -152,8 +152,9 @@ with fewer than {LEAST_SPLITS} splits it says nothing. Ours has the paper's tole
 ones, where baselines are fairer or less fair. The paper minimises the regularised objective by
 15,000 to 80,000 subgradient steps, whose length validation rows choose; here it is minimised to a
 tolerance, with the same sigmoids as ours. "IDCA, ramp" has the ramp of the paper; its subproblems
-are solved by interior points, not by algorithm 2 of the paper. The
-validation rows of the paper are not used. The figure leaves out points far below ours, and counts
+are solved by interior points. "IDCA, paper()" solves 100 subproblems by 150 steps of algorithm 2,
+the first values of the paper's grids; the larger data sets would take hours. The validation rows of
+the paper are not used. The figure leaves out points far below ours, and counts
 them.
 """
 _SCORES = """The selection rates of one group against the other's over all thresholds, and the

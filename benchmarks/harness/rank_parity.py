@@ -114,7 +114,9 @@ def methods_for(experiment: Experiment, data: str, options: Namespace) -> list[M
     methods = [one for one in methods if one.name in options.methods]
     if options.idca:
         solver = IDCA(InteriorPoint(max_iter=1), max_iter=60)
-        methods.append(Method("IDCA, ramp", kappas, partial(ours, Ramp()), lambda level: solver))
+        ramp = partial(ours, Ramp())
+        methods.append(Method("IDCA, ramp", kappas, ramp, lambda level: solver))
+        methods.append(Method("IDCA, paper()", kappas, ramp, lambda level: IDCA.paper()))
     return methods
 
 
