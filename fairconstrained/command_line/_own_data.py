@@ -6,7 +6,7 @@ import json
 import time
 import warnings
 from argparse import Namespace
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from fairconstrained.command_line._comparison import Figures, table
 from fairconstrained.command_line._files import DataError, Table, read_table, with_roles
-from fairconstrained.constraints import resolve_constraints
+from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.reporting.report import fairness_report
 from fairconstrained.utils.extras import import_extra
-from fairconstrained.utils.typing import Array
 
 _SHOWN_GROUPS = 6  # more groups make the table too wide
 _LEAST_STRATUM = 4  # rows of a group and a label, for test rows of the same shares
@@ -136,23 +135,32 @@ class _Run:
         """Return the pipeline of encoder and classifier, with other parameters of the latter."""
         return make_pipeline(self.data.encoder(), clone(self.classifier).set_params(**changes))
 
-    def _figures(self, scores: Array, rows: str, y: Any, seconds: float | None = None) -> Figures:
-        found = Figures.of(scores, y.to_numpy(), self.groups[rows], self.constraint, seconds)
-        return found if self.shown_groups else Figures(**{**asdict(found), "rates": []})
-
     def compare(self) -> tuple[dict[tuple[str, str], Figures], dict[str, Pipeline]]:
         """Return the figures of both models on training and test rows, and the models."""
-        found, models = {}, {}
         free = self._model(constraint=None, kappa=0.05, enforce="score")
-        for name, model in (("unconstrained", free), ("fair", self._model())):
+        models, seconds = {"unconstrained": free, "fair": self._model()}, {}
+        for name, model in models.items():
             start = time.perf_counter()
             model.fit(self.X_train, self.y_train)
-            seconds = time.perf_counter() - start
-            seen, unseen = (model.decision_function(X) for X in (self.X_train, self.X_test))
-            found[name, "training"] = self._figures(seen, "training", self.y_train, seconds)
-            found[name, "test"] = self._figures(unseen, "test", self.y_test)
-            models[name] = model
+            seconds[name] = time.perf_counter() - start
+        constraint = self._measured(models["fair"])
+        found = {}
+        for name, model in models.items():
+            for rows, X, y, spent in (
+                ("training", self.X_train, self.y_train, seconds[name]),
+                ("test", self.X_test, self.y_test, None),
+            ):
+                scores, labels = model.decision_function(X), y.to_numpy()
+                one = Figures.of(scores, labels, self.groups[rows], constraint, spent)
+                found[name, rows] = one if self.shown_groups else replace(one, rates=[])
         return found, models
+
+    def _measured(self, fair: Pipeline) -> Constraint:
+        """Return the constraint for any rows, with what it chose on the training rows."""
+        if not self.constraint.bound_to_training_rows:
+            return self.constraint
+        bound = fair[-1].bind(fair[:-1].transform(self.X_train), self.y_train)
+        return self.constraint.as_bound(bound.problem.constraints[0].term)
 
     def conclusion(self, found: dict[tuple[str, str], Figures], models: dict[str, Pipeline]) -> str:
         """Return what the constraint has changed."""

@@ -11,6 +11,7 @@ import pytest
 import fairconstrained
 from fairconstrained.__main__ import main
 from fairconstrained.command_line._examples import next_runs
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.deployment import trusted_types
 
 N_ROWS = 600
@@ -58,6 +59,25 @@ def test_the_table(file, capsys):
     found = gaps(text)
     assert found["fair", "training"] <= 0.0205 < 0.1 < found["unconstrained", "training"]
     assert found["fair", "test"] < found["unconstrained", "test"]
+
+
+@pytest.mark.parametrize("enforce", ["score", "decision"])
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+def test_every_constraint(file, table, capsys, name, enforce):
+    table[:200].to_csv(file, index=False)
+    assert main(asked(file, "--constraint", name, "--enforce", enforce)) == 0
+    found = gaps(capsys.readouterr().out)
+    assert len(found) == 4
+    assert np.isfinite(list(found.values())).all()
+
+
+@pytest.mark.parametrize("name", ["roc_parity", "partial_dp", "weak_partial_dp"])
+def test_what_a_constraint_chose_is_measured(file, capsys, name):
+    assert main(asked(file, "--constraint", name)) == 0
+    text = capsys.readouterr().out
+    found = gaps(text)
+    assert "The solver ended: converged." in text
+    assert found["fair", "training"] <= 0.0505 < found["unconstrained", "training"]
 
 
 def test_all_files_are_written(file, table, tmp_path, capsys):
