@@ -35,6 +35,7 @@ def run_own_data(options: Namespace) -> int:
         raise DataError(
             "Name the column to predict with --target, and the columns of groups with --sensitive."
         )
+    _check_kappa(options)
     _check_extras(options)
     _check_outputs(options)
     data = with_roles(read_table(options.file), options.target, options.positive, options.sensitive)
@@ -105,9 +106,20 @@ class _Run:
         same = len(self.groups["test"]) == len(names)
         return names if same and len(names) <= _SHOWN_GROUPS else []
 
+    @property
+    def tolerance(self) -> dict[str, float]:
+        """The name and the value of the tolerance that is used."""
+        (asked,) = resolve_constraints(self.options.constraint)
+        if asked.takes_kappa:
+            return {"kappa": self.kappa}
+        labels = 2.0 * self.y_train.to_numpy() - 1.0
+        bound = asked.as_bound(asked.bind(labels, self.groups["training"], np.ones(len(labels))))
+        return {bound.tolerance: getattr(bound, bound.tolerance)}
+
     def introduction(self) -> str:
         """Return what is known before the fit."""
         data, options = self.data, self.options
+        ((name, value),) = self.tolerance.items()
         sizes = self.groups["training"]
         counts = [
             f"{_name(name)} ({int((sizes.codes == k).sum())})"
@@ -120,7 +132,7 @@ class _Run:
             f"rows); the other value is {data.negative}.",
             f"Groups by {' and '.join(options.sensitive)}, which neither model uses, with their "
             f"training rows: {', '.join(counts)}.",
-            f"Constraint: {options.constraint.replace('_', ' ')} with kappa = {self.kappa:g}, "
+            f"Constraint: {options.constraint.replace('_', ' ')} with {name} = {value:g}, "
             f"on {'predictions' if options.enforce == 'decision' else 'scores'}.",
         ]
         if data.left_out:
@@ -205,7 +217,7 @@ class _Run:
             },
             "constraint": {
                 "name": options.constraint,
-                "kappa": self.kappa,
+                **self.tolerance,
                 "enforce": options.enforce,
             },
             "solver": {
@@ -229,6 +241,19 @@ class _Run:
         followed = fairness_path(model, self.X_train, self.y_train, **validation)
         figure: Any = FairnessPathDisplay.from_path(followed).figure_
         figure.savefig(path, bbox_inches="tight")
+
+
+def _check_kappa(options: Namespace) -> None:
+    """Raise a DataError if kappa is given or varied, and the constraint does not take it."""
+    (constraint,) = resolve_constraints(options.constraint)
+    given = [f"--kappa {options.kappa:g}"] if options.kappa is not None else []
+    given += [f"--path {options.path}"] if options.path else []
+    if given and not constraint.takes_kappa:
+        raise DataError(
+            f"{' and '.join(given)}: the constraint {options.constraint} does not take kappa; its "
+            f"tolerance is {constraint.tolerance}, which programs can change and the command line "
+            "cannot. Leave this out, or name another constraint."
+        )
 
 
 def _check_extras(options: Namespace) -> None:

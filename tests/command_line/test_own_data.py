@@ -143,9 +143,36 @@ def test_decisions_and_several_attributes(file, table, capsys):
     assert "with kappa = 0.05, on predictions." in text
 
 
-def test_a_tolerance_that_is_not_used_is_noted(file, capsys):
-    assert main(asked(file, "--constraint", "disparate_impact", "--kappa", "0.3")) == 0
-    assert "Note: kappa=0.3 is not used" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("name", "tolerance"),
+    [
+        ("equal_opportunity", {"kappa": 0.05}),
+        ("disparate_impact", {"ratio": 0.8}),
+        ("minority_rate", {"c": 0.4}),  # the share of group y
+    ],
+)
+def test_the_tolerance_that_is_used_is_shown(file, table, tmp_path, capsys, name, tolerance):
+    few = table.drop(table.index[table["group"] == "y"][200:])
+    few.to_csv(file, index=False)
+    figures = tmp_path / "figures.json"
+    assert main(asked(file, "--constraint", name, "--json", str(figures))) == 0
+    ((parameter, value),) = tolerance.items()
+    shown = f"Constraint: {name.replace('_', ' ')} with {parameter} = {value}, on scores."
+    assert shown in capsys.readouterr().out
+    assert json.loads(figures.read_text())["constraint"] == {
+        "name": name,
+        **tolerance,
+        "enforce": "score",
+    }
+
+
+@pytest.mark.parametrize("name", ["disparate_impact", "minority_rate"])
+@pytest.mark.parametrize("option", ["--kappa=0.3", "--path=path.png"])
+def test_kappa_of_a_constraint_that_does_not_take_it(file, capsys, name, option):
+    assert main(asked(file, "--constraint", name, option)) == 1
+    captured = capsys.readouterr()
+    assert f"{option.replace('=', ' ')}: the constraint {name} does not take kappa" in captured.err
+    assert not captured.out  # nothing is fitted before
 
 
 def test_rows_without_a_target_are_left_out_and_counted(file, table, capsys):
