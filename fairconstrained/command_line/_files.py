@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+_DELIMITERS = ",;\t|"  # a header without them may have spaces, or one column
 _IDENTIFIER = 0.5  # a column of text with more distinct values per row is not a category
 _MOST_CATEGORIES = 30  # of a column; rarer ones are put together
 MOST_GROUPS = 50  # values of a sensitive column
@@ -80,12 +83,30 @@ def read_table(path: str) -> pd.DataFrame:
     file = Path(path)
     try:
         if {".parquet", ".pq"} & set(file.suffixes):
-            return pd.read_parquet(file)
-        return pd.read_csv(file, sep=None if ".tsv" not in file.suffixes else "\t", engine="python")
+            frame = pd.read_parquet(file)
+        else:
+            frame = pd.read_csv(file, sep=_delimiter(file), engine="python")
     except FileNotFoundError as error:
         raise DataError(f"There is no file {path}: check the path.") from error
-    except (OSError, ValueError, ImportError, UnicodeDecodeError) as error:
+    except pd.errors.EmptyDataError as error:
+        raise DataError(f"{path} is empty: give a file with the names of its columns.") from error
+    except (OSError, ValueError, ImportError, csv.Error) as error:
         raise DataError(f"{path} cannot be read as CSV or Parquet: {error}") from error
+    if not len(frame):
+        raise DataError(f"{path} has no rows below the names of its columns.")
+    return frame
+
+
+def _delimiter(file: Path) -> str:
+    """Return what separates the columns: of the usual characters, the one that the header has."""
+    if ".tsv" in file.suffixes:
+        return "\t"
+    first = pd.read_csv(
+        file, sep="\0", header=None, nrows=1, dtype=str, na_filter=False, quoting=csv.QUOTE_NONE
+    )
+    header = re.sub(r'"[^"]*"', "", str(first.iat[0, 0])).strip()
+    usual = max(_DELIMITERS, key=header.count)
+    return " " if usual not in header and " " in header else usual
 
 
 def _check_columns(frame: pd.DataFrame, target: str, sensitive: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ import pytest
 import fairconstrained
 from fairconstrained.__main__ import main
 from fairconstrained.command_line._examples import next_runs
+from fairconstrained.command_line._files import read_table
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.deployment import trusted_types
 
@@ -256,6 +257,31 @@ def test_files_that_cannot_be_read(tmp_path, capsys):
     broken.write_text("no parquet")
     assert main([str(broken), "--target", "a", "--sensitive", "b"]) == 1
     assert "cannot be read as CSV or Parquet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "data.csv is empty"),
+        ("\n\n", "data.csv is empty"),
+        ("group,granted\n", "data.csv has no rows"),
+        ("granted\nyes\nno\n", "--sensitive group: the file has no such column. It has: granted."),
+        ('granted,"a\nyes,1\n', "cannot be read as CSV or Parquet"),
+    ],
+)
+def test_tables_that_cannot_be_used(file, capsys, text, message):
+    with open(file, "w") as stream:
+        stream.write(text)
+    assert main(asked(file)) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", " "])
+def test_delimiters(table, tmp_path, delimiter):
+    path = tmp_path / "data.csv"
+    table = table.rename(columns={"a": f"a {delimiter}{delimiter} quoted"})
+    table.to_csv(path, sep=delimiter, index=False)
+    assert read_table(str(path)).columns.tolist() == table.columns.tolist()
 
 
 def test_the_version(capsys):
