@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -207,6 +208,7 @@ def _labels(
                 f"--target {target} has the values {found[0]} and {found[1]}. Name the favourable "
                 f"one, for example with --positive {found[1]!r}."
             )
+    positive = _same_value(positive, found)
     if positive not in found:
         raise DataError(
             f"--positive {positive}: {target} has only the values {found[0]} and {found[1]}."
@@ -220,3 +222,13 @@ def _as_written(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()
+
+
+def _same_value(text: str, found: Sequence[str]) -> str:
+    """Return the one of the values that a text means: 1.0 is 1, and true is True."""
+    forms = [text, text.strip()]
+    with suppress(ValueError):
+        forms.append(_as_written(float(text)))
+    if set(found) == {"False", "True"}:
+        forms.append(text.capitalize())
+    return next((form for form in forms if form in found), text)

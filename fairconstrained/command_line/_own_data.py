@@ -25,6 +25,7 @@ from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.reporting.report import fairness_report
 from fairconstrained.utils.extras import import_extra
 
+_OUTPUTS = ("report", "model", "json", "path")  # the options that name files to write
 _SHOWN_GROUPS = 6  # more groups make the table too wide
 _LEAST_STRATUM = 4  # rows of a group and a label, for test rows of the same shares
 
@@ -198,9 +199,9 @@ class _Run:
             Path(options.json).write_text(json.dumps(self._as_json(found, fair), indent=2) + "\n")
         if options.path:
             self._draw_path(options.path)
-        for written in (options.report, options.model, options.json, options.path):
-            if written:
-                print(f"Written: {written}")
+        for name in _OUTPUTS:
+            if getattr(options, name):
+                print(f"Written: {getattr(options, name)}")
 
     def _as_json(self, found: dict[tuple[str, str], Figures], fair: Pipeline) -> dict[str, Any]:
         options, result = self.options, fair[-1].result_
@@ -266,18 +267,33 @@ def _check_extras(options: Namespace) -> None:
 
 def _check_outputs(options: Namespace) -> None:
     """Raise a DataError, before anything is fitted, if a file cannot be written."""
-    for name in ("report", "model", "json", "path"):
+    taken = {Path(options.file).resolve(): "the file with data"}
+    for name in _OUTPUTS:
         text = getattr(options, name)
-        if text and (Path(text).is_dir() or not Path(text).parent.is_dir()):
+        if text is None:
+            continue
+        path, asked = Path(text), f"--{name} {text}"
+        if path.is_dir() or not path.parent.is_dir():
             raise DataError(
-                f"--{name} {text}: this must be a file in a folder that exists. Create the folder, "
-                "or name another file."
+                f"{asked}: this must be a file in a folder that exists. Create the folder, or name "
+                "another file."
             )
-    if options.path:
-        figures = import_extra("matplotlib.figure", "plot", f"--path {options.path}")
-        formats = sorted(figures.Figure().canvas.get_supported_filetypes())
-        if Path(options.path).suffix[1:] not in formats:
-            raise DataError(f"--path {options.path}: the ending must be one of {formats}.")
+        if path.resolve() in taken:
+            raise DataError(f"{asked}: this is {taken[path.resolve()]} too. Name another file.")
+        taken[path.resolve()] = f"the file of --{name}"
+    endings = {"model": [".skops", ".joblib"], "path": _picture_endings(options.path)}
+    for name, valid in endings.items():
+        text = getattr(options, name)
+        if text is not None and Path(text).suffix not in valid:
+            raise DataError(f"--{name} {text}: the ending must be one of {', '.join(valid)}.")
+
+
+def _picture_endings(path: str | None) -> list[str]:
+    """Return the endings of the formats that Matplotlib writes; none if no picture is asked for."""
+    if path is None:
+        return []
+    figures = import_extra("matplotlib.figure", "plot", f"--path {path}")
+    return [f".{one}" for one in sorted(figures.Figure().canvas.get_supported_filetypes())]
 
 
 def _write_model(model: Pipeline, path: Path) -> None:

@@ -240,6 +240,9 @@ def test_unusable_data(file, table, capsys, change, arguments, message):
         ("--report", "none/report.html", "in a folder that exists"),
         ("--json", "", "in a folder that exists"),
         ("--path", "picture.xyz", "the ending must be one of"),
+        ("--model", "model.foo", "the ending must be one of .skops, .joblib"),
+        ("--model", "model", "the ending must be one of .skops, .joblib"),
+        ("--json", "data.csv", "this is the file with data too"),
     ],
 )
 def test_files_that_cannot_be_written(file, tmp_path, capsys, option, name, message):
@@ -247,6 +250,14 @@ def test_files_that_cannot_be_written(file, tmp_path, capsys, option, name, mess
     captured = capsys.readouterr()
     assert message in captured.err
     assert not captured.out  # nothing is fitted before
+
+
+def test_two_outputs_are_two_files(file, tmp_path, capsys):
+    same, again = str(tmp_path / "same.x"), str(tmp_path / "." / ".." / tmp_path.name / "same.x")
+    assert main(asked(file, "--json", same, "--report", again)) == 1
+    captured = capsys.readouterr()
+    assert f"--json {same}: this is the file of --report too" in captured.err
+    assert not captured.out
 
 
 def test_files_that_cannot_be_read(tmp_path, capsys):
@@ -276,6 +287,25 @@ def test_tables_that_cannot_be_used(file, capsys, text, message):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("values", "positive", "found"),
+    [
+        (["0.0", "1.0"], "1.0", "1"),
+        (["0.0", "1.0"], "1", "1"),
+        (["1", "2"], "2.0", "2"),
+        (["0.50", "1.5"], "0.50", "0.5"),
+        (["false", "true"], "false", "False"),
+        (["no", " yes"], " yes", "yes"),
+    ],
+)
+def test_the_positive_value_as_the_file_writes_it(file, table, capsys, values, positive, found):
+    table["granted"] = table["granted"].map(dict(zip(["no", "yes"], values, strict=True)))
+    table.to_csv(file, index=False)
+    arguments = [file, "--target", "granted", "--sensitive", "group", f"--positive={positive}"]
+    assert main(arguments) == 0
+    assert f"Positive class: granted = {found} (" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", " "])
 def test_delimiters(table, tmp_path, delimiter):
     path = tmp_path / "data.csv"
@@ -294,12 +324,16 @@ def test_the_version(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--target", "income"], "need a file"),
+        (["--target", "income"], "without a file with data, --target cannot be used"),
         (["--constraint", "roc_parity"], "with example data"),
         (["data.csv", "--test-size", "2"], "a number between 0 and 1"),
         (["data.csv", "--seed", "-1"], "an integer from 0"),
-        (["--path", "picture.png"], "need a file"),
-        (["--positive", "yes"], "need a file"),
+        (["--path", "picture.png"], "--path cannot be used"),
+        (["--positive", "yes", "--sensitive", "sex"], "--positive and --sensitive cannot be used"),
+        (["--enforce", "score"], "without a file with data, --enforce cannot be used"),
+        (["--test-size", "0.25"], "without a file with data, --test-size cannot be used"),
+        (["--seed", "0"], "without a file with data, --seed cannot be used"),
+        (["data.csv", "--data", "diabetes"], "--data is for example data, and there is a file"),
     ],
 )
 def test_options_that_do_not_go_together(capsys, arguments, message):
