@@ -7,12 +7,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 
 import fairconstrained
 from fairconstrained.command_line import EXAMPLES, SHOWN, DataError, run_example, run_own_data
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.utils.validation import check_kappa
+
+_DEFAULTS = {"data": "diabetes", "enforce": "score", "test_size": 0.25, "seed": 0}
+_FOR_FILES = (
+    "target", "positive", "sensitive", "enforce", "test_size", "seed",
+    "report", "model", "json", "path",
+)  # fmt: skip
 
 
 def _tolerance(text: str) -> float:
@@ -48,9 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("file", nargs="?", help="a CSV or Parquet file; without one, example data")
     parser.add_argument(
-        "--data", choices=list(EXAMPLES), default="diabetes",
+        "--data", choices=list(EXAMPLES),
         help="the example: diabetes comes with scikit-learn; adult is read from the folder that "
-        "FAIRCONSTRAINED_DATA names, else from OpenML (default: %(default)s)",
+        f"FAIRCONSTRAINED_DATA names, else from OpenML (default: {_DEFAULTS['data']})",
     )  # fmt: skip
     parser.add_argument(
         "--constraint", choices=list(CLASSIFIER_CONSTRAINTS), default="demographic_parity",
@@ -62,17 +69,20 @@ def _parser() -> argparse.ArgumentParser:
     own = parser.add_argument_group("for a file")
     own.add_argument("--target", help="the column to predict")
     own.add_argument("--positive", help="the favourable value of the target")
-    own.add_argument("--sensitive", nargs="+", default=[], help="the columns that make the groups")
+    own.add_argument("--sensitive", nargs="+", help="the columns that make the groups")
     own.add_argument(
-        "--enforce", choices=["score", "decision"], default="score",
+        "--enforce", choices=["score", "decision"],
         help="whether kappa bounds the gap of the mean probabilities or of the predictions "
-        "(default: %(default)s)",
+        f"(default: {_DEFAULTS['enforce']})",
     )  # fmt: skip
     own.add_argument(
-        "--test-size", type=_share, default=0.25,
-        help="the share of the rows that is used for testing only (default: %(default)s)",
+        "--test-size", type=_share,
+        help="the share of the rows that is used for testing only "
+        f"(default: {_DEFAULTS['test_size']})",
     )  # fmt: skip
-    own.add_argument("--seed", type=_seed, default=0, help="the seed of the split (default: 0)")
+    own.add_argument(
+        "--seed", type=_seed, help=f"the seed of the split (default: {_DEFAULTS['seed']})"
+    )
     own.add_argument("--report", help="write a report on the test rows to this HTML file")
     own.add_argument("--model", help="write the fair model to this .skops or .joblib file")
     own.add_argument("--json", help="write all measures to this JSON file")
@@ -80,24 +90,30 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _options(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> Namespace:
+    """Return the options with their defaults; the parser refuses those that have no effect."""
+    options = parser.parse_args(arguments)
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    if "file" in given and "data" in given:
+        parser.error("--data is for example data, and there is a file: leave out one of them.")
+    idle = [f"--{name.replace('_', '-')}" for name in _FOR_FILES if name in given]
+    if "file" not in given and idle:
+        parser.error(f"without a file with data, {' and '.join(idle)} cannot be used.")
+    if "file" not in given and options.constraint not in SHOWN:
+        parser.error(f"with example data --constraint is one of {', '.join(SHOWN)}.")
+    return Namespace(**{**vars(options), **_DEFAULTS, **given})
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print it; return the exit status."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    if options.file is not None:
-        try:
-            return run_own_data(options)
-        except (DataError, ImportError) as error:
-            print(error, file=sys.stderr)
-            return 1
-    roles = options.target, options.positive, options.sensitive
-    if any((*roles, options.report, options.model, options.json, options.path)):
-        parser.error(
-            "--target, --positive, --sensitive and the files to write need a file with data."
-        )
-    if options.constraint not in SHOWN:
-        parser.error(f"with example data --constraint is one of {', '.join(SHOWN)}.")
-    return run_example(options.data, options.constraint, options.kappa)
+    options = _options(_parser(), arguments)
+    if options.file is None:
+        return run_example(options.data, options.constraint, options.kappa)
+    try:
+        return run_own_data(options)
+    except (DataError, ImportError) as error:
+        print(error, file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

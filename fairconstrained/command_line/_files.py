@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+_DELIMITERS = ",;\t|"  # a header without them may have spaces, or one column
 _IDENTIFIER = 0.5  # a column of text with more distinct values per row is not a category
 _MOST_CATEGORIES = 30  # of a column; rarer ones are put together
 MOST_GROUPS = 50  # values of a sensitive column
@@ -80,12 +84,30 @@ def read_table(path: str) -> pd.DataFrame:
     file = Path(path)
     try:
         if {".parquet", ".pq"} & set(file.suffixes):
-            return pd.read_parquet(file)
-        return pd.read_csv(file, sep=None if ".tsv" not in file.suffixes else "\t", engine="python")
+            frame = pd.read_parquet(file)
+        else:
+            frame = pd.read_csv(file, sep=_delimiter(file), engine="python")
     except FileNotFoundError as error:
         raise DataError(f"There is no file {path}: check the path.") from error
-    except (OSError, ValueError, ImportError, UnicodeDecodeError) as error:
+    except pd.errors.EmptyDataError as error:
+        raise DataError(f"{path} is empty: give a file with the names of its columns.") from error
+    except (OSError, ValueError, ImportError, csv.Error) as error:
         raise DataError(f"{path} cannot be read as CSV or Parquet: {error}") from error
+    if not len(frame):
+        raise DataError(f"{path} has no rows below the names of its columns.")
+    return frame
+
+
+def _delimiter(file: Path) -> str:
+    """Return what separates the columns: of the usual characters, the one that the header has."""
+    if ".tsv" in file.suffixes:
+        return "\t"
+    first = pd.read_csv(
+        file, sep="\0", header=None, nrows=1, dtype=str, na_filter=False, quoting=csv.QUOTE_NONE
+    )
+    header = re.sub(r'"[^"]*"', "", str(first.iat[0, 0])).strip()
+    usual = max(_DELIMITERS, key=header.count)
+    return " " if usual not in header and " " in header else usual
 
 
 def _check_columns(frame: pd.DataFrame, target: str, sensitive: Sequence[str]) -> None:
@@ -186,6 +208,7 @@ def _labels(
                 f"--target {target} has the values {found[0]} and {found[1]}. Name the favourable "
                 f"one, for example with --positive {found[1]!r}."
             )
+    positive = _same_value(positive, found)
     if positive not in found:
         raise DataError(
             f"--positive {positive}: {target} has only the values {found[0]} and {found[1]}."
@@ -199,3 +222,13 @@ def _as_written(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()
+
+
+def _same_value(text: str, found: Sequence[str]) -> str:
+    """Return the one of the values that a text means: 1.0 is 1, and true is True."""
+    forms = [text, text.strip()]
+    with suppress(ValueError):
+        forms.append(_as_written(float(text)))
+    if set(found) == {"False", "True"}:
+        forms.append(text.capitalize())
+    return next((form for form in forms if form in found), text)

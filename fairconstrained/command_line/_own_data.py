@@ -6,7 +6,7 @@ import json
 import time
 import warnings
 from argparse import Namespace
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,14 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from fairconstrained.command_line._comparison import Figures, table
 from fairconstrained.command_line._files import DataError, Table, read_table, with_roles
-from fairconstrained.constraints import resolve_constraints
+from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.model_selection.path_fitting import fairness_path
 from fairconstrained.reporting.report import fairness_report
 from fairconstrained.utils.extras import import_extra
-from fairconstrained.utils.typing import Array
 
+_OUTPUTS = ("report", "model", "json", "path")  # the options that name files to write
 _SHOWN_GROUPS = 6  # more groups make the table too wide
 _LEAST_STRATUM = 4  # rows of a group and a label, for test rows of the same shares
 
@@ -36,6 +36,7 @@ def run_own_data(options: Namespace) -> int:
         raise DataError(
             "Name the column to predict with --target, and the columns of groups with --sensitive."
         )
+    _check_kappa(options)
     _check_extras(options)
     _check_outputs(options)
     data = with_roles(read_table(options.file), options.target, options.positive, options.sensitive)
@@ -106,9 +107,20 @@ class _Run:
         same = len(self.groups["test"]) == len(names)
         return names if same and len(names) <= _SHOWN_GROUPS else []
 
+    @property
+    def tolerance(self) -> dict[str, float]:
+        """The name and the value of the tolerance that is used."""
+        (asked,) = resolve_constraints(self.options.constraint)
+        if asked.takes_kappa:
+            return {"kappa": self.kappa}
+        labels = 2.0 * self.y_train.to_numpy() - 1.0
+        bound = asked.as_bound(asked.bind(labels, self.groups["training"], np.ones(len(labels))))
+        return {bound.tolerance: getattr(bound, bound.tolerance)}
+
     def introduction(self) -> str:
         """Return what is known before the fit."""
         data, options = self.data, self.options
+        ((name, value),) = self.tolerance.items()
         sizes = self.groups["training"]
         counts = [
             f"{_name(name)} ({int((sizes.codes == k).sum())})"
@@ -121,7 +133,7 @@ class _Run:
             f"rows); the other value is {data.negative}.",
             f"Groups by {' and '.join(options.sensitive)}, which neither model uses, with their "
             f"training rows: {', '.join(counts)}.",
-            f"Constraint: {options.constraint.replace('_', ' ')} with kappa = {self.kappa:g}, "
+            f"Constraint: {options.constraint.replace('_', ' ')} with {name} = {value:g}, "
             f"on {'predictions' if options.enforce == 'decision' else 'scores'}.",
         ]
         if data.left_out:
@@ -136,23 +148,32 @@ class _Run:
         """Return the pipeline of encoder and classifier, with other parameters of the latter."""
         return make_pipeline(self.data.encoder(), clone(self.classifier).set_params(**changes))
 
-    def _figures(self, scores: Array, rows: str, y: Any, seconds: float | None = None) -> Figures:
-        found = Figures.of(scores, y.to_numpy(), self.groups[rows], self.constraint, seconds)
-        return found if self.shown_groups else Figures(**{**asdict(found), "rates": []})
-
     def compare(self) -> tuple[dict[tuple[str, str], Figures], dict[str, Pipeline]]:
         """Return the figures of both models on training and test rows, and the models."""
-        found, models = {}, {}
         free = self._model(constraint=None, kappa=0.05, enforce="score")
-        for name, model in (("unconstrained", free), ("fair", self._model())):
+        models, seconds = {"unconstrained": free, "fair": self._model()}, {}
+        for name, model in models.items():
             start = time.perf_counter()
             model.fit(self.X_train, self.y_train)
-            seconds = time.perf_counter() - start
-            seen, unseen = (model.decision_function(X) for X in (self.X_train, self.X_test))
-            found[name, "training"] = self._figures(seen, "training", self.y_train, seconds)
-            found[name, "test"] = self._figures(unseen, "test", self.y_test)
-            models[name] = model
+            seconds[name] = time.perf_counter() - start
+        constraint = self._measured(models["fair"])
+        found = {}
+        for name, model in models.items():
+            for rows, X, y, spent in (
+                ("training", self.X_train, self.y_train, seconds[name]),
+                ("test", self.X_test, self.y_test, None),
+            ):
+                scores, labels = model.decision_function(X), y.to_numpy()
+                one = Figures.of(scores, labels, self.groups[rows], constraint, spent)
+                found[name, rows] = one if self.shown_groups else replace(one, rates=[])
         return found, models
+
+    def _measured(self, fair: Pipeline) -> Constraint:
+        """Return the constraint for any rows, with what it chose on the training rows."""
+        if not self.constraint.bound_to_training_rows:
+            return self.constraint
+        bound = fair[-1].bind(fair[:-1].transform(self.X_train), self.y_train)
+        return self.constraint.as_bound(bound.problem.constraints[0].term)
 
     def conclusion(self, found: dict[tuple[str, str], Figures], models: dict[str, Pipeline]) -> str:
         """Return what the constraint has changed."""
@@ -178,9 +199,9 @@ class _Run:
             Path(options.json).write_text(json.dumps(self._as_json(found, fair), indent=2) + "\n")
         if options.path:
             self._draw_path(options.path)
-        for written in (options.report, options.model, options.json, options.path):
-            if written:
-                print(f"Written: {written}")
+        for name in _OUTPUTS:
+            if getattr(options, name):
+                print(f"Written: {getattr(options, name)}")
 
     def _as_json(self, found: dict[tuple[str, str], Figures], fair: Pipeline) -> dict[str, Any]:
         options, result = self.options, fair[-1].result_
@@ -197,7 +218,7 @@ class _Run:
             },
             "constraint": {
                 "name": options.constraint,
-                "kappa": self.kappa,
+                **self.tolerance,
                 "enforce": options.enforce,
             },
             "solver": {
@@ -223,6 +244,19 @@ class _Run:
         figure.savefig(path, bbox_inches="tight")
 
 
+def _check_kappa(options: Namespace) -> None:
+    """Raise a DataError if kappa is given or varied, and the constraint does not take it."""
+    (constraint,) = resolve_constraints(options.constraint)
+    given = [f"--kappa {options.kappa:g}"] if options.kappa is not None else []
+    given += [f"--path {options.path}"] if options.path else []
+    if given and not constraint.takes_kappa:
+        raise DataError(
+            f"{' and '.join(given)}: the constraint {options.constraint} does not take kappa; its "
+            f"tolerance is {constraint.tolerance}, which programs can change and the command line "
+            "cannot. Leave this out, or name another constraint."
+        )
+
+
 def _check_extras(options: Namespace) -> None:
     """Raise an ImportError, before anything is fitted, if an output needs an extra."""
     if options.path:
@@ -233,18 +267,33 @@ def _check_extras(options: Namespace) -> None:
 
 def _check_outputs(options: Namespace) -> None:
     """Raise a DataError, before anything is fitted, if a file cannot be written."""
-    for name in ("report", "model", "json", "path"):
+    taken = {Path(options.file).resolve(): "the file with data"}
+    for name in _OUTPUTS:
         text = getattr(options, name)
-        if text and (Path(text).is_dir() or not Path(text).parent.is_dir()):
+        if text is None:
+            continue
+        path, asked = Path(text), f"--{name} {text}"
+        if path.is_dir() or not path.parent.is_dir():
             raise DataError(
-                f"--{name} {text}: this must be a file in a folder that exists. Create the folder, "
-                "or name another file."
+                f"{asked}: this must be a file in a folder that exists. Create the folder, or name "
+                "another file."
             )
-    if options.path:
-        figures = import_extra("matplotlib.figure", "plot", f"--path {options.path}")
-        formats = sorted(figures.Figure().canvas.get_supported_filetypes())
-        if Path(options.path).suffix[1:] not in formats:
-            raise DataError(f"--path {options.path}: the ending must be one of {formats}.")
+        if path.resolve() in taken:
+            raise DataError(f"{asked}: this is {taken[path.resolve()]} too. Name another file.")
+        taken[path.resolve()] = f"the file of --{name}"
+    endings = {"model": [".skops", ".joblib"], "path": _picture_endings(options.path)}
+    for name, valid in endings.items():
+        text = getattr(options, name)
+        if text is not None and Path(text).suffix not in valid:
+            raise DataError(f"--{name} {text}: the ending must be one of {', '.join(valid)}.")
+
+
+def _picture_endings(path: str | None) -> list[str]:
+    """Return the endings of the formats that Matplotlib writes; none if no picture is asked for."""
+    if path is None:
+        return []
+    figures = import_extra("matplotlib.figure", "plot", f"--path {path}")
+    return [f".{one}" for one in sorted(figures.Figure().canvas.get_supported_filetypes())]
 
 
 def _write_model(model: Pipeline, path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
 from fairconstrained.constraints.base import Constraint, HasScores
 from fairconstrained.constraints.measures import Ratios, warn_vacuous
@@ -12,6 +13,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.registry import resolve
@@ -169,6 +171,11 @@ class MinorityRate(Constraint):
             ratio=c,
             whole=sp.csr_array(whole),
         )
+
+    def as_bound(self, term: Term) -> MinorityRate:
+        """Return the constraint with the share of the term."""
+        assert isinstance(term, Ratios)
+        return clone(self).set_params(c=term.ratio)
 
     def known_rows(self, groups: Groups) -> Array:
         """Return which rows the constraint is on: those with a known value of its attribute.

@@ -11,6 +11,8 @@ import pytest
 import fairconstrained
 from fairconstrained.__main__ import main
 from fairconstrained.command_line._examples import next_runs
+from fairconstrained.command_line._files import read_table
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.deployment import trusted_types
 
 N_ROWS = 600
@@ -58,6 +60,25 @@ def test_the_table(file, capsys):
     found = gaps(text)
     assert found["fair", "training"] <= 0.0205 < 0.1 < found["unconstrained", "training"]
     assert found["fair", "test"] < found["unconstrained", "test"]
+
+
+@pytest.mark.parametrize("enforce", ["score", "decision"])
+@pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
+def test_every_constraint(file, table, capsys, name, enforce):
+    table[:200].to_csv(file, index=False)
+    assert main(asked(file, "--constraint", name, "--enforce", enforce)) == 0
+    found = gaps(capsys.readouterr().out)
+    assert len(found) == 4
+    assert np.isfinite(list(found.values())).all()
+
+
+@pytest.mark.parametrize("name", ["roc_parity", "partial_dp", "weak_partial_dp"])
+def test_what_a_constraint_chose_is_measured(file, capsys, name):
+    assert main(asked(file, "--constraint", name)) == 0
+    text = capsys.readouterr().out
+    found = gaps(text)
+    assert "The solver ended: converged." in text
+    assert found["fair", "training"] <= 0.0505 < found["unconstrained", "training"]
 
 
 def test_all_files_are_written(file, table, tmp_path, capsys):
@@ -123,9 +144,36 @@ def test_decisions_and_several_attributes(file, table, capsys):
     assert "with kappa = 0.05, on predictions." in text
 
 
-def test_a_tolerance_that_is_not_used_is_noted(file, capsys):
-    assert main(asked(file, "--constraint", "disparate_impact", "--kappa", "0.3")) == 0
-    assert "Note: kappa=0.3 is not used" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("name", "tolerance"),
+    [
+        ("equal_opportunity", {"kappa": 0.05}),
+        ("disparate_impact", {"ratio": 0.8}),
+        ("minority_rate", {"c": 0.4}),  # the share of group y
+    ],
+)
+def test_the_tolerance_that_is_used_is_shown(file, table, tmp_path, capsys, name, tolerance):
+    few = table.drop(table.index[table["group"] == "y"][200:])
+    few.to_csv(file, index=False)
+    figures = tmp_path / "figures.json"
+    assert main(asked(file, "--constraint", name, "--json", str(figures))) == 0
+    ((parameter, value),) = tolerance.items()
+    shown = f"Constraint: {name.replace('_', ' ')} with {parameter} = {value}, on scores."
+    assert shown in capsys.readouterr().out
+    assert json.loads(figures.read_text())["constraint"] == {
+        "name": name,
+        **tolerance,
+        "enforce": "score",
+    }
+
+
+@pytest.mark.parametrize("name", ["disparate_impact", "minority_rate"])
+@pytest.mark.parametrize("option", ["--kappa=0.3", "--path=path.png"])
+def test_kappa_of_a_constraint_that_does_not_take_it(file, capsys, name, option):
+    assert main(asked(file, "--constraint", name, option)) == 1
+    captured = capsys.readouterr()
+    assert f"{option.replace('=', ' ')}: the constraint {name} does not take kappa" in captured.err
+    assert not captured.out  # nothing is fitted before
 
 
 def test_rows_without_a_target_are_left_out_and_counted(file, table, capsys):
@@ -192,6 +240,9 @@ def test_unusable_data(file, table, capsys, change, arguments, message):
         ("--report", "none/report.html", "in a folder that exists"),
         ("--json", "", "in a folder that exists"),
         ("--path", "picture.xyz", "the ending must be one of"),
+        ("--model", "model.foo", "the ending must be one of .skops, .joblib"),
+        ("--model", "model", "the ending must be one of .skops, .joblib"),
+        ("--json", "data.csv", "this is the file with data too"),
     ],
 )
 def test_files_that_cannot_be_written(file, tmp_path, capsys, option, name, message):
@@ -199,6 +250,14 @@ def test_files_that_cannot_be_written(file, tmp_path, capsys, option, name, mess
     captured = capsys.readouterr()
     assert message in captured.err
     assert not captured.out  # nothing is fitted before
+
+
+def test_two_outputs_are_two_files(file, tmp_path, capsys):
+    same, again = str(tmp_path / "same.x"), str(tmp_path / "." / ".." / tmp_path.name / "same.x")
+    assert main(asked(file, "--json", same, "--report", again)) == 1
+    captured = capsys.readouterr()
+    assert f"--json {same}: this is the file of --report too" in captured.err
+    assert not captured.out
 
 
 def test_files_that_cannot_be_read(tmp_path, capsys):
@@ -211,6 +270,50 @@ def test_files_that_cannot_be_read(tmp_path, capsys):
     assert "cannot be read as CSV or Parquet" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "data.csv is empty"),
+        ("\n\n", "data.csv is empty"),
+        ("group,granted\n", "data.csv has no rows"),
+        ("granted\nyes\nno\n", "--sensitive group: the file has no such column. It has: granted."),
+        ('granted,"a\nyes,1\n', "cannot be read as CSV or Parquet"),
+    ],
+)
+def test_tables_that_cannot_be_used(file, capsys, text, message):
+    with open(file, "w") as stream:
+        stream.write(text)
+    assert main(asked(file)) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "found"),
+    [
+        (["0.0", "1.0"], "1.0", "1"),
+        (["0.0", "1.0"], "1", "1"),
+        (["1", "2"], "2.0", "2"),
+        (["0.50", "1.5"], "0.50", "0.5"),
+        (["false", "true"], "false", "False"),
+        (["no", " yes"], " yes", "yes"),
+    ],
+)
+def test_the_positive_value_as_the_file_writes_it(file, table, capsys, values, positive, found):
+    table["granted"] = table["granted"].map(dict(zip(["no", "yes"], values, strict=True)))
+    table.to_csv(file, index=False)
+    arguments = [file, "--target", "granted", "--sensitive", "group", f"--positive={positive}"]
+    assert main(arguments) == 0
+    assert f"Positive class: granted = {found} (" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", " "])
+def test_delimiters(table, tmp_path, delimiter):
+    path = tmp_path / "data.csv"
+    table = table.rename(columns={"a": f"a {delimiter}{delimiter} quoted"})
+    table.to_csv(path, sep=delimiter, index=False)
+    assert read_table(str(path)).columns.tolist() == table.columns.tolist()
+
+
 def test_the_version(capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["--version"])
@@ -221,12 +324,16 @@ def test_the_version(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--target", "income"], "need a file"),
+        (["--target", "income"], "without a file with data, --target cannot be used"),
         (["--constraint", "roc_parity"], "with example data"),
         (["data.csv", "--test-size", "2"], "a number between 0 and 1"),
         (["data.csv", "--seed", "-1"], "an integer from 0"),
-        (["--path", "picture.png"], "need a file"),
-        (["--positive", "yes"], "need a file"),
+        (["--path", "picture.png"], "--path cannot be used"),
+        (["--positive", "yes", "--sensitive", "sex"], "--positive and --sensitive cannot be used"),
+        (["--enforce", "score"], "without a file with data, --enforce cannot be used"),
+        (["--test-size", "0.25"], "without a file with data, --test-size cannot be used"),
+        (["--seed", "0"], "without a file with data, --seed cannot be used"),
+        (["data.csv", "--data", "diabetes"], "--data is for example data, and there is a file"),
     ],
 )
 def test_options_that_do_not_go_together(capsys, arguments, message):
