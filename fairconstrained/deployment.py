@@ -26,6 +26,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
+from fairconstrained.decisions.threshold_search import ThresholdSearch
 from fairconstrained.estimators.linear.base import FairLinearClassifier
 from fairconstrained.estimators.linear.export import visible_columns
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
@@ -180,7 +181,10 @@ def trusted_types() -> list[str]:
 
     These are the estimators, constraints, solvers, losses, surrogates, penalties and domains, and
     the types of `result_` and other fitted attributes. Loading them only assigns attributes.
-    Functions in `sensitive_columns` and classes of the user are not included.
+    Functions in `sensitive_columns`, classes of the user and types of other libraries are not
+    included. Models with boosted trees need ``trusted_types() + ["lightgbm.basic.Booster"]``:
+    loading a booster runs LightGBM's reader of model files, which is not written for files of
+    unknown origin. Trust it for files whose source you know.
 
     Returns
     -------
@@ -197,7 +201,7 @@ def trusted_types() -> list[str]:
     for name in public.__all__:  # imports the modules of all estimators
         getattr(public, name)
     bases = *_subclasses(BaseEstimator), *_subclasses(Parametrized)
-    found = {*bases, Result, Status, Trace, Certificate, DecisionSearch}
+    found = {*bases, Result, Status, Trace, Certificate, DecisionSearch, ThresholdSearch}
     return sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in found)
 
 

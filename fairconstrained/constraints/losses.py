@@ -163,8 +163,18 @@ class BoundedGroupLoss(Constraint):
         groups = check_groups(groups, len(y))
         bound = 0.5 if self.bound is None else self.bound
         bound = check_between("bound", bound, 0.0, np.finfo(float).max, "a mean loss")
-        loss = resolve("loss", self.loss or "logistic", LOSSES, Loss)
+        loss = self._loss_of_rows()
         weight = np.asarray(sample_weight, dtype=float)
         losses = means(groups.codes, weight, groups, "loss", ALL_ROWS, type(self).__name__)
         labels = np.asarray(y, dtype=float)
         return LossMeans.of(compared([losses], each_group, at_most(bound), loss, signs=labels))
+
+    def _loss_of_rows(self) -> Loss:
+        """Return the loss; raise if it is none of single rows, as the estimator's may be."""
+        try:
+            return resolve("loss", self.loss or "logistic", LOSSES, Loss)
+        except (ValueError, TypeError) as error:
+            raise type(error)(
+                f"BoundedGroupLoss needs a loss of rows, its own or the estimator's: {error} Pass "
+                "for instance BoundedGroupLoss(loss='logistic')."
+            ) from None

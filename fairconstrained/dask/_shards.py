@@ -10,6 +10,8 @@ from operator import itemgetter
 from typing import Any, Protocol
 from uuid import uuid4
 
+import numpy as np
+
 from fairconstrained.dask._messages import packed
 from fairconstrained.dask._partitions import Partitions
 from fairconstrained.dask._reader import Reader
@@ -289,7 +291,14 @@ def workers_of(client: Any, disk: str | bool) -> Workers:
         The client that an estimator was given.
     disk : {"auto"} or bool
         See :class:`Client`.
+
+    Raises
+    ------
+    ValueError
+        If `disk` is neither "auto" nor a switch.
     """
+    if not (isinstance(disk, bool | np.bool_) or (isinstance(disk, str) and disk == "auto")):
+        raise ValueError(f"disk must be True, False or 'auto'; got {disk!r}.")
     if client is not None:
         return Client(client, disk)
     distributed = import_extra("distributed", "dask", "fairconstrained.dask")

@@ -100,13 +100,28 @@ class SensitiveColumns:
         if callable(self.columns):
             return self.columns(X)
         positions = self.positions(estimator)
-        if positions and X.shape[1] != estimator.n_features_in_:
-            raise ValueError(
-                f"The groups are in the columns {self.columns!r} of X, which X does not have here: "
-                f"it has {X.shape[1]} columns, and had {estimator.n_features_in_} in fit. Pass X "
-                "with them, or the groups as sensitive_features where that is possible."
+        names = getattr(estimator, "feature_names_in_", None)
+        if positions and names is not None and hasattr(X, "columns"):
+            positions = self._found(names[positions].tolist(), list(X.columns))
+        elif positions and X.shape[1] != estimator.n_features_in_:
+            raise self._absent(
+                f"it has {X.shape[1]} columns, and had {estimator.n_features_in_} in fit"
             )
         return _safe_indexing(X, positions, axis=1) if positions else None
+
+    def _found(self, names: list[str], has: list[Any]) -> list[int]:
+        """Return where the columns of these names are among those that X has."""
+        absent = [name for name in names if name not in has]
+        if absent:
+            raise self._absent(f"it has no column {', '.join(map(repr, absent))}")
+        return [has.index(name) for name in names]
+
+    def _absent(self, why: str) -> ValueError:
+        """Return the error that X lacks sensitive columns."""
+        return ValueError(
+            f"The groups are in the columns {self.columns!r} of X, which X does not have here: "
+            f"{why}. Pass X with them, or the groups as sensitive_features where that is possible."
+        )
 
     def kept(self, estimator: BaseEstimator) -> Array:
         """Return the positions of the model's features."""

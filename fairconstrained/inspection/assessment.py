@@ -61,6 +61,11 @@ class AssessedRows:
             return self.scores
         return self.log_odds
 
+    @property
+    def n_groups(self) -> int:
+        """The number of groups with rows, of the attribute with most if they are marginal."""
+        return max(np.unique(one.codes[one.codes >= 0]).size for one in self.groups.separate)
+
     def predictions(self) -> list[Predictions]:
         """Return labels and predictions, once for each grouping (marginal groups have several)."""
         return [
@@ -174,11 +179,13 @@ def assess(
     if not terms:
         return Assessment(name, np.nan, np.nan, np.nan, np.nan, np.nan, "", note)
     tolerance, on_scores, on_predictions, worst = _gaps(terms, rows, scores_known)
+    if np.isnan(on_predictions) and rows.n_groups < 2:
+        note = "these rows are of a single group" if rows.n_groups else "no row has a group"
     if constraint.rates_compared and at_most(on_predictions, 0.0):
         worst = ALL_EQUAL
     limits = interval_of(constraint, rows, confidence) if interval else _UNKNOWN
     low, high = float(limits.low), float(limits.high)
-    return Assessment(name, tolerance, on_scores, on_predictions, low, high, worst)
+    return Assessment(name, tolerance, on_scores, on_predictions, low, high, worst, note)
 
 
 def _gaps(

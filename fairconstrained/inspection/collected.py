@@ -13,6 +13,7 @@ from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight, known_labels
 from fairconstrained.inspection.outputs import ClassOutputs, ModelOutput
 from fairconstrained.inspection.scores import (
+    check_no_ranker,
     check_two_classes,
     checked_positive,
     groups_of,
@@ -114,16 +115,6 @@ class CollectedClasses:
         return _positive(models, self.classes)
 
 
-def _check_no_ranker(model: object) -> None:
-    """Raise a ValueError if a model is a ranker, whose predictions are scores."""
-    last = final_estimator(model)
-    if getattr(last, "needs_queries", False):
-        raise ValueError(
-            f"{type(last).__name__} ranks the rows of queries and predicts no classes: use "
-            "compare_rankers(models, X, y, groups, query=...)."
-        )
-
-
 def collect(
     models: Classifier | Mapping[str, Classifier],
     X: MatrixLike,
@@ -206,7 +197,7 @@ def collect_classes(
     )
     fitted = {name: best_estimator(model) for name, model in named_models(models).items()}
     for model in fitted.values():
-        _check_no_ranker(model)
+        check_no_ranker(model)
         if len(getattr(model, "classes_", ())) <= 2:
             check_two_classes(model)
     classes = _classes(fitted, y)

@@ -164,6 +164,7 @@ class GroupScores:
             test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
         estimator = best_estimator(estimator)
+        check_no_ranker(estimator)
         positive = checked_positive(estimator, pos_label)
         method = _method(estimator, response_method)
         if threshold is None:
@@ -286,6 +287,16 @@ def _check_decides(estimator: object, method: str) -> None:
         raise ValueError(
             f"response_method={method!r}: {type(last).__name__} predicts by {decides}, so the "
             "threshold on these scores is not known. Pass threshold=, or response_method='auto'."
+        )
+
+
+def check_no_ranker(model: object) -> None:
+    """Raise a ValueError if a model is a ranker, whose predictions are scores."""
+    last = final_estimator(model)
+    if getattr(last, "needs_queries", False):
+        raise ValueError(
+            f"{type(last).__name__} ranks the rows of queries and predicts no classes: use "
+            "compare_rankers(models, X, y, groups, query=...)."
         )
 
 

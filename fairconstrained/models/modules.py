@@ -104,6 +104,29 @@ def _seeded(seed: int) -> Iterator[None]:
         generator.set_state(state)
 
 
+def _made(make: MakeModule, n_features: int) -> Any:
+    """Return what a callable makes for a number of features, if it is a module."""
+    torch = torch_module()
+    if isinstance(make, torch.nn.Module):
+        raise ValueError(
+            "module must be a callable that takes the number of features and returns a new "
+            f"torch.nn.Module, such as lambda n: torch.nn.Linear(n, 1); got the module {make!r}."
+        )
+    try:
+        module = make(n_features)
+    except TypeError as error:
+        raise ValueError(
+            "module must be a callable that takes the number of features only; "
+            f"module({n_features}) raises: {error}"
+        ) from error
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(
+            "module must be a callable that takes the number of features and returns a "
+            f"torch.nn.Module; it returns {type(module).__name__}."
+        )
+    return module
+
+
 def new_module(make: MakeModule, n_features: int, seed: int) -> Module:
     """Return a new module in evaluation mode; the state of PyTorch's generator does not change.
 
@@ -121,19 +144,22 @@ def new_module(make: MakeModule, n_features: int, seed: int) -> Module:
     TypeError
         If it is not a module.
     ValueError
-        If it does not return one score per row.
+        If it is a module itself, cannot be called with a number, its module has no weights, or does
+        not return one score per row.
     """
     torch = torch_module()
     with _seeded(seed):
-        module = make(n_features)
-        if not isinstance(module, torch.nn.Module):
-            raise TypeError(
-                "module must be a callable that takes the number of features and returns a "
-                f"torch.nn.Module; it returns {type(module).__name__}."
-            )
-        module = module.cpu().eval()
-        with torch.no_grad():  # a first pass also makes the weights of lazy layers
-            found = module(torch.zeros(2, n_features))
+        module = _made(make, n_features).cpu().eval()
+        try:
+            with torch.no_grad():  # a first pass also makes the weights of lazy layers
+                found = module(torch.zeros(2, n_features))
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            raise ValueError(
+                f"module must return a network for rows of {n_features} features; what it returns "
+                f"raises on 2 rows of zeros: {error}"
+            ) from error
+    if not any(one.numel() for one in module.parameters()):
+        raise ValueError("module must return a network that has weights; it has none.")
     shape = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
     if shape not in ((2,), (2, 1)):
         raise ValueError(

@@ -304,7 +304,9 @@ def _title(evidence: Evidence) -> str:
     }
     models = " and ".join(f"{name} ({kind})" if name else kind for name, kind in kinds.items())
     rows = evidence.rows
-    on = f"{models} on {len(rows.labels)} rows with {len(rows.groups.listed)} groups"
+    n_rows, n_groups = len(rows.labels), len(rows.groups.listed)
+    on = f"{models} on {n_rows} row{'s' * (n_rows != 1)} with "
+    on += f"{n_groups} group{'s' * (n_groups != 1)}"
     if evidence.several_classes:
         return f"{on}; the classes are {', '.join(evidence.classes)}"
     return f"{on}; the positive class is {evidence.classes[''].collected.positive}"

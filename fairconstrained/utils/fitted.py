@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_OF_SOME_FITS = ("holdout_indices_", "pos_label_", "score_threshold_", "threshold_", "thresholds_")
+_OF_SOME_FITS = (
+    *("holdout_indices_", "pos_label_", "score_threshold_", "threshold_", "_by_group"),
+    *("booster_", "coef_", "feature_mean_", "feature_scale_", "weights_"),  # of rankers' models
+)
 
 
 def set_fitted(estimator: Any, attributes: Mapping[str, Any]) -> None:

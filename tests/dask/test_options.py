@@ -44,6 +44,15 @@ def rows():
     return np.column_stack([groups, X]), np.asarray(y), weight
 
 
+@pytest.mark.parametrize("value", ["yes", 1, None, [True]])
+def test_disk_is_a_switch(rows, value):
+    X, y, _ = (da.from_array(one, chunks=len(one)) for one in rows)
+    clf = FairLogisticClassifier(sensitive_columns=[0])
+    clf.disk = value
+    with pytest.raises(ValueError, match="disk must be True, False or 'auto'"):
+        clf.fit(X, y)
+
+
 def both(rows, options, **attributes):
     """Return the fits of the same rows, of collections and in memory."""
     X, y, weight = rows

@@ -89,6 +89,33 @@ def test_reports_need_the_groups_in_one_way_or_the_other(table):
         fairness_report(clf, X[FEATURES], y)
 
 
+def test_a_feature_that_is_absent_is_named_and_not_the_groups(table):
+    X, y = table
+    clf = FairLogisticClassifier(sensitive_columns=["sex"]).fit(X.drop(columns="age"), y)
+    with pytest.raises(ValueError, match=r"now missing:\s+- b"):
+        fairness_report(clf, X[["a", "sex", "c"]], y)
+    with pytest.raises(ValueError, match="it has no column 'sex'"):
+        fairness_report(clf, X[["a", "b", "c"]], y)
+
+
+@pytest.mark.parametrize(
+    ("absent", "message"), [("b", r"now missing:\s+- b"), ("sex", "it has no column 'sex'")]
+)
+def test_a_dask_partition_without_a_column(table, absent, message):
+    dask = pytest.importorskip("dask", reason="dask is not installed")
+    dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
+    from fairconstrained.dask import FairLogisticClassifier as DaskClassifier
+
+    X, y = table
+    X = X.drop(columns="age")
+    halves = X[:200], X[200:].drop(columns=absent)
+    parts = [dask.delayed(half) for half in halves]
+    frame = dd.from_delayed(parts, meta=X[:0], verify_meta=False)
+    labels = dd.from_delayed([dask.delayed(pd.Series(one)) for one in (y[:200], y[200:])])
+    with pytest.raises(ValueError, match=message):
+        DaskClassifier(sensitive_columns=["sex"]).fit(frame, labels)
+
+
 def test_validation_rows_of_a_path_have_groups_in_one_way_or_the_other(table):
     X, y = table
     X = X.drop(columns="age")

@@ -178,6 +178,14 @@ def test_single_precision_is_near_double_precision(X, w, options):
     [
         ({"module": lambda n: torch.nn.Linear(n, 2)}, ValueError, "one output per row"),
         ({"module": lambda n: 3}, TypeError, "returns int"),
+        ({"module": torch.nn.Linear(3, 1)}, ValueError, r"module must be .* got the module Linear"),
+        ({"module": torch.nn.Linear}, ValueError, r"module must be .* raises: .*out_features"),
+        (
+            {"module": lambda n: torch.nn.Linear(n + 1, 1)},
+            ValueError,
+            "module must .* of . features",
+        ),
+        ({"module": lambda n: torch.nn.Flatten(0)}, ValueError, "module must .* has none"),
         ({"activation": "step"}, ValueError, "activation='step' is unknown"),
         ({"device": "tpu"}, ValueError, "device='tpu' is unknown"),
         ({"dtype": "int8"}, ValueError, "dtype='int8' is unknown"),

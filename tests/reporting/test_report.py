@@ -302,3 +302,13 @@ def test_invalid_input_raises(data, model):
         fairness_report(model, X, y, groups, pos_label=7)
     with pytest.raises(ValueError, match=r"sensitive_features has \d+ rows, X has"):
         fairness_report(model, X, y, groups[:-1])
+
+
+def test_rows_of_a_single_group_are_named_as_such(model, data):
+    X, y, groups = data
+    rows = groups == "a"
+    text = str(fairness_report(model, X[rows], y[rows], groups[rows]))
+    assert f"on {rows.sum()} rows with 1 group; " in text
+    assert "Not measured: these rows are of a single group." in text
+    assert "no cell of the constraint" not in text
+    assert "rows with 2 groups; " in str(fairness_report(model, X, y, groups))

@@ -94,8 +94,9 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
     n_iter_no_change : int, default=10
         Growing stops after this number of iterations without a smaller validation loss.
     lightgbm_params : dict or None, default=None
-        Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``. ``boosting="dart"`` is
-        not supported.
+        Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``. Unknown names, and
+        parameters that would have no effect or not hold after the fit of the leaf values, such as
+        ``monotone_constraints`` and ``boosting="dart"``, raise an error.
     alpha : float, default=0.1
         The strength of the penalty that keeps leaf values close to the boosted ones, >= 0.
     n_fitted_trees : int or None, default=25
@@ -135,7 +136,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         The number of trees.
     is_categorical_ : ndarray of bool of shape (n_features,)
         Which columns of X are categorical.
-    categories_ : dict of str to pandas.Index
+    categories_ : dict of str to list
         The categories of the columns of pandas' category dtype.
     classes_, n_features_in_, feature_names_in_, n_iter_, groups_
         See :class:`FairLogisticClassifier`.

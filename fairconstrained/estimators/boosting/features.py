@@ -58,7 +58,7 @@ class TreeFeatures(FeatureKind):
             is_category = np.array([_is_category(dtype) for dtype in X.dtypes], dtype=bool)
             mask = categorical_mask(self.categorical_features, list(X.columns), is_category)
             names = X.columns[mask & is_category]
-            estimator.categories_ = {name: X[name].cat.categories for name in names}
+            estimator.categories_ = {name: X[name].cat.categories.tolist() for name in names}
         encoded = X.copy(deep=False)
         for name, categories in estimator.categories_.items():
             if name in X.columns:
@@ -70,9 +70,9 @@ def _is_category(dtype: object) -> bool:
     return isinstance(dtype, pd.CategoricalDtype)
 
 
-def _codes(column: pd.Series, categories: pd.Index) -> Array:
+def _codes(column: pd.Series, categories: list[Any]) -> Array:
     """Return positions in the categories as floats, NaN for missing and unknown values."""
-    codes = categories.get_indexer(pd.Index(column)).astype(float)
+    codes = pd.Index(categories, tupleize_cols=False).get_indexer(pd.Index(column)).astype(float)
     codes[codes < 0] = np.nan
     return codes
 

@@ -14,7 +14,11 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.tightening import steeper_part
-from fairconstrained.estimators.binding import ScoresByRow, bound_parts
+from fairconstrained.estimators.binding import (
+    ScoresByRow,
+    bound_parts,
+    without_repeated_warnings,
+)
 from fairconstrained.estimators.boosting._lagrangian import (
     ConstraintsAt,
     MultiplierRule,
@@ -215,11 +219,15 @@ class _Growth:
         self.booster = self._booster(space)
 
     def _parts(self, rows: TrainingData, space: ScoreSpace) -> tuple[CompositeFunction, ...]:
-        """Return the constraints on rows as functions of their scores."""
+        """Return the constraints on rows as functions of their scores.
+
+        Warnings of cells without rows are given when the leaf values' problem is bound.
+        """
         n = len(rows.y)
         placed = rows.with_features(np.arange(n)[:, None], lambda features, X: space.add(features))
         free = _FreeScores(self.how, self.data, rows)
-        parts = bound_parts(self.constraints, ScoreModel(space, np.arange(n)), placed, free)
+        with without_repeated_warnings():
+            parts = bound_parts(self.constraints, ScoreModel(space, np.arange(n)), placed, free)
         return tuple(steeper_part(part, _STEEPER) if self.how.zero_one else part for part in parts)
 
     def _parts_elsewhere(self, problem: Problem) -> tuple[CompositeFunction, ...]:

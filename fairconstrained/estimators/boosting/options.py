@@ -5,11 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from fairconstrained.estimators.boosting._lightgbm_names import (
+    BOOSTING,
+    FIXED,
+    OF_THE_ESTIMATOR,
+    REFUSED,
+    known_names,
+    main_name,
+)
 from fairconstrained.utils.validation import check_count, check_jobs, check_switch, is_number
 
 
@@ -75,61 +84,6 @@ _PASSED = (
     "max_bin",
 )
 
-_PASSED_NAMES = {
-    *_PASSED,
-    *("eta", "shrinkage_rate", "num_leaf", "max_leaves", "max_leaf", "max_leaf_nodes"),
-    *("min_data_in_leaf", "min_data_per_leaf", "min_data", "min_samples_leaf"),
-    *("min_sum_hessian_in_leaf", "min_sum_hessian_per_leaf", "min_sum_hessian", "min_hessian"),
-    *("min_gain_to_split", "bagging_fraction", "sub_row", "bagging", "bagging_freq"),
-    *("feature_fraction", "sub_feature", "lambda_l1", "l1_regularization"),
-    *("lambda_l2", "lambda", "l2_regularization", "max_bins"),
-}  # with LightGBM's aliases
-
-_OWN = {
-    "objective": "the loss and the constraints are the objective",
-    "num_class": "only two classes are supported",
-    "metric": "use early_stopping",
-    "linear_tree": "leaves must have constant values",
-    "early_stopping_round": "use early_stopping and n_iter_no_change",
-    "num_iterations": "use n_estimators",
-    "num_threads": "use n_jobs",
-    "seed": "use random_state",
-    "categorical_feature": "use categorical_features",
-    "boost_from_average": "the first score is set by the library",
-    "refit_decay_rate": "leaf values are fitted by the library",
-}
-_ALIASES: dict[str, str] = {
-    **dict.fromkeys(("objective_type", "app", "application", "loss"), "objective"),
-    **dict.fromkeys(("num_classes",), "num_class"),
-    **dict.fromkeys(("metrics", "metric_types"), "metric"),
-    **dict.fromkeys(("linear_trees",), "linear_tree"),
-    **dict.fromkeys(
-        ("early_stopping_rounds", "early_stopping", "n_iter_no_change"), "early_stopping_round"
-    ),
-    **dict.fromkeys(
-        (
-            "num_iteration",
-            "n_iter",
-            "num_tree",
-            "num_trees",
-            "num_round",
-            "num_rounds",
-            "nrounds",
-            "num_boost_round",
-            "n_estimators",
-            "max_iter",
-        ),
-        "num_iterations",
-    ),
-    **dict.fromkeys(("num_thread", "nthread", "nthreads", "n_jobs"), "num_threads"),
-    **dict.fromkeys(("random_seed", "random_state"), "seed"),
-    **dict.fromkeys(
-        ("cat_feature", "categorical_column", "cat_column", "categorical_features"),
-        "categorical_feature",
-    ),
-}
-_BOOSTING = ("boosting", "boosting_type", "boost")
-
 
 def check_boosting_options(estimator: Any) -> None:
     """Check the parameters that only boosted trees have.
@@ -162,16 +116,28 @@ def _check_others(estimator: Any, given: object) -> None:
             f"{{'path_smooth': 1.0}}; got {given!r}."
         )
     for name, value in given.items():
-        if name in _BOOSTING and value not in ("gbdt", "gbrt"):
-            raise ValueError(
-                f"lightgbm_params={{{name!r}: {value!r}}}: only 'gbdt' is supported. DART and "
-                "random forests change the weights of earlier trees, which the multipliers of the "
-                "constraints do not follow."
-            )
-        known = _ALIASES.get(str(name), str(name))
-        if name in _PASSED_NAMES or known in _OWN:
-            why = _OWN.get(known, f"it is a parameter of {type(estimator).__name__} itself")
-            raise ValueError(f"lightgbm_params must not contain {name!r}: {why}.")
+        _check_other(type(estimator).__name__, name, value)
+
+
+def _check_other(kind: str, name: str, value: object) -> None:
+    """Check one of LightGBM's other parameters of an estimator of this kind."""
+    known = main_name(name)
+    if known == BOOSTING and value not in ("gbdt", "gbrt"):
+        raise ValueError(
+            f"lightgbm_params={{{name!r}: {value!r}}}: only 'gbdt' is supported. DART and "
+            "random forests change the weights of earlier trees, which the multipliers of the "
+            "constraints do not follow."
+        )
+    if name in OF_THE_ESTIMATOR or known in REFUSED:
+        why = REFUSED.get(known, f"it is a parameter of {kind} itself")
+        raise ValueError(f"lightgbm_params must not contain {name!r}: {why}.")
+    if known in FIXED and value != FIXED[known]:
+        raise ValueError(f"lightgbm_params={{{name!r}: {value!r}}}: it is always {FIXED[known]!r}.")
+    names = known_names()
+    if names and name not in names:
+        close = " or ".join(map(repr, get_close_matches(name, names)))
+        meant = f" Did you mean {close}?" if close else ""
+        raise ValueError(f"lightgbm_params: LightGBM has no parameter {name!r}.{meant}")
 
 
 def lightgbm_parameters(estimator: Any, seed: int, num_threads: int) -> dict[str, Any]:
@@ -191,10 +157,8 @@ def lightgbm_parameters(estimator: Any, seed: int, num_threads: int) -> dict[str
         **(estimator.lightgbm_params or {}),
         "seed": seed,
         "num_threads": num_threads,
-        "deterministic": True,
-        "feature_pre_filter": False,
+        **FIXED,
         "metric": "none",
-        "verbosity": -1,
     }
 
 

@@ -266,9 +266,7 @@ def _growing(estimator: BoostedEstimator, options: TreeOptions, loss: LossOf) ->
     source = check_random_state(estimator.random_state)
     names = getattr(estimator, "feature_names_in_", np.array([]))
     seen = names[kept].tolist() if len(names) else []
-    categories = [
-        categories.tolist() for name, categories in estimator.categories_.items() if name in seen
-    ]
+    categories = [categories for name, categories in estimator.categories_.items() if name in seen]
     threads = thread_count(options.n_jobs)
     stopping = EarlyStopping(options.validation_fraction, options.n_iter_no_change)
     return Growing(

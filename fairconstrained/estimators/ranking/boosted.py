@@ -81,7 +81,7 @@ class BoostedScores(RankerModel):
         `early_stopping` these queries are the validation queries. None measures the constraints on
         all queries.
     lightgbm_params : dict or None, default=None
-        Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``.
+        Other parameters of LightGBM, see :class:`FairBoostingClassifier`.
     alpha : float, default=0.1
         The strength of the penalty that keeps leaf values close to the boosted ones, >= 0.
     n_fitted_trees : int or None, default=25

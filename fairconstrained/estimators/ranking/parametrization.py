@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -22,19 +22,15 @@ from fairconstrained.estimators.ranking.boosted import BoostedScores
 from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.estimators.solving import SolverOptions, solver_of
 from fairconstrained.models.feature_scale import Features
-from fairconstrained.models.linear import LinearModel, finite_scores
+from fairconstrained.models.linear import LinearModel, checked_scores, finite_scores
 from fairconstrained.models.modules import ACTIVATIONS
 from fairconstrained.models.network import TorchModel
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver, default_solver
-from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count
-
-if TYPE_CHECKING:
-    from torch.nn import Module
 
 _EPOCHS, _LEAST_STEPS, _CHECKS = 30, 3000, 15
 
@@ -56,11 +52,12 @@ class RankingKind(Parametrization, Protocol):
 
 
 class FittedRanker(RankerOptions, Protocol):
-    """What a ranker knows once it is fitted: coefficients, or a network with its weights."""
+    """What a ranker knows once it is fitted: coefficients, or the weights of a network."""
 
     coef_: Array
-    module_: Module
     weights_: Array
+    feature_mean_: Array
+    feature_scale_: Array
 
 
 class LinearRanking(ClassifierParametrization):
@@ -132,8 +129,13 @@ class NetworkRanking(SolvedDirectly):
         return solver.minimize(problem, random_state=estimator.random_state)
 
     def attributes(self, w: Array) -> dict[str, object]:
-        """Return the weights, and a module of PyTorch for features in the units of X."""
-        return {"module_": self.model.module(w), "weights_": np.array(w)}
+        """Return the weights, and the centring and the scale of the features."""
+        network = self.model.network
+        return {
+            "weights_": np.array(w),
+            "feature_mean_": network.shift,
+            "feature_scale_": network.scale,
+        }
 
     def variables(self, estimator: object) -> Array | None:
         """Return the variables of a fitted estimator, None if it has another network."""
@@ -143,11 +145,20 @@ class NetworkRanking(SolvedDirectly):
     @staticmethod
     def scores(estimator: FittedRanker, features: Features, kept: Array) -> Array:
         """Return the scores of rows."""
-        torch = import_extra("torch", "torch", "FairRanker with hidden layers")
-        rows = features if isinstance(features, np.ndarray) else features.toarray()
-        with torch.no_grad():
-            scores = estimator.module_(torch.as_tensor(rows, dtype=torch.float64))
-        return np.asarray(scores.numpy())
+        with np.errstate(over="ignore", invalid="ignore"):
+            return checked_scores(fitted_network(estimator, features).scores(estimator.weights_))
+
+
+def fitted_network(ranker: FittedRanker, X: Features) -> TorchModel:
+    """Return the network of a fitted ranker on rows with the features that it uses."""
+    return TorchModel.with_scale(
+        X,
+        ranker.feature_mean_,
+        ranker.feature_scale_,
+        hidden_layer_sizes=tuple(ranker.hidden_layer_sizes),
+        activation=ranker.activation,
+        device="cpu",
+    )
 
 
 def default_of_network(problem: Problem) -> Solver:

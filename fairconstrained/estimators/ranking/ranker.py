@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +20,11 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.ranking.boosted import BoostedScores
 from fairconstrained.estimators.ranking.models import RankerModel
-from fairconstrained.estimators.ranking.parametrization import RankerParametrization, ranker_model
+from fairconstrained.estimators.ranking.parametrization import (
+    RankerParametrization,
+    fitted_network,
+    ranker_model,
+)
 from fairconstrained.functions.losses import Loss
 from fairconstrained.metrics import mean_ndcg
 from fairconstrained.objectives import Objective
@@ -27,6 +32,9 @@ from fairconstrained.penalties.base import Penalty
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 
 def _has_trees(ranker: FairRanker) -> bool:
@@ -114,11 +122,14 @@ class FairRanker(FairEstimator):
     coef_ : ndarray of shape (n_features,)
         The coefficients of linear scores; zero for sensitive columns that are not features.
     feature_scale_ : ndarray of shape (n_features,)
-        With linear scores: the scale of each feature that the penalty refers to.
+        With linear scores: the scale of each feature that the penalty refers to. With a network:
+        the scale of the features that it uses, infinite for those that are constant.
+    feature_mean_ : ndarray of shape (n_model_features,)
+        With a network: the centring of these features.
     weights_ : ndarray of shape (n_weights,)
         With a network: its weights.
     module_ : torch.nn.Module
-        With a network: the scores of rows in the units of X.
+        With a network: the scores of rows in the units of X, made of these arrays when it is read.
     booster_ : lightgbm.Booster
         With boosted scores: the fitted trees.
     n_estimators_, is_categorical_, categories_
@@ -229,6 +240,14 @@ class FairRanker(FairEstimator):
     def feature_kind(self) -> FeatureKind:
         """What it accepts as features, for developers."""
         return ranker_model(self.model).feature_kind
+
+    @property
+    def module_(self) -> Module:
+        """The scores of a network as a module of PyTorch, for rows in the units of X."""
+        if not hasattr(self, "weights_"):
+            raise AttributeError("module_ is an attribute of fitted rankers with a network.")
+        empty = np.zeros((0, len(self.feature_mean_)))
+        return fitted_network(self, empty).module(self.weights_)
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: labels are required, features may be sparse."""

@@ -8,12 +8,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.utils.metadata_routing import _routing_enabled, process_routing
 from sklearn.utils.validation import has_fit_parameter
 
 from fairconstrained.constraints import Constraint, resolve_constraints
-from fairconstrained.data.groups import COMBINE, GROUPS_MISSING, Groups
+from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.candidates import wrong_predictions
 from fairconstrained.decisions.held_out import HeldOut, hold_out
@@ -222,21 +221,13 @@ class ThresholdFit:
             "certificate_": self.certificate,
         }
         if estimator.per_group and groups is not None:
-            attributes["thresholds_"] = _by_group(groups, self.search.w, estimator.n_thresholds)
+            values = self.search.w[:-1].reshape(-1, estimator.n_thresholds)
+            attributes["_by_group"] = groups.names.tolist(), values
         if self.certificate is not None:
             attributes["holdout_indices_"] = self.held_out
         set_fitted(estimator, attributes)
         promised = self.certificate or self.search
         promised.warn(stacklevel=5)
-
-
-def _by_group(groups: Groups, w: Array, n_thresholds: int) -> pd.Series | pd.DataFrame:
-    """Return the thresholds by group; names of several attributes are tuples."""
-    index = pd.Index(groups.names.tolist(), tupleize_cols=False, name="group")
-    if n_thresholds == 1:
-        return pd.Series(w[:-1], index=index, name="threshold")
-    parts = pd.RangeIndex(n_thresholds, name="part")
-    return pd.DataFrame(w[:-1].reshape(-1, n_thresholds), index=index, columns=parts)
 
 
 def _constraints(estimator: Any, data: TrainingData) -> list[Constraint]:

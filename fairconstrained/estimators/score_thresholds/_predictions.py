@@ -43,10 +43,22 @@ class ThresholdPredictions(BaseEstimator):
     use_sensitive: bool
     estimator_: Any
     threshold_: float
-    thresholds_: pd.Series | pd.DataFrame
     classes_: Array
     pos_label_: Any
     response_method_: str
+    _by_group: tuple[list[Any], Array]
+
+    @property
+    def thresholds_(self) -> pd.Series | pd.DataFrame:
+        """The thresholds by group, with `per_group`; names of several attributes are tuples."""
+        if not hasattr(self, "_by_group"):
+            raise AttributeError("thresholds_ is an attribute after a fit with per_group=True.")
+        names, values = self._by_group
+        index = pd.Index(names, tupleize_cols=False, name="group")
+        if values.shape[1] == 1:
+            return pd.Series(values[:, 0], index=index, name="threshold")
+        parts = pd.RangeIndex(values.shape[1], name="part")
+        return pd.DataFrame(values, index=index, columns=parts)
 
     @property
     def groups_at_prediction(self) -> bool:

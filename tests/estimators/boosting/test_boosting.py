@@ -12,7 +12,12 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
-from fairconstrained import ConvergenceWarning, FairBoostingClassifier, FairLogisticClassifier
+from fairconstrained import (
+    ConvergenceWarning,
+    FairBoostingClassifier,
+    FairLogisticClassifier,
+    VacuousConstraintWarning,
+)
 from fairconstrained.constraints import DisparateImpact
 from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.solvers import AugmentedLagrangian
@@ -80,6 +85,16 @@ class TestFit:
         linear = FairLogisticClassifier(kappa=0.02).fit(X, y, sensitive_features=groups)
         assert clf.score(X, y) > linear.score(X, y) + 0.1
         assert clf.gap_ <= 0.02 + 1e-4
+
+    @pytest.mark.parametrize(
+        "options", [{}, {"early_stopping": True}, {"enforce": "decision"}, {"goal": "fairness"}]
+    )
+    def test_a_cell_without_rows_is_warned_of_once(self, options):
+        X, y, groups = rows(n_groups=3)
+        y = np.where(groups == 2, 0, y)
+        with pytest.warns(VacuousConstraintWarning) as seen:
+            small("equal_opportunity", **options).fit(X, y, sensitive_features=groups)
+        assert sum(one.category is VacuousConstraintWarning for one in seen) == 1
 
     def test_equal_seeds_give_equal_models(self, data):
         options = {"subsample": 0.7, "subsample_freq": 1, "colsample_bytree": 0.6}

@@ -172,6 +172,12 @@ class TestRows:
         assert ranker.violation_ <= 1e-4
         assert ranker.gap_ == pytest.approx(term.gap(ranker.predict(X)[known]).max())
 
+    def test_queries_without_pairs_are_warned_of_once(self):
+        one_group = np.where(QUERY < 2, 0, GROUPS)
+        with pytest.warns(VacuousConstraintWarning) as seen:
+            boosted().fit(X, Y, query=QUERY, sensitive_features=one_group)
+        assert sum(one.category is VacuousConstraintWarning for one in seen) == 1
+
     def test_a_query_of_weight_zero_is_left_out(self):
         weight = (QUERY != 3).astype(float)
         kept = weight > 0
@@ -302,6 +308,16 @@ class TestArguments:
                 {"model": BoostedScores(lightgbm_params={"boosting": "dart"})},
                 ValueError,
                 "only 'gbdt' is supported",
+            ),
+            (
+                {"model": BoostedScores(lightgbm_params={"mc": [1, 1, 1]})},
+                ValueError,
+                "would not keep the order",
+            ),
+            (
+                {"model": BoostedScores(lightgbm_params={"nonsense": 2})},
+                ValueError,
+                "LightGBM has no parameter 'nonsense'",
             ),
         ],
     )

@@ -1,0 +1,59 @@
+"""FairRanker with hidden layers: its fitted attributes are arrays, and make its module."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy import sparse as sp
+
+from fairconstrained import FairRanker, make_biased_ranking
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+X, Y, QUERY, _ = make_biased_ranking(12, 3, n_documents=30, random_state=0)
+
+
+def fitted(**options):
+    ranker = FairRanker(None, max_iter=30, random_state=0, **options)
+    with warnings.catch_warnings():  # few iterations
+        warnings.simplefilter("ignore")
+        return ranker.fit(X, Y, query=QUERY)
+
+
+@pytest.fixture(scope="module")
+def ranker():
+    return fitted(hidden_layer_sizes=(3,))
+
+
+def test_the_module_is_made_from_arrays_and_gives_the_scores(ranker):
+    assert not any(isinstance(one, torch.nn.Module) for one in vars(ranker).values())
+    with torch.no_grad():
+        scores = ranker.module_(torch.tensor(X)).numpy()
+    np.testing.assert_allclose(ranker.predict(X), scores, atol=1e-12)
+    assert_array_equal(ranker.predict(sp.csr_array(X)), ranker.predict(X))
+
+
+def test_arrays_that_are_read_only_need_no_warning(ranker):
+    rows = X.copy()
+    rows.setflags(write=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_array_equal(ranker.predict(rows), ranker.predict(X))
+
+
+def test_scores_that_overflow_are_errors():
+    wide = fitted(hidden_layer_sizes=(50,), activation="relu")
+    wide.weights_ = 1e3 * wide.weights_
+    with pytest.raises(ValueError, match="too large in 1 of 4 rows"):
+        wide.predict(np.vstack([X[:3], 1e304 * X[:1]]))
+
+
+def test_only_a_network_has_a_module(ranker):
+    assert not hasattr(FairRanker(), "module_")
+    linear = fitted(hidden_layer_sizes=(3,)).set_params(hidden_layer_sizes=())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        linear.fit(X, Y, query=QUERY)
+    assert not hasattr(linear, "module_") and not hasattr(linear, "weights_")
+    assert hasattr(linear, "coef_") and not hasattr(ranker, "coef_")
