@@ -270,7 +270,8 @@ prints a curve only. Every run has its form in brackets:
 The papers' figures about parameters and progress (3S-Econ figure 1, PLADA D.1 and D.2, IDCA D.6)
 and E7 and E8 have pages of their own: [parameters](sensitivity.md), [E7](e7.md), [E8](e8.md). The
 algorithms of `paper()` are compared with transcriptions of the printed ones in
-`tests/solvers/test_papers.py`. The exact penalty method of E1 and E2 is only cited by IPC: neither
-its algorithm nor its parameters are printed. No paper prints the algorithm of SSG-S. For this
-method, "ours with paper()" is the method of this library with `polish=False`.
+`tests/solvers/test_papers.py` and `tests/solvers/test_papers_of_penalties.py`. The exact penalty
+method of E1 and E2 is only cited by IPC: neither its algorithm nor its parameters are printed. No
+paper prints the algorithm of SSG-S. For this method, "ours with paper()" is the method of this
+library with `polish=False`.
 """
