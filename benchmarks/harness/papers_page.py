@@ -282,7 +282,8 @@ The papers' figures have pages of their own: [methods side by side](curves.md) (
 3S-Econ 2 to 4, PLADA 1 and 2) and [parameters](sensitivity.md) (3S-Econ figure 1, PLADA D.1 and
 D.2, IDCA D.6), as have [E7](e7.md) and [E8](e8.md). IDCA's figures 1 to 8 are in E9 and E10. The
 algorithms of `paper()` are compared with transcriptions of the printed ones in
-`tests/solvers/test_papers.py`. The exact penalty method of E1 and E2 is only cited by IPC: neither
-its algorithm nor its parameters are printed. No paper prints the algorithm of SSG-S. For this
-method, "ours with paper()" is the method of this library with `polish=False`.
+`tests/solvers/test_papers.py` and `tests/solvers/test_papers_of_penalties.py`. The exact penalty
+method of E1 and E2 is only cited by IPC: neither its algorithm nor its parameters are printed. No
+paper prints the algorithm of SSG-S. For this method, "ours with paper()" is the method of this
+library with `polish=False`.
 """

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.descent import Descent, SuffixAverage, first_multipliers
+from fairconstrained.solvers._tools.descent import (
+    Descent,
+    SuffixAverage,
+    first_multipliers,
+    linearised,
+)
+from fairconstrained.solvers._tools.parameters import Choice, Valid
 from fairconstrained.solvers._tools.scales import Scales
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
+from fairconstrained.utils.typing import Array
 
 _STEP_ERROR = 0.01  # of the tolerance: the error that a step may have
 
@@ -31,10 +38,11 @@ class ConEx(PolishedSolver):
 
     The theory covers convex problems; in practice the method also finds KKT points of other
     problems. On smooth problems the result is the last point and its multipliers, on others
-    averages with weights k over the second half of the run. A step is one forward and one backward
-    pass: constraint values replace the linearisations of the paper, which would need a Jacobian. If
-    a step is too long, :math:`\eta_t` is increased, see
-    :class:`~fairconstrained.solvers._tools.descent.Descent`.
+    averages with weights k over the second half of the run; the paper's is the average of all
+    points. A step is one forward and one backward pass: constraint values replace the
+    linearisations of the paper, which need a Jacobian. If a step is too long, :math:`\eta_t` is
+    increased, see :class:`~fairconstrained.solvers._tools.descent.Descent`. Each of these three
+    changes can be switched off; :meth:`paper` is the algorithm as published.
 
     Parameters
     ----------
@@ -48,6 +56,15 @@ class ConEx(PolishedSolver):
     offset : float or None, default=None
         :math:`t_0 > 0`, the number of steps after which the step size is halved; None takes
         `max_iter`.
+    linearized : bool, default=False
+        Whether multipliers take :math:`\ell_t = g(w_{t-1}) + \nabla g(w_{t-1}) (w_t - w_{t-1})` in
+        place of :math:`g(w_t)`, and :math:`\ell_{t-1}` in place of :math:`g(w_{t-1})`, as the paper
+        does. It costs one backward pass per constraint.
+    average : {"suffix", "all"}, default="suffix"
+        The points that the result is an average of: those of the second half of the run (on smooth
+        problems the last one), or all.
+    adapt : bool, default=True
+        Whether :math:`\eta_t` is increased if a step is too long.
     max_iter : int, default=1000
         The number of steps.
     check_every : int, default=50
@@ -64,7 +81,7 @@ class ConEx(PolishedSolver):
     additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
     objective):
     with c1 and c2 from measured constants the run converges after 232 passes; with those of the
-    paper a gap of 12% remains, with `paper()` 10%.
+    paper a gap of 12% remains, with `paper()` 11%.
 
     References
     ----------
@@ -91,6 +108,9 @@ class ConEx(PolishedSolver):
         c2: float | None = None,
         *,
         offset: float | None = None,
+        linearized: bool = False,
+        average: Literal["suffix", "all"] = "suffix",
+        adapt: bool = True,
         max_iter: int = 1000,
         check_every: int = 50,
         tol: float = 1e-4,
@@ -99,6 +119,9 @@ class ConEx(PolishedSolver):
         self.c1 = c1
         self.c2 = c2
         self.offset = offset
+        self.linearized = linearized
+        self.average = average
+        self.adapt = adapt
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
@@ -106,7 +129,10 @@ class ConEx(PolishedSolver):
 
     @classmethod
     def paper(cls, **options: Any) -> ConEx:
-        """Return a setting of 3S-Econ's comparison: t0 = 1, c1 = 20, c2 = 0.01.
+        """Return algorithm 1 as printed, with 3S-Econ's t0 = 1, c1 = 20, c2 = 0.01.
+
+        Multipliers take the linearisation of the constraints at the point before, the answer is the
+        average of all points with weights t + 1, and step sizes are not adapted.
 
         The theory asks for c1 c2 >= M^2, M being the norm of the constraints' Jacobian: 0.2 is too
         little where M exceeds 0.45, and the iterates then oscillate. The default measures M.
@@ -117,9 +143,14 @@ class ConEx(PolishedSolver):
             Further hyperparameters; the paper tries c1 in {20, 50, 100, 200} and c2 in
             {0.002, 0.005, 0.01, 0.02}.
         """
-        return cls(
-            **{"c1": 20.0, "c2": 0.01, "offset": 1.0, "max_iter": 5000, "polish": False, **options}
-        )
+        setting = {"c1": 20.0, "c2": 0.01, "offset": 1.0, "max_iter": 5000}
+        plain = {"linearized": True, "average": "all", "adapt": False}
+        return cls(**{**setting, **plain, "polish": False, **options})
+
+    @classmethod
+    def valid_parameters(cls) -> dict[str, Valid]:
+        """Return the valid values of `average` besides those of all solvers."""
+        return {**super().valid_parameters(), "average": Choice(("suffix", "all"))}
 
     def _constants(self, at: Evaluation) -> tuple[float, float, float]:
         """Return c1, c2 and the offset."""
@@ -130,22 +161,28 @@ class ConEx(PolishedSolver):
         c1 = (scales.curvature or scales.slope or 1.0) / offset if self.c1 is None else self.c1
         return c1, scales.slope**2 / c1 if self.c2 is None else self.c2, offset
 
+    def _values(self, before: Evaluation, at: Evaluation) -> Array:
+        """Return what is extrapolated."""
+        return linearised(before, at) if self.linearized else at.constraints
+
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer so far every `check_every` steps."""
         at, multipliers = start.at(problem), first_multipliers(problem, start)
         c1, c2, offset = self._constants(at)
-        descent = Descent(c1 * offset, _STEP_ERROR * start.tol)
-        points, prices, before = SuffixAverage(), SuffixAverage(), at.constraints
+        descent = Descent(c1 * offset, _STEP_ERROR * start.tol, adapt=self.adapt)
+        restarts = self.average == "suffix"
+        points, prices = SuffixAverage(restarts=restarts), SuffixAverage(restarts=restarts)
+        before, values = at, at.constraints
         for t in range(self.max_iter):
             k = t + offset
-            ahead = at.constraints + (k - 1.0) / k * (at.constraints - before)
+            last, values = values, self._values(before, at)
+            ahead = values + (k - 1.0) / k * (values - last)
             multipliers = np.maximum(multipliers + k / max(c2, 1e-12) * ahead, 0.0)
-            before = at.constraints
-            at = descent.step(at, multipliers, growth=k / offset)
+            before, at = at, descent.step(at, multipliers, growth=k / offset)
             points.add(at.w, k)
             prices.add(multipliers, k)
             if self.measures(problem, start, t + 1):
-                if problem.smooth:
+                if problem.smooth and restarts:
                     yield Iterate(at, multipliers, t + 1)
                 else:
                     yield Iterate(problem.at(points.mean), prices.mean, t + 1)

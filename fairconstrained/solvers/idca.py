@@ -92,7 +92,8 @@ class IDCA(OracleSolver):
     >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
     'converged'
     >>> IDCA.paper().oracle
-    SwitchingSubgradient(check_every=150, max_iter=150, steps=StaticTolerance())
+    SwitchingSubgradient(check_every=150, max_iter=150, own_tolerance=True,
+                         steps=StaticTolerance())
     """
 
     requires: ClassVar[tuple[str, ...]] = ("difference_of_convex",)
@@ -135,7 +136,7 @@ class IDCA(OracleSolver):
             Further hyperparameters of :class:`IDCA`. The paper tunes K in {100, ..., 400}.
         """
         rule = StaticTolerance(epsilon)
-        oracle = SwitchingSubgradient(rule, max_iter=steps, check_every=steps)
+        oracle = SwitchingSubgradient(rule, own_tolerance=True, max_iter=steps, check_every=steps)
         setting = {"oracle": oracle, "max_iter": 100, "safeguard": False, "polish": False}
         return cls(**{**setting, **options})
 

@@ -80,7 +80,7 @@ class IPC(OracleSolver):
     >>> clf.result_.status.value
     'converged'
     >>> IPC.paper().oracle
-    SwitchingSubgradient(check_every=10000, max_iter=10000,
+    SwitchingSubgradient(check_every=10000, max_iter=10000, own_tolerance=True,
                          steps=StronglyConvexSteps(epsilon=0.0001,
                                                    modulus=0.0015811388300841897))
     """
@@ -131,7 +131,7 @@ class IPC(OracleSolver):
         """
         rho = options.get("rho") or PAPER_RHO
         rule = StronglyConvexSteps(0.5 * rho, epsilon=_PAPER_EPSILON**2)
-        oracle = SwitchingSubgradient(rule, max_iter=steps, check_every=steps)
+        oracle = SwitchingSubgradient(rule, own_tolerance=True, max_iter=steps, check_every=steps)
         setting = {"oracle": oracle, "rho": rho, "safeguard": False, "polish": False}
         return cls(**{**setting, **options})
 

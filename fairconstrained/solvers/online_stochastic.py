@@ -10,7 +10,12 @@ import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.descent import Descent, SuffixAverage, first_multipliers
+from fairconstrained.solvers._tools.descent import (
+    Descent,
+    SuffixAverage,
+    first_multipliers,
+    linearised,
+)
 from fairconstrained.solvers._tools.parameters import Choice, Valid
 from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
@@ -160,23 +165,9 @@ class OnlineStochastic(BatchSolver, PolishedSolver):
         weight = (scales.slope**2 / curvature or 1.0) if self.V is None else self.V
         return weight, 0.5 * weight * curvature if self.alpha is None else self.alpha
 
-    def _step(self, eta: float, tol: float) -> Callable[[Evaluation, Array], Evaluation]:
-        """Return what makes a step of length 1 / eta, or a shorter one if it would overshoot."""
-        if self.adapt:
-            return Descent(eta, _STEP_ERROR * tol).step
-
-        def step(at: Evaluation, multipliers: Array) -> Evaluation:
-            gradient = at.gradient(multipliers)
-            return at.problem.at(at.problem.domain.project(at.w - gradient / eta))
-
-        return step
-
     def _values(self, before: Evaluation, after: Evaluation) -> Array:
         """Return what the queue takes in."""
-        if not self.linearized:
-            return after.constraints
-        jacobian = before.constraint_gradients(np.arange(before.problem.n_constraints))
-        return np.asarray(before.constraints + jacobian @ (after.w - before.w))
+        return linearised(before, after) if self.linearized else after.constraints
 
     def _averages(self) -> tuple[SuffixAverage, SuffixAverage]:
         """Return what averages the points and the multipliers."""
@@ -194,11 +185,11 @@ class OnlineStochastic(BatchSolver, PolishedSolver):
         draw = self._draws(problem, start)
         at = draw().at(start.w)
         weight, alpha = self._constants(at)
-        step = self._step(2.0 * alpha / weight, start.tol)
+        descent = Descent(2.0 * alpha / weight, _STEP_ERROR * start.tol, adapt=self.adapt)
         queue = weight * first_multipliers(problem, start)
         points, prices = self._averages()
         for k in range(1, self.max_iter + 1):
-            after, before = step(at, queue / weight), queue
+            after, before = descent.step(at, queue / weight), queue
             queue = np.maximum(queue + self._values(at, after), 0.0)
             first = self.average == "all"  # of z_0, ..., z_{K-1}; the other one begins at z_1
             points.add(at.w if first else after.w)

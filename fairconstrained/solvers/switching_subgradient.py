@@ -263,6 +263,10 @@ class SwitchingSubgradient(PolishedSolver):
         The step sizes; None chooses as above.
     max_iter : int, default=1000
         The number of steps.
+    own_tolerance : bool, default=False
+        Whether a point counts as feasible if it meets the tolerance of its own step, as in the
+        paper, in place of the larger one of the last step's and `tol` / 3. It makes a difference
+        for tolerances that diminish: the answer may then violate by as much as the first one.
     check_every : int, default=100
         Steps between two measurements (each of which estimates the multipliers).
     tol : float, default=1e-4
@@ -298,12 +302,14 @@ class SwitchingSubgradient(PolishedSolver):
         self,
         steps: StepRule | None = None,
         *,
+        own_tolerance: bool = False,
         max_iter: int = 1000,
         check_every: int = 100,
         tol: float = 1e-4,
         polish: bool = True,
     ):
         self.steps = steps
+        self.own_tolerance = own_tolerance
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
@@ -315,7 +321,9 @@ class SwitchingSubgradient(PolishedSolver):
 
         The answer violates by up to this tolerance, and the theory's number of steps is of the
         order of its inverse to the fourth power. The default aims at points inside the constraints,
-        with steps from the measured curvature.
+        with steps from the measured curvature. As printed, the answer is the best of the points
+        that met the tolerance of their own step: with :class:`DiminishingTolerance` it is one of
+        the first points, and violates.
 
         Parameters
         ----------
@@ -323,7 +331,7 @@ class SwitchingSubgradient(PolishedSolver):
             Further hyperparameters, for instance ``steps=DiminishingTolerance(0.5)``.
         """
         setting = {"steps": StaticTolerance(), "max_iter": 50_000, "check_every": 1000}
-        return cls(**{**setting, "polish": False, **options})
+        return cls(**{**setting, "own_tolerance": True, "polish": False, **options})
 
     @classmethod
     def valid_parameters(cls) -> dict[str, Valid]:
@@ -339,13 +347,13 @@ class SwitchingSubgradient(PolishedSolver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer so far every `check_every` steps."""
         rule = self._rule(problem)
-        feasible = max(start.feasible, rule.tolerance(self.max_iter - 1, start.feasible))
-        answer = Average(feasible) if rule.averages else Best(feasible)
+        last = max(start.feasible, rule.tolerance(self.max_iter - 1, start.feasible))
+        answer = Average() if rule.averages else Best()
         metric, bend, at = metric_of(problem, rule), Bend(problem.objective), start.at(problem)
         for k in range(self.max_iter):
             bend.observe(at)
-            answer.add(at, k)
             tolerance = rule.tolerance(k, start.feasible)
+            answer.add(at, k, tolerance if self.own_tolerance else last)
             level, worst = worst_constraint(at.constraints)
             if level <= tolerance:
                 direction = at.gradient()

@@ -32,11 +32,12 @@ def _hessian(at):
     )
 
 
-def test_paper_preset_is_the_recursion_of_the_paper() -> None:
-    problem = PROBLEMS["demographic parity"]()
-    result = ConEx.paper(max_iter=3, check_every=1).minimize(problem)
+def test_without_linearisation_the_values_of_the_constraints_are_extrapolated() -> None:
+    problem = PROBLEMS["infeasible start"]()
+    solver = ConEx.paper(linearized=False, average="suffix", max_iter=5, check_every=1)
+    result = solver.minimize(problem)
     w, before, multipliers = problem.start(), None, np.zeros(2)
-    for t in range(3):
+    for t in range(5):
         at = problem.at(w)
         before = at.constraints if before is None else before
         ahead = at.constraints + t / (t + 1) * (at.constraints - before)
@@ -44,6 +45,12 @@ def test_paper_preset_is_the_recursion_of_the_paper() -> None:
         before = at.constraints
         w = w - at.gradient(multipliers) / (20.0 * (t + 1))
         assert result.trace.objective[t] == pytest.approx(problem.at(w).objective, rel=1e-12)
+    assert multipliers.max() > 10.0
+
+
+def test_average_must_be_one_of_two() -> None:
+    with pytest.raises(ValueError, match='average must be "suffix" or "all"'):
+        ConEx(average="last").minimize(PROBLEMS["demographic parity"]())
 
 
 def test_non_smooth_problem_is_solved_better_than_by_switching_subgradients() -> None:

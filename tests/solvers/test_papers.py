@@ -8,57 +8,26 @@ algorithm as well, and has no `paper()`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import pairwise
-
 import numpy as np
 import pytest
-from _support.problems import NON_SMOOTH, PROBLEMS, classification, toy_of_ipc
+from _support.papers import EXACT, STEPS, jacobian, points, same, worst
+from _support.problems import PROBLEMS, classification, toy_of_ipc
 from scipy.optimize import LinearConstraint, minimize
 
-from fairconstrained import DemographicParity
+from fairconstrained import DemographicParity, make_biased_classification
+from fairconstrained.domains import L2Ball
 from fairconstrained.functions.surrogates import Ramp
-from fairconstrained.models.linear import LinearModel
-from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import (
     IDCA,
     IPC,
-    PLADA,
-    ConEx,
+    DiminishingTolerance,
     ExactPenalty,
-    LagrangianDescentAscent,
     OnlineStochastic,
-    Regularization,
-    Solver,
+    StaticTolerance,
     SwitchingSubgradient,
-    ThreeSEcon,
 )
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
-from fairconstrained.solvers.multiplier_models import DeepNetwork, constraint_features
 from fairconstrained.solvers.start import Start
-
-STEPS = 50
-EXACT = {"rel": 0.0, "abs": 1e-10}
-
-
-def points(solver: Solver, problem: Problem, w0=None, seed: int = 0) -> list[np.ndarray]:
-    """Return the points that a solver offers."""
-    start = Start(w=problem.start() if w0 is None else w0, random_state=np.random.RandomState(seed))
-    return [one.at.w for one in solver.iterate(problem, start)]
-
-
-def same(found: list[np.ndarray], expected: list[np.ndarray]) -> bool:
-    """Return whether two runs have the same points to 1e-10, and have moved."""
-    assert len(found) == len(expected) == STEPS
-    assert np.linalg.norm(expected[-1] - expected[0]) > 1e-6
-    return max(np.abs(a - b).max() for a, b in zip(found, expected, strict=True)) <= 1e-10
-
-
-def worst(problem: Problem, w: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the largest constraint and its gradient."""
-    at = problem.at(w)
-    unit = np.eye(problem.n_constraints)[at.constraints.argmax()]
-    return float(at.constraints.max()), at.gradient(unit, objective=0.0)
 
 
 def algorithm_2_of_ipc(problem, center, rho_hat, epsilon, K):
@@ -108,8 +77,7 @@ def test_online_stochastic_is_algorithm_3(name) -> None:
         visited.append(z)
         expected.append(np.mean(visited, axis=0))
         at = problem.at(z)
-        units = np.eye(problem.n_constraints)
-        zeta = np.array([at.gradient(unit, objective=0.0) for unit in units])
+        zeta = jacobian(problem, z)
         new = problem.domain.project(z - (V * at.gradient() + Q @ zeta) / (2.0 * alpha))
         Q = np.maximum(Q + at.constraints + zeta @ (new - z), 0.0)
         z = new
@@ -127,107 +95,19 @@ def test_online_stochastic_is_algorithm_3_on_batches() -> None:
         total = total + z
         expected.append(total / (k + 1))
         at = drawn.at(z)
-        zeta = np.array([at.gradient(unit, objective=0.0) for unit in np.eye(2)])
+        zeta = jacobian(drawn, z)
         new = z - (STEPS**0.5 * at.gradient() + Q @ zeta) / (2.0 * STEPS)
         Q, z = np.maximum(Q + at.constraints + zeta @ (new - z), 0.0), new
         drawn = sampler.draw()
     solver = OnlineStochastic.paper(max_iter=STEPS, check_every=1, batch_size=60)
     assert same(points(solver, problem), expected)
-
-
-def test_3s_econ_d_is_equation_2_with_all_rows() -> None:
-    problem = NON_SMOOTH["hinge"]()
-    x, expected = problem.start(), []
-    for _ in range(STEPS):
-        at = problem.at(x)
-        weights = np.clip(at.constraints / 1e-5, 0.0, 1.0)
-        x = x - 0.01 * at.gradient(10.0 * weights)
-        expected.append(x)
-    assert same(points(ThreeSEcon.paper(max_iter=STEPS, check_every=1), problem), expected)
-
-
-def on_two_parts() -> Problem:
-    """Return a problem whose constraint is on 100 rows of its own."""
-    problem = PROBLEMS["demographic parity"]()
-    (part,) = problem.constraints
-    rows = np.arange(100)
-    groups = (rows % 2).astype(int)
-    term = DemographicParity(0.05).bind(np.ones(100), groups, np.ones(100))
-    model = LinearModel(problem.objective.model.X[:100])
-    return problem.with_constraints([replace(part, model=model, term=term)])
-
-
-def test_3s_econ_s_samples_by_the_rows_of_the_constraints() -> None:
-    """S2 = q = ceil(sqrt(100)) = 10 although the loss has 400 rows; u follows small batches."""
-    problem = on_two_parts()
-    sampler = StratifiedSampler(problem, 10, np.random.RandomState(0))
-    x, before, u, expected = problem.start(), None, None, []
-    for k in range(STEPS):
-        if k % 10 == 0:
-            u = problem.at(x).constraints
-        else:
-            batch = sampler.draw()
-            u = u + batch.at(x).constraints - batch.at(before).constraints
-        at, alpha = sampler.draw().at(x), 0.01 / np.ceil(np.sqrt(k // 10 + 1))
-        before, x = x, x - alpha * at.gradient(10.0 * np.clip(u / 1e-5, 0.0, 1.0))
-        expected.append(x)
-    for steps in (10, 20, 50):  # a measurement evaluates all rows, so it is made at periods only
-        solver = ThreeSEcon.paper(stochastic=True, max_iter=steps, check_every=steps)
-        assert points(solver, problem)[-1] == pytest.approx(expected[steps - 1], **EXACT)
-
-
-def by_scipy(problem, w, multipliers, eta):
-    """Return the minimiser of PLADA's (9) by a method of its own."""
-    slope = problem.at(w).gradient()
-
-    def value(v):
-        return slope @ v + multipliers @ problem.at(v).constraints + (v - w) @ (v - w) / (2 * eta)
-
-    def gradient(v):
-        return slope + problem.at(v).gradient(multipliers, objective=0.0) + (v - w) / eta
-
-    v = minimize(value, w, jac=gradient, method="BFGS", options={"gtol": 1e-13}).x
-    for _ in range(100):  # the stationarity equation as a fixed point, for the last digits
-        before, v = v, w - eta * (slope + problem.at(v).gradient(multipliers, objective=0.0))
-        if np.array_equal(v, before):
-            break
-    return v
-
-
-@pytest.mark.parametrize(("name", "eta"), [("two constraints", 1e-3), ("demographic parity", 0.1)])
-def test_plada_is_algorithm_1_with_the_exact_proximal_step(name, eta) -> None:
-    problem = PROBLEMS[name]()
-    alpha, beta, gamma_0, tau = 10.0, 0.1, 0.1, 0.1
-    rho = alpha / (1.0 + alpha * beta)
-    w, expected, lam = problem.start(), [], np.zeros(problem.n_constraints)
-    u, mu = np.maximum(-problem.at(w).constraints, 0.0), lam
-    for k in range(STEPS):
-        w = by_scipy(problem, w, lam, eta)
-        u = np.maximum(u - tau * lam, 0.0)
-        gamma = min(gamma_0, rho * 1000.0 / (k + 1) / ((lam - mu) @ (lam - mu) + 1.0))
-        mu = mu + gamma / rho * (lam - mu)
-        lam = mu + rho * (problem.at(w).constraints + u)
-        expected.append(w)
-    solver = PLADA.paper(eta=eta, max_iter=STEPS, check_every=1)
-    assert same(points(solver, problem), expected)
-    linearized = points(PLADA.paper(eta=eta, exact=False, max_iter=STEPS, check_every=1), problem)
-    assert np.abs(linearized[-1] - expected[-1]).max() > 1e-11
-
-
-def test_presets_of_plada_are_those_of_table_2() -> None:
-    columns = ("eta", "tau", "alpha", "beta", "gamma_0", "exact", "batch_size")
-    settings = {
-        preset: tuple(getattr(preset(), name) for name in columns)
-        for preset in (PLADA.paper, PLADA.network)
-    }
-    assert settings[PLADA.paper] == (1e-3, 0.1, 10.0, 0.1, 0.1, True, None)
-    assert settings[PLADA.network] == (0.1, 0.01, 10.0, 0.5, 0.1, True, None)
+    assert Q.max() > 0.0
 
 
 def by_slsqp(at, rho: float, radius: float) -> np.ndarray:
     """Return the step of the linear model of f + rho max_j g_j^+ in a ball, from its dual."""
     g, c = at.gradient(), at.constraints
-    rows = np.array([at.gradient(unit, objective=0.0) for unit in np.eye(len(c))])
+    rows = jacobian(at.problem, at.w)
 
     def negative_dual(multipliers):
         slope = g + multipliers @ rows
@@ -266,11 +146,41 @@ def test_exact_penalty_takes_the_steps_of_its_trust_region_subproblem(name) -> N
     assert len({round(length, 6) for length in lengths}) > 1  # the radius is adapted
 
 
-def algorithm_2_of_idca(problem, v, epsilon, T):
-    """IDCA, algorithm 2: the best nearly feasible point of T switching subgradient steps."""
+def convex_part(X, weights, w):
+    """Return sum_i weights_i ramp(x_i w) without its subtracted part, and a subgradient of it.
+
+    A ramp is (s + 1/2)^+ - (s - 1/2)^+; the subtracted part is the convex part of -weights.
+    """
+    s, up, down = X @ w, np.maximum(weights, 0.0), np.maximum(-weights, 0.0)
+    value = up @ np.maximum(s + 0.5, 0.0) + down @ np.maximum(s - 0.5, 0.0)
+    return value, (up * (s > -0.5) + down * (s > 0.5)) @ X
+
+
+def majorant_of_parity(kappa, w):
+    """Return IDCA's (21) at w: what gives the largest majorant of both constraints, and a slope."""
+    X, _, groups = make_biased_classification(400, 4, gap=0.4, class_sep=1.0, random_state=0)
+    X = np.column_stack([X, np.ones(400)])
+    difference = np.where(groups == 0, 1.0, -1.0) / np.bincount(groups)[groups]
+
+    def largest(v):
+        found = []
+        for weights in (difference, -difference):
+            value, slope = convex_part(X, weights, v)
+            subtracted, tangent = convex_part(X, -weights, w)
+            found.append((value - subtracted - tangent @ (v - w) - kappa, slope - tangent))
+        return max(found, key=lambda one: one[0])
+
+    return largest
+
+
+def algorithm_2_of_idca(problem, largest, v, epsilon, T):
+    """IDCA, algorithm 2: the best nearly feasible point of T steps, and the steps on constraints.
+
+    The objective is convex, so it is its own majorant.
+    """
     found = []
     for _ in range(T):
-        level, slope = worst(problem, v)
+        level, slope = largest(v)
         if level <= epsilon:
             at = problem.at(v)
             found.append((at.objective, v))
@@ -278,93 +188,67 @@ def algorithm_2_of_idca(problem, v, epsilon, T):
             v = problem.domain.project(v - epsilon / (slope @ slope) * slope)
         else:
             v = problem.domain.project(v - level / (slope @ slope) * slope)
-    return min(found, key=lambda one: one[0])[1]
+    return min(found, key=lambda one: one[0])[1], T - len(found)
 
 
-@pytest.mark.parametrize("kappa", [0.02])
+@pytest.mark.parametrize("kappa", [0.02, 0.1])
 def test_idca_is_algorithm_1_with_algorithm_2(kappa) -> None:
     problem = classification(DemographicParity(kappa, surrogate=Ramp()))
-    w, expected = problem.start(), []
+    w, expected, on_constraints = problem.start(), [], []
     for _ in range(STEPS):
-        w = algorithm_2_of_idca(problem.convexify(w), w, 1e-3, 30)
+        w, steps = algorithm_2_of_idca(problem, majorant_of_parity(kappa, w), w, 1e-3, 30)
         expected.append(w)
+        on_constraints.append(steps)
     assert same(points(IDCA.paper(steps=30, max_iter=STEPS), problem), expected)
     assert problem.at(w).constraints.max() <= 1e-3
+    assert np.count_nonzero(on_constraints) >= 20
 
 
-@pytest.mark.parametrize("name", ["demographic parity", "L2 ball"])
-def test_ssg_is_algorithm_3_of_idca(name) -> None:
-    problem = PROBLEMS[name]()
-    v, visited, expected = problem.start(), [], []
-    for _ in range(STEPS):
+def on_a_ball():
+    return classification(DemographicParity(0.0), domain=L2Ball(0.3))
+
+
+def algorithm_3_of_idca(problem, tolerances):
+    """IDCA, algorithm 3: its answer after every step, and the number of steps on constraints.
+
+    The answer is undefined before the first point that meets its tolerance: the least violated one.
+    """
+    v, visited, answers, on_constraints = problem.start(), [], [], 0
+    for epsilon in tolerances:
         level, slope = worst(problem, v)
-        feasible = level <= 1e-3
-        visited.append((max(level, 0.0) * (not feasible), problem.at(v).objective, v))
-        slope = problem.at(v).gradient() if feasible else slope
-        v = problem.domain.project(v - (1e-3 if feasible else level) / (slope @ slope) * slope)
-        expected.append(min(visited, key=lambda one: one[:2])[2])
+        if level <= epsilon:
+            visited.append((0.0, problem.at(v).objective, v))
+            slope, length = problem.at(v).gradient(), epsilon
+        else:
+            visited.append((level, problem.at(v).objective, v))
+            length, on_constraints = level, on_constraints + 1
+        v = problem.domain.project(v - length / (slope @ slope) * slope)
+        answers.append(min(visited, key=lambda one: one[:2])[2])
+    return answers, on_constraints
+
+
+@pytest.mark.parametrize("name", ["zero gap", "infeasible start", "ball"])
+def test_ssg_is_algorithm_3_of_idca(name) -> None:
+    problem = on_a_ball() if name == "ball" else PROBLEMS[name]()
+    expected, on_constraints = algorithm_3_of_idca(problem, [1e-3] * STEPS)
     solver = SwitchingSubgradient.paper(max_iter=STEPS, check_every=1)
+    assert isinstance(solver.steps, StaticTolerance)
     assert same(points(solver, problem), expected)
+    assert 10 <= on_constraints < STEPS
 
 
-def test_conex_is_algorithm_1_of_boob_deng_and_lan() -> None:
-    problem = PROBLEMS["demographic parity"]()
-    w, lam, expected = problem.start(), np.zeros(2), []
-    before = problem.at(w).constraints
-    for t in range(STEPS):
-        g = problem.at(w).constraints
-        lam = np.maximum(lam + (t + 1) / 0.01 * (g + t / (t + 1) * (g - before)), 0.0)
-        before = g
-        w = w - problem.at(w).gradient(lam) / (20.0 * (t + 1))
-        expected.append(w)
-    found = points(ConEx.paper(max_iter=STEPS, check_every=1), problem)
-    assert same(found, expected)
-
-
-def test_regularization_is_subgradient_descent_on_the_sum() -> None:
-    problem = PROBLEMS["zero gap"]()
-    w, visited = problem.start(), []
-    for _ in range(STEPS):
-        level, slope = worst(problem, w)
-        w = w - 1e-3 * (problem.at(w).gradient() + 2.0 * (level > 0.0) * slope) / 2.0
-        level, _ = worst(problem, w)
-        visited.append((problem.at(w).objective + 2.0 * max(level, 0.0), w))
-    found = points(Regularization.paper(strength=2.0, max_iter=STEPS), problem)
-    assert found[-1] == pytest.approx(min(visited, key=lambda one: one[0])[1], **EXACT)
-
-
-def test_multiplier_model_is_descent_and_adagrad_on_sampled_constraints() -> None:
-    problem = PROBLEMS["equalized odds, 3 groups"]()
-    m, features = problem.n_constraints, constraint_features(PROBLEMS["equalized odds, 3 groups"]())
-    model, rng = DeepNetwork((7, 6, 5)), np.random.RandomState(0)
-    theta = model.start(features, np.zeros(m), rng)
-    w, expected = problem.start(), []
-    sizes = [features.shape[1], 7, 6, 5, 1]
-    ends = np.cumsum([a * b + b for a, b in pairwise(sizes)])
-    weights, sums = np.split(theta, 2)
-
-    def price(weights, z):  # of complex weights as well
-        for k, part in enumerate(np.split(weights, ends[:-1])):
-            z = z @ part[: -sizes[k + 1]].reshape(sizes[k], -1) + part[-sizes[k + 1] :]
-            z = np.where(z.real > 0.0, z, 0.0) if k < 3 else np.log(1.0 + np.exp(z))
-        return z[:, 0]
-
-    for _ in range(STEPS):
-        drawn = rng.choice(m, 4, replace=False)
-        lam = np.zeros(m)
-        lam[drawn] = price(weights, features[drawn]) / 4
-        w = w - 0.1 * problem.at(w).gradient(lam)
-        rates = problem.at(w).zero_one_constraints[drawn]
-        slope = np.array(  # by complex steps
-            [
-                (rates * price(weights + 1e-30j * e, features[drawn])).mean().imag / 1e-30
-                for e in np.eye(len(weights))
-            ]
-        )
-        sums = sums + slope**2
-        weights = weights + 0.1 * slope / (np.sqrt(sums) + 1e-10)
-        expected.append(w)
-    solver = LagrangianDescentAscent.paper(
-        multipliers=DeepNetwork((7, 6, 5)), n_sampled=4, max_iter=STEPS, check_every=1
-    )
-    assert same(points(solver, problem), expected)
+@pytest.mark.parametrize(
+    ("name", "c"), [("zero gap", 0.2), ("demographic parity", 2.0), ("infeasible start", 0.2)]
+)
+def test_ssg_with_a_diminishing_tolerance_judges_points_by_that_of_their_step(name, c) -> None:
+    """The answer is one of the first points, which the last tolerance c / 50 would exclude."""
+    problem = PROBLEMS[name]()
+    expected, on_constraints = algorithm_3_of_idca(problem, c / (np.arange(STEPS) + 1.0))
+    rule = {"steps": DiminishingTolerance(c), "max_iter": STEPS}
+    assert same(points(SwitchingSubgradient.paper(**rule, check_every=1), problem), expected)
+    result = SwitchingSubgradient.paper(**rule, check_every=STEPS).minimize(problem)
+    assert result.w == pytest.approx(expected[-1], **EXACT)
+    assert result.violation > c / STEPS
+    assert on_constraints >= 10
+    default = SwitchingSubgradient(**rule, check_every=STEPS, polish=False).minimize(problem)
+    assert default.violation <= c / STEPS

@@ -116,13 +116,13 @@ def test_a_best_point_that_is_offered_again_costs_nothing():
 
 def test_best_prefers_feasible_points_then_the_objective():
     problem = rate_between(0.4, 0.6)
-    best = Best(1e-4)
+    best = Best()
     for intercept in (-3.0, 2.0, 3.0, 0.0):  # rates rise with the intercept
-        best.add(problem.at(np.append(np.zeros(4), intercept)), 0)
+        best.add(problem.at(np.append(np.zeros(4), intercept)), 0, 1e-4)
     assert best.best.w[-1] == 0.0
-    far = Best(1e-4)
+    far = Best()
     for intercept in (3.0, 1.0, -2.0):
-        far.add(problem.at(np.append(np.zeros(4), intercept)), 0)
+        far.add(problem.at(np.append(np.zeros(4), intercept)), 0, 1e-4)
     assert far.best.w[-1] == 1.0
 
 

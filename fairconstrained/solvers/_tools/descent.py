@@ -33,6 +33,8 @@ class Descent:
     slack : float
         The least accuracy delta, >= 0; where functions have kinks it begins at
         :func:`~fairconstrained.solvers._tools.smoothness.kink_slack`.
+    adapt : bool, default=True
+        Whether L is adapted; if not, it is the first one in all steps.
 
     References
     ----------
@@ -40,9 +42,10 @@ class Descent:
     Programming 152 (2015).
     """
 
-    def __init__(self, curvature: float, slack: float):
+    def __init__(self, curvature: float, slack: float, *, adapt: bool = True):
         self.least = self.curvature = curvature
         self.slack = slack
+        self.adapt = adapt
         self.steps = 0
 
     def step(self, at: Evaluation, multipliers: Array, *, growth: float = 1.0) -> Evaluation:
@@ -58,12 +61,14 @@ class Descent:
             eta / L.
         """
         gradient = at.gradient(multipliers)
+        if not self.adapt:
+            return _moved(at, gradient, growth * self.curvature)
         value = _lagrangian(at, multipliers)
         slack = max(self.slack, kink_slack(at.problem, self.steps))
         self.steps += 1
         for _ in range(_DOUBLINGS):
             eta = growth * self.curvature
-            new = at.problem.at(at.problem.domain.project(at.w - gradient / eta))
+            new = _moved(at, gradient, eta)
             move = new.w - at.w
             bound = value + float(gradient @ move) + 0.5 * eta * float(move @ move)
             if _lagrangian(new, multipliers) <= bound + slack:
@@ -71,6 +76,10 @@ class Descent:
             self.curvature *= 2.0
         self.curvature = max(0.98 * self.curvature, self.least)
         return new
+
+
+def _moved(at: Evaluation, gradient: Array, eta: float) -> Evaluation:
+    return at.problem.at(at.problem.domain.project(at.w - gradient / eta))
 
 
 def _lagrangian(at: Evaluation, multipliers: Array) -> float:
@@ -108,6 +117,12 @@ class SuffixAverage:
             self.total, self.mean = 0.0, np.zeros_like(x)
         self.total += weight
         self.mean = self.mean + (weight / self.total) * (x - self.mean)
+
+
+def linearised(before: Evaluation, after: Evaluation) -> Array:
+    """Return the constraints of a point in their linearisation at the point before."""
+    jacobian = before.constraint_gradients(np.arange(before.problem.n_constraints))
+    return np.asarray(before.constraints + jacobian @ (after.w - before.w))
 
 
 def first_multipliers(problem: Problem, start: Start) -> Array:

@@ -57,14 +57,13 @@ class Bend:
 class Average:
     """The average of the feasible points, weighted by k + 1."""
 
-    def __init__(self, tol: float) -> None:
-        self.tol = tol
+    def __init__(self) -> None:
         self.total: float = 0.0
         self.mean: Array | None = None
 
-    def add(self, at: Evaluation, k: int) -> None:
-        """Add point k if it is feasible."""
-        if at.violation > self.tol:
+    def add(self, at: Evaluation, k: int, tol: float) -> None:
+        """Add point k if it violates by at most the tolerance."""
+        if at.violation > tol:
             return
         self.total += k + 1
         weight = (k + 1) / self.total
@@ -78,17 +77,15 @@ class Average:
 class Best:
     """The feasible point with the smallest objective; if there is none, the least violated one."""
 
-    def __init__(self, tol: float) -> None:
-        self.tol = tol
+    def __init__(self) -> None:
         self.best: Evaluation | None = None
+        self._rank: tuple[float, float] = (np.inf, np.inf)
 
-    def _rank(self, at: Evaluation) -> tuple[float, float]:
-        return (at.violation if at.violation > self.tol else 0.0, at.objective)
-
-    def add(self, at: Evaluation, k: int) -> None:
-        """Add point k."""
-        if self.best is None or self._rank(at) < self._rank(self.best):
-            self.best = at
+    def add(self, at: Evaluation, k: int, tol: float) -> None:
+        """Add point k, which is feasible if it violates by at most the tolerance."""
+        rank = (at.violation if at.violation > tol else 0.0, at.objective)
+        if self.best is None or rank < self._rank:
+            self.best, self._rank = at, rank
 
     def point(self, last: Evaluation) -> Evaluation:
         """Return the best point."""

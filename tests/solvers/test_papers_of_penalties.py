@@ -1,0 +1,210 @@
+"""`paper()` of penalty and multiplier methods against transcriptions, over 50 steps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from _support.papers import EXACT, STEPS, jacobian, points, same, unconstrained, worst
+from _support.problems import PROBLEMS, classification
+from scipy.optimize import minimize
+
+from fairconstrained import DemographicParity
+from fairconstrained.functions.losses import Hinge
+from fairconstrained.models.linear import LinearModel
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import (
+    PLADA,
+    ConEx,
+    LagrangianDescentAscent,
+    Regularization,
+    ThreeSEcon,
+)
+from fairconstrained.solvers._tools.sampling import StratifiedSampler
+from fairconstrained.solvers.multiplier_models import DeepNetwork, constraint_features
+
+
+@pytest.mark.parametrize("nu", [1e-5, 1e-2])
+def test_3s_econ_d_is_equation_2_with_all_rows(nu) -> None:
+    """Of the paper's widths, the larger one gives penalties between 0 and beta."""
+    problem = classification(DemographicParity(0.0), loss=Hinge())
+    x, expected, used = problem.start(), [], []
+    for _ in range(STEPS):
+        at = problem.at(x)
+        weights = np.clip(at.constraints / nu, 0.0, 1.0)
+        used.append(weights.max())
+        x = x - 0.01 * at.gradient(10.0 * weights)
+        expected.append(x)
+    solver = ThreeSEcon.paper(max_iter=STEPS, check_every=1, **({} if nu == 1e-5 else {"nu": nu}))
+    assert same(points(solver, problem), expected)
+    assert np.count_nonzero(used) >= 40
+    assert nu == 1e-5 or np.less(used, 1.0).sum() >= 40
+
+
+def on_two_parts() -> Problem:
+    """Return a problem with a constraint on 100 rows of its own, in groups of unlike scores."""
+    problem = PROBLEMS["demographic parity"]()
+    (part,) = problem.constraints
+    model = LinearModel(problem.objective.model.X[:100])
+    groups = (model.X[:, 0] > np.median(model.X[:, 0])).astype(int)
+    term = DemographicParity(0.0).bind(np.ones(100), groups, np.ones(100))
+    return problem.with_constraints([replace(part, model=model, term=term)])
+
+
+@pytest.mark.parametrize("nu", [1e-5, 1e-2])
+def test_3s_econ_s_samples_by_the_rows_of_the_constraints(nu) -> None:
+    """S2 = q = ceil(sqrt(100)) = 10 although the loss has 400 rows; u follows small batches."""
+    problem = on_two_parts()
+    sampler = StratifiedSampler(problem, 10, np.random.RandomState(0))
+    x, before, u, expected, used, changed = problem.start(), None, None, [], 0, 0
+    for k in range(STEPS):
+        if k % 10 == 0:
+            u = known = problem.at(x).constraints
+        else:
+            batch = sampler.draw()
+            u = u + batch.at(x).constraints - batch.at(before).constraints
+        at, alpha = sampler.draw().at(x), 0.01 / np.ceil(np.sqrt(k // 10 + 1))
+        weights = np.clip(u / nu, 0.0, 1.0)
+        before, x = x, x - alpha * at.gradient(10.0 * weights)
+        expected.append(x)
+        used += weights.max() > 0.0
+        changed += np.abs(weights - np.clip(known / nu, 0.0, 1.0)).max() > 0.01
+    for steps in (10, 20, 50):  # a measurement evaluates all rows, so it is made at periods only
+        solver = ThreeSEcon.paper(stochastic=True, max_iter=steps, check_every=steps, nu=nu)
+        assert points(solver, problem)[-1] == pytest.approx(expected[steps - 1], **EXACT)
+    assert used >= 40
+    assert changed >= 20
+
+
+def by_scipy(problem, w, multipliers, eta):
+    """Return the minimiser of PLADA's (9) by a method of its own."""
+    slope = problem.at(w).gradient()
+
+    def value(v):
+        return slope @ v + multipliers @ problem.at(v).constraints + (v - w) @ (v - w) / (2 * eta)
+
+    def gradient(v):
+        return slope + problem.at(v).gradient(multipliers, objective=0.0) + (v - w) / eta
+
+    v = minimize(value, w, jac=gradient, method="BFGS", options={"gtol": 1e-13}).x
+    for _ in range(100):  # the stationarity equation as a fixed point, for the last digits
+        before, v = v, w - eta * (slope + problem.at(v).gradient(multipliers, objective=0.0))
+        if np.array_equal(v, before):
+            break
+    return v
+
+
+@pytest.mark.parametrize(("name", "eta"), [("two constraints", 1e-3), ("demographic parity", 0.1)])
+def test_plada_is_algorithm_1_with_the_exact_proximal_step(name, eta) -> None:
+    problem = PROBLEMS[name]()
+    alpha, beta, gamma_0, tau = 10.0, 0.1, 0.1, 0.1
+    rho = alpha / (1.0 + alpha * beta)
+    w, expected, used = unconstrained(problem), [], []
+    first, lam = w, np.zeros(problem.n_constraints)
+    u, mu = np.maximum(-problem.at(w).constraints, 0.0), lam
+    for k in range(STEPS):
+        w = by_scipy(problem, w, lam, eta)
+        u = np.maximum(u - tau * lam, 0.0)
+        gamma = min(gamma_0, rho * 1000.0 / (k + 1) / ((lam - mu) @ (lam - mu) + 1.0))
+        mu = mu + gamma / rho * (lam - mu)
+        lam = mu + rho * (problem.at(w).constraints + u)
+        expected.append(w)
+        used.append((lam.max(), u.max(), np.abs(mu).max()))
+    setting = {"eta": eta, "max_iter": STEPS, "check_every": 1}
+    assert same(points(PLADA.paper(**setting), problem, first), expected)
+    linearized = points(PLADA.paper(**setting, exact=False), problem, first)
+    assert np.abs(linearized[-1] - expected[-1]).max() > 1e-7
+    assert (np.array(used) > 1e-2).sum(axis=0).min() >= 40
+
+
+def test_presets_of_plada_are_those_of_table_2() -> None:
+    columns = ("eta", "tau", "alpha", "beta", "gamma_0", "exact", "batch_size")
+    settings = {
+        preset: tuple(getattr(preset(), name) for name in columns)
+        for preset in (PLADA.paper, PLADA.network)
+    }
+    assert settings[PLADA.paper] == (1e-3, 0.1, 10.0, 0.1, 0.1, True, None)
+    assert settings[PLADA.network] == (0.1, 0.01, 10.0, 0.5, 0.1, True, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "c1"),
+    [
+        ("zero gap", 20.0),
+        ("equalized odds, 3 groups", 20.0),
+        ("infeasible start", 20.0),
+        ("zero gap", 0.2),
+    ],
+)
+def test_conex_is_algorithm_1_of_boob_deng_and_lan(name, c1) -> None:
+    """With the small c1 steps are so long that the default would shorten them."""
+    problem = PROBLEMS[name]()
+    first = before = w = problem.start() + 1.0
+    lam, last = np.zeros(problem.n_constraints), problem.at(w).constraints
+    total, expected, used = np.zeros_like(w), [], 0
+    for t in range(STEPS):
+        ell = problem.at(before).constraints + jacobian(problem, before) @ (w - before)
+        s = (1.0 + t / (t + 1)) * ell - t / (t + 1) * last
+        lam, last = np.maximum(lam + (t + 1) / 0.01 * s, 0.0), ell
+        before, w = w, w - problem.at(w).gradient(lam) / (c1 * (t + 1))
+        total = total + (t + 1) * w
+        expected.append(total / ((t + 1) * (t + 2) / 2))
+        used += lam.max() > 1.0
+    setting = {"c1": c1, "max_iter": STEPS, "check_every": 1}
+    assert same(points(ConEx.paper(**setting), problem, first), expected)
+    assert used >= 10
+    adapted = ({"adapt": True},) if c1 < 20.0 else ()
+    for other in ({"linearized": False}, {"average": "suffix"}, *adapted):
+        changed = points(ConEx.paper(**setting, **other), problem, first)
+        assert np.abs(changed[-1] - expected[-1]).max() > 1e-7
+
+
+def test_regularization_is_subgradient_descent_on_the_sum() -> None:
+    problem = PROBLEMS["zero gap"]()
+    w, visited = problem.start(), []
+    for _ in range(STEPS):
+        level, slope = worst(problem, w)
+        w = w - 1e-3 * (problem.at(w).gradient() + 2.0 * (level > 0.0) * slope) / 2.0
+        level, _ = worst(problem, w)
+        visited.append((problem.at(w).objective + 2.0 * max(level, 0.0), w))
+    found = points(Regularization.paper(strength=2.0, max_iter=STEPS), problem)
+    assert found[-1] == pytest.approx(min(visited, key=lambda one: one[0])[1], **EXACT)
+
+
+def test_multiplier_model_is_descent_and_adagrad_on_sampled_constraints() -> None:
+    problem = PROBLEMS["equalized odds, 3 groups"]()
+    m, features = problem.n_constraints, constraint_features(PROBLEMS["equalized odds, 3 groups"]())
+    model, rng = DeepNetwork((7, 6, 5)), np.random.RandomState(0)
+    theta = model.start(features, np.zeros(m), rng)
+    w, expected = problem.start(), []
+    sizes = [features.shape[1], 7, 6, 5, 1]
+    ends = np.cumsum([a * b + b for a, b in pairwise(sizes)])
+    weights, sums = np.split(theta, 2)
+
+    def price(weights, z):  # of complex weights as well
+        for k, part in enumerate(np.split(weights, ends[:-1])):
+            z = z @ part[: -sizes[k + 1]].reshape(sizes[k], -1) + part[-sizes[k + 1] :]
+            z = np.where(z.real > 0.0, z, 0.0) if k < 3 else np.log(1.0 + np.exp(z))
+        return z[:, 0]
+
+    for _ in range(STEPS):
+        drawn = rng.choice(m, 4, replace=False)
+        lam = np.zeros(m)
+        lam[drawn] = price(weights, features[drawn]) / 4
+        w = w - 0.1 * problem.at(w).gradient(lam)
+        rates = problem.at(w).zero_one_constraints[drawn]
+        slope = np.array(  # by complex steps
+            [
+                (rates * price(weights + 1e-30j * e, features[drawn])).mean().imag / 1e-30
+                for e in np.eye(len(weights))
+            ]
+        )
+        sums = sums + slope**2
+        weights = weights + 0.1 * slope / (np.sqrt(sums) + 1e-10)
+        expected.append(w)
+    solver = LagrangianDescentAscent.paper(
+        multipliers=DeepNetwork((7, 6, 5)), n_sampled=4, max_iter=STEPS, check_every=1
+    )
+    assert same(points(solver, problem), expected)
