@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from types import ModuleType
 
-from fairconstrained.estimators.boosting.trees import import_lightgbm
+from fairconstrained.utils.extras import import_extra
 
 BOOSTING = "boosting"
 
@@ -115,6 +116,17 @@ _ALIASES: Mapping[str, str] = {
     }.items()
     for alias in aliases
 }
+
+
+def import_lightgbm() -> ModuleType:
+    """Return the module lightgbm.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; the message says how to install it.
+    """
+    return import_extra("lightgbm", "boosting", "An estimator with boosted trees")
 
 
 @cache

@@ -24,8 +24,9 @@ from fairconstrained.estimators.boosting._lagrangian import (
     MultiplierRule,
     ScoreLagrangian,
 )
+from fairconstrained.estimators.boosting._lightgbm_names import import_lightgbm
 from fairconstrained.estimators.boosting.losses import LogLoss, LossOf
-from fairconstrained.estimators.boosting.trees import Trees, as_lightgbm_data, import_lightgbm
+from fairconstrained.estimators.boosting.trees import Trees, as_lightgbm_data
 from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
 from fairconstrained.problem.composite import CompositeFunction

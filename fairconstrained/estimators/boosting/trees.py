@@ -6,29 +6,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
+from fairconstrained.estimators.boosting._lightgbm_names import import_lightgbm
 from fairconstrained.estimators.boosting.options import thread_count
 from fairconstrained.models.leaves import LeafFeatures
-from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array
 
 _SAFE_NAME = re.compile(r"^[^\s\[\]{}\":,]+$")  # LightGBM's text format allows these names only
-
-
-def import_lightgbm() -> ModuleType:
-    """Return the module lightgbm.
-
-    Raises
-    ------
-    ImportError
-        If it is not installed; the message says how to install it.
-    """
-    return import_extra("lightgbm", "boosting", "An estimator with boosted trees")
 
 
 class Booster(Protocol):
