@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pandas as pd
 
-from fairconstrained.data.inputs import check_squares
+from fairconstrained.data.inputs import check_held, check_squares
 from fairconstrained.models.feature_scale import row_blocks
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array, Matrix
@@ -102,6 +102,7 @@ class Reader:
         ValueError
             If features are not finite numbers that can be squared, or not those of the estimator.
         """
+        check_held("X", X)
         features = self._numbers(X)
         if features is None or not _is_finite(features):
             estimator, columns = self._full

@@ -17,7 +17,7 @@ from fairconstrained.dask._reader import Reader
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.group_interactions import FeatureMap
 from fairconstrained.data.groups import Groups, group_columns
-from fairconstrained.data.inputs import check_labels, check_weight
+from fairconstrained.data.inputs import check_held, check_labels, check_weight
 from fairconstrained.shards.moments import Moments
 from fairconstrained.shards.rows import Shard, ordered_shard
 from fairconstrained.utils.extras import import_extra
@@ -228,8 +228,8 @@ def _weight(sample_weight: Any, n_rows: int) -> Array:
     """Return checked weights; all of them may be zero in one partition."""
     if sample_weight is None:
         return np.ones(n_rows)
-    values = np.asarray(sample_weight)
-    if not np.any(values):
+    check_held("sample_weight", sample_weight)
+    if not np.any(np.asarray(sample_weight)):
         return np.zeros(n_rows)
     return check_weight("sample_weight", sample_weight, n_rows)
 

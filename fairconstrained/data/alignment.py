@@ -15,9 +15,10 @@ def check_same_rows(*, test: bool = False, **arguments: object) -> None:
     """Check that the row labels of pandas objects do not contradict each other.
 
     Rows are matched by position, as in scikit-learn. Where two objects have row labels (an index),
-    the labels show whether that is right. A default index (0, 1, 2, ...) carries no information,
-    nor does a part of one in rising order, such as a fold of a cross-validation has. Objects
-    without an index (arrays, lists, polars, sparse matrices) are not looked at.
+    the labels show whether that is right. A default index (0, 1, 2, ...) carries no information.
+    Nor does a part of one in rising order, such as a fold of a cross-validation has, beside labels
+    that are not integers. Objects without an index (arrays, lists, polars, sparse matrices) are not
+    looked at.
 
     Parameters
     ----------
@@ -66,7 +67,9 @@ def check_same_rows(*, test: bool = False, **arguments: object) -> None:
                 f"`{second}.to_numpy()` if its rows are in the order of {first}'s."
             )
         folds = _TEST if test else _TRAINING
-        if reordered or not any(_may_be_positions(one, folds) for one in (index, other)):
+        if reordered or not (
+            _says_nothing(index, other, folds) or _says_nothing(other, index, folds)
+        ):
             from fairconstrained.exceptions import InputWarning  # which imports scikit-learn
 
             what = "the same row labels in another order" if reordered else "different row labels"
@@ -82,6 +85,13 @@ def check_same_rows(*, test: bool = False, **arguments: object) -> None:
 def _is_default(index: pd.Index) -> bool:
     """Return whether row labels are those that pandas gives where none are given."""
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1
+
+
+def _says_nothing(index: pd.Index, other: pd.Index, folds: int) -> bool:
+    """Return whether row labels are positions that other labels of the rows do not contradict."""
+    if _is_default(index):
+        return True
+    return not pd.api.types.is_integer_dtype(other.dtype) and _may_be_positions(index, folds)
 
 
 def _may_be_positions(index: pd.Index, folds: int) -> bool:

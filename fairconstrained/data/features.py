@@ -41,8 +41,17 @@ def feature_kind(estimator: object) -> FeatureKind:
     return getattr(estimator, "feature_kind", _NUMBERS)
 
 
+def _summed(X: Any) -> Any:
+    """Return dense features or a CSR; entries with the same indices are summed, in a copy."""
+    if isinstance(X, np.ndarray) or X.has_canonical_format:
+        return X
+    summed = X.copy()
+    summed.sum_duplicates()
+    return summed if summed.nnz < X.nnz else X
+
+
 def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
-    """Return features as a float ndarray or CSR.
+    """Return features as a float ndarray, or as a CSR in which no index is repeated.
 
     Parameters
     ----------
@@ -61,7 +70,7 @@ def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
     check_held(name, X)
     check_features(X)
     try:
-        return convert(X)
+        return _summed(convert(X))
     except (ValueError, TypeError) as error:
         explained = explain_text(X, error)
         if name not in str(explained):

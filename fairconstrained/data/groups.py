@@ -177,13 +177,14 @@ def group_columns(values: object, name: str) -> list[pd.Series]:
             f"{name} must hold one group per row of X; got the string {values!r}. Pass the column "
             f"itself (`X[{values!r}]`), or name columns of X in the estimator's sensitive_columns."
         )
+    values = _filled(values)
     check_held(name, values)
     if values is None:
         raise ValueError(f"{name} must hold one group per row of X; got None.")
     if hasattr(values, "toarray"):
         values = values.toarray()
     if isinstance(values, pd.Series):
-        return [values]
+        return [_native(values)]
     if not isinstance(values, pd.DataFrame):
         if hasattr(values, "columns"):  # polars and others: column by column keeps their types
             frame = cast(FrameLike, values)
@@ -195,11 +196,28 @@ def group_columns(values: object, name: str) -> list[pd.Series]:
                 f"got {values.ndim}."
             )
         if values.ndim == 1:
-            return [pd.Series(values, copy=False).infer_objects()]
+            return [_native(pd.Series(values, copy=False).infer_objects())]
         values = pd.DataFrame(values, copy=False).infer_objects()
     if values.shape[1] == 0:
         raise ValueError(f"{name} has no columns; give at least one attribute.")
-    return [values.iloc[:, k] for k in range(values.shape[1])]
+    return [_native(values.iloc[:, k]) for k in range(values.shape[1])]
+
+
+def _native(column: pd.Series) -> pd.Series:
+    """Return a column in the byte order of the machine, which pandas needs."""
+    dtype = column.dtype
+    if not isinstance(dtype, np.dtype) or dtype.isnative:
+        return column
+    return pd.Series(column.to_numpy().astype(dtype.newbyteorder("=")), name=column.name)
+
+
+def _filled(values: object) -> object:
+    """Return a masked array as an array that has None where it is masked."""
+    if not np.ma.is_masked(values):
+        return values
+    filled = np.array(values, dtype=object)
+    filled[np.ma.getmaskarray(cast("Array", values))] = None
+    return filled
 
 
 def missing_values_error(name: str, n_missing: int, n_rows: int) -> ValueError:

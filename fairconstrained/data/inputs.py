@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ _TIMES = ("date", "time", "duration", "period")  # prefixes of the names of thei
 
 
 def check_held(name: str, values: object) -> None:
-    """Raise if an argument does not hold its rows: a string, or a query that was not run.
+    """Raise if an argument does not hold its rows: a string, a query that was not run, or masked.
 
     Parameters
     ----------
@@ -28,7 +28,8 @@ def check_held(name: str, values: object) -> None:
     Raises
     ------
     ValueError
-        If it is a string, a lazy frame of polars, or a dask collection.
+        If it is a string, a lazy frame of polars, a dask collection, or an array with masked
+        entries.
     """
     if isinstance(values, str | bytes):
         raise ValueError(f"{name} must hold one entry per row of X; got the string {values!r}.")
@@ -42,6 +43,13 @@ def check_held(name: str, values: object) -> None:
             f"{name} is a dask collection. The linear classifiers of fairconstrained.dask, such as "
             "fairconstrained.dask.FairLogisticClassifier, take it; for this one pass the data that "
             f"`{name}.compute()` returns."
+        )
+    if np.ma.is_masked(values):
+        mask = np.ma.getmaskarray(cast("Array", values))
+        n_masked, n_entries = np.count_nonzero(mask), mask.size
+        raise ValueError(
+            f"{name} is a masked array in which {n_masked} of {n_entries} entries are masked: they "
+            f"have no value. Leave out these rows, or pass what `{name}.filled(...)` returns."
         )
 
 

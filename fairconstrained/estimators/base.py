@@ -164,7 +164,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             )
             if rate is not None:
                 result = replace(result, data_passes=result.data_passes + passes)
-                fit, result = cut_exactly(fit, rate, result, at)
+                fit, result = cut_exactly(fit, rate, result, at, self._wanted)
                 at = fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
             solution = fit.enforced(result, limits_of(fit))
         fit.store(self, solution, like=at)

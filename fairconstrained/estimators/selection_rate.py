@@ -16,10 +16,11 @@ from fairconstrained.exceptions import ConvergenceWarning, VacuousConstraintWarn
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.kkt import KKT
+from fairconstrained.problem.kkt import KKT, certify
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result
+from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.result import describe
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
@@ -29,6 +30,7 @@ Wanted = Callable[[Fit], tuple[Problem, Start | None]]
 _SETTLED = 1e-6  # the distance of the threshold from the quantile at which it is one
 _NEAR = 0.02  # the distance above which a warning is issued; rates change by a quarter of it
 _LONG = 1e-3  # longer steps of the threshold are extrapolated
+_ROOM = 1.1  # the last move of the threshold may change a solution by a part of the tolerance
 _UNUSED = 0.02  # the part of the share that decisions within a bound may leave unused
 
 
@@ -180,9 +182,11 @@ def _distance(fit: Fit, rate: SelectionRate, at: Evaluation) -> float:
 
 
 def cut_exactly(
-    fit: Fit, rate: SelectionRate, result: Result, at: Evaluation
+    fit: Fit, rate: SelectionRate, result: Result, at: Evaluation, wanted: Wanted
 ) -> tuple[Fit, Result]:
     """Return the fit and the solution with the threshold at the quantile of the solution's scores.
+
+    The figures, the status and the message are those of the solution at this threshold.
 
     Parameters
     ----------
@@ -191,27 +195,57 @@ def cut_exactly(
     rate : SelectionRate
         The share.
     result : Result
-        The solution at that threshold; its figures are measured again.
+        The solution at that threshold.
     at : Evaluation
         The evaluation at it.
+    wanted : callable
+        See `settle`.
     """
     distance = _distance(fit, rate, at)
     if distance == 0.0:
         return fit, result
     w = moved_variables(fit.problem, result.w, distance)
     fit = moved(fit, distance)
-    if w.size > fit.problem.n_variables:  # goal="fairness" has a variable more
-        return fit, replace(result, w=w)
-    here = fit.problem.uncounted().at(w)
-    kkt = KKT.of(here, result.multipliers)
-    return fit, replace(
+    n = fit.problem.n_variables
+    if w.size > n:  # goal="fairness" has a variable more, the level of the constraints
+        w[n] = fit.problem.uncounted().at(w[:n]).constraints.max()
+    here = wanted(fit)[0].uncounted().at(w)
+    multipliers, kkt = certify(here, result.multipliers, result.solver.tol)
+    smooth = here.problem.smooth or abs(distance) > _NEAR
+    status = _status_of(kkt, result, smooth)
+    said = describe(*_figures(result, result.status))
+    found = replace(
         result,
         w=w,
+        multipliers=multipliers,
         objective=here.objective,
         violation=here.violation,
         zero_one_violation=here.zero_one_violation,
         kkt_residual=kkt.residual,
+        status=status,
     )
+    message = result.message.replace(said, describe(*_figures(found, status)))
+    return fit, replace(found, message=message)
+
+
+def _figures(result: Result, status: Status) -> tuple[Status, float, float, float, int]:
+    """Return what the message of a result is made of."""
+    return status, result.objective, result.violation, result.kkt_residual, result.n_iter
+
+
+def _status_of(kkt: KKT, result: Result, smooth: bool) -> Status:
+    """Return the status of a run whose threshold has moved after its end.
+
+    A short move leaves the kinks on which a solution may lie, and the KKT residual jumps there. It
+    is compared with the tolerance only if the problem is `smooth`, or the move is not short.
+    """
+    tol = result.solver.tol
+    if result.status not in (Status.CONVERGED, Status.INFEASIBLE):
+        return result.status
+    if kkt.violation > tol:
+        return Status.INFEASIBLE
+    optimal = kkt.error <= _ROOM * tol if smooth else result.converged
+    return Status.CONVERGED if optimal else Status.STALLED
 
 
 def limits_of(fit: Fit) -> list[CompositeFunction]:

@@ -29,7 +29,8 @@ class SelectionRate(BaseEstimator):
 
     A constraint changes the scores and their quantile. The fit is therefore repeated until the
     threshold at which surrogates are centred equals the quantile of the scores. If no such
-    threshold is found, a ConvergenceWarning is issued. With enforce="decision" the bound is met by
+    threshold is found, a ConvergenceWarning is issued, and an InfeasibleConstraintWarning if the
+    model violates the bound at the quantile. With enforce="decision" the bound is met by
     predictions that select between 98 and 100 per cent of the share.
 
     With `confidence` the threshold and all models are determined by the training rows, so the

@@ -317,14 +317,19 @@ def _points_at_share(
     for kappa in kappas:
         fit = fit.with_kappa(float(kappa))
         warm = None if warm is None else Start(fitting(warm, fit.problem, fit.model).w)
-        fit, start, passes = settle(fit, rate, lambda one: (one.problem, None), warm)
+        fit, start, passes = settle(fit, rate, _own_problem, warm)
         result, at = fit.solve_at(warm=start, validation=fit.validation_problem)
-        fit, result = cut_exactly(fit, rate, result, at)
+        fit, result = cut_exactly(fit, rate, result, at, _own_problem)
         result = replace(result, data_passes=result.data_passes + passes)
         warm, here = Start(result.w), fit.problem.uncounted().at(result.w)
         validation = validation_rows(fit, *held_out)
         training = _training_rows(fit)
         yield _point(fit, kappa, fit.problem, (result, here), validation, training)
+
+
+def _own_problem(fit: Fit) -> tuple[Problem, Start | None]:
+    """Return the problem of a fit, without a start."""
+    return fit.problem, None
 
 
 def _training_rows(fit: Fit) -> Rows:

@@ -306,7 +306,7 @@ class ShardedLinearModel:
         sums = total(self.shards, jacobian_rows, *self.place(w), asked, list(tables))
         n = len(asked)
         return [
-            (np.array([self.gradient(row) for row in one]), own)
+            (np.reshape([self.gradient(row) for row in one], (len(one), self.n_parameters)), own)
             for one, own in zip(sums[:n], sums[n:], strict=True)
         ]
 

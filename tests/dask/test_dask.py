@@ -83,6 +83,43 @@ def test_every_constraint_has_the_solution_of_the_rows_in_memory(rows, name):
     assert there.decision_gap_ == pytest.approx(here.decision_gap_, abs=precision)
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("ignore")
+def test_every_constraint_on_few_rows(name):
+    """Few rows are solved by more than one solver; the gradients of some statistics are zero."""
+    X, y, groups = make_biased_classification(400, gap=0.3, random_state=0)
+    here = in_memory_classifier(name).fit(X, y, sensitive_features=groups)
+    there = FairLogisticClassifier(name)
+    dX, dy, dgroups = arrays(X, y, groups, chunks=100)
+    there.fit(dX, dy, sensitive_features=dgroups)
+    assert there.violation_ == pytest.approx(here.violation_, abs=1e-4)
+    assert there.objective_ == pytest.approx(here.objective_, abs=2e-3)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_status_at_a_share_is_that_of_the_threshold_returned():
+    X, y, _ = make_biased_classification(300, 5, gap=0.3, random_state=0)
+    groups = np.random.default_rng(0).integers(0, 6, 300)
+    share = fairconstrained.SelectionRate(0.3)
+    there = FairLogisticClassifier("error_rate_parity", kappa=0.01, threshold=share)
+    dX, dy, dgroups = arrays(X, y, groups, chunks=100)
+    result = there.fit(dX, dy, sensitive_features=dgroups).result_
+    assert result.converged == (result.violation <= there.tol)
+    assert f"violation {result.violation:.2e}" in result.message
+
+
+@pytest.mark.parametrize("argument", range(4))
+def test_masked_arrays(rows, argument):
+    names = ("X", "y", "sensitive_features", "sample_weight")
+    values = list(rows)
+    mask = np.zeros(values[argument].shape, dtype=bool)
+    mask[:5] = True
+    values[argument] = np.ma.masked_array(values[argument], mask)
+    dX, dy, dgroups, dweight = arrays(*values)
+    with pytest.raises(ValueError, match=f"{names[argument]} (is a masked array|has missing)"):
+        FairLogisticClassifier().fit(dX, dy, dweight, sensitive_features=dgroups)
+
+
 @pytest.mark.parametrize("options", [{"goal": "fairness"}, {"solver": "plada"}])
 def test_other_goals_and_solvers(rows, options):
     X, y, groups, _ = rows

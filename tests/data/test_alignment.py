@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
-from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.model_selection import GridSearchCV, cross_validate, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -210,13 +210,14 @@ INDEXES = {
     "dates": pd.date_range("2000", periods=N),
     "shuffled integers": ORDER + 7,
 }
+FOLDS = [(kind, same) for kind in INDEXES for same in (True, False)]
+FOLDS.remove(("shuffled integers", False))  # integers that contradict those of a fold
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("same", [True, False])
-@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize(("kind", "same"), FOLDS)
 def test_folds_of_a_cross_validation_are_accepted(kind, same):
-    """Folds keep the index; what they have of a default index carries no information either."""
+    """Folds keep the index; what they have of a default index says nothing beside other labels."""
     frame = pd.DataFrame(X, columns=list("abc"), index=INDEXES[kind]).assign(sex=GROUPS)
     y = pd.Series(Y, index=INDEXES[kind] if same else None)
     gap = make_fairness_scorer(metrics.group_auc_difference, sensitive_columns=["sex"])
@@ -234,3 +235,37 @@ def test_folds_of_a_cross_validation_are_accepted(kind, same):
             frame[list("abc")], y, params={"sensitive_features": frame["sex"]}, cv=3,
         )  # fmt: skip
     assert np.isfinite(found["test_score"]).all()
+
+
+class TestParts:
+    """Parts of one table: `pd.Series(Y)` and `pd.Series(GROUPS)` have default indexes."""
+
+    X, y, groups = pd.DataFrame(X), pd.Series(Y), pd.Series(GROUPS)
+    first, second = np.arange(5, 65), np.arange(55, 115)
+    shuffled = train_test_split(np.arange(N), test_size=0.5, random_state=0)
+
+    @pytest.mark.parametrize(
+        ("rows", "others"),
+        [
+            (first, second),
+            shuffled,
+            (np.sort(shuffled[0]), np.sort(shuffled[1])),
+            (first, shuffled[0]),
+        ],
+    )
+    def test_the_groups_of_other_rows_warn(self, rows, others):
+        X, y, groups = self.X.iloc[rows], self.y.iloc[rows], self.groups.iloc[others]
+        with pytest.warns(InputWarning, match="X and sensitive_features have different row labels"):
+            check_same_rows(X=X, y=y, sensitive_features=groups)
+        with pytest.warns(InputWarning, match="X and sensitive_features have different row labels"):
+            check_same_rows(test=True, X=X, y=y, sensitive_features=groups)
+
+    @pytest.mark.filterwarnings("error")
+    @pytest.mark.parametrize("rows", [first, second, *shuffled])
+    @pytest.mark.parametrize("test", [False, True])
+    def test_the_groups_of_the_same_rows_do_not(self, rows, test):
+        X, y, groups = self.X.iloc[rows], self.y.iloc[rows], self.groups.iloc[rows]
+        options = {"test": test, "X": X}
+        check_same_rows(y=y, sensitive_features=groups, **options)
+        check_same_rows(y=y.to_numpy(), sensitive_features=groups.tolist(), **options)
+        check_same_rows(y=y, sensitive_features=groups.reset_index(drop=True), **options)

@@ -178,3 +178,30 @@ def test_the_length_is_checked():
         check_groups(WORDS, 6)
     with pytest.raises(ValueError, match="5 rows, X has 4"):
         check_groups(Groups.encode(WORDS), 4)
+
+
+@pytest.mark.parametrize("dtype", [">i8", ">f4", ">u2", ">U2", ">M8[s]"])
+def test_values_in_another_byte_order(dtype):
+    values = np.array([3, 1, 3, 2]).astype(dtype)
+    native = values.astype(values.dtype.newbyteorder("="))
+    table = np.column_stack([values, values])
+    for given_ in (values, pd.Series(values), pd.DataFrame({"a": values}), table[:, :1]):
+        groups = Groups.encode(given_)
+        assert_array_equal(groups.codes, [2, 0, 2, 1])
+        assert_array_equal(groups.names, native[[1, 3, 0]])
+    assert_array_equal(Groups.encode(table).codes, [2, 0, 2, 1])
+
+
+@pytest.mark.parametrize("values", [[3, 1, 3, 2], ["c", "a", "c", "b"], [0.5, 0.1, 0.5, 0.2]])
+@pytest.mark.parametrize("two", [False, True])
+def test_masked_entries_are_missing(values, two):
+    values = np.column_stack([values, values]) if two else np.array(values)
+    masked = np.ma.masked_array(values, mask=np.zeros(values.shape, dtype=bool))
+    assert_array_equal(Groups.encode(masked).codes, [2, 0, 2, 1])
+    masked[3:] = np.ma.masked
+    with pytest.raises(ValueError, match="sensitive_features has missing values in 1 of 4 rows"):
+        Groups.encode(masked)
+    assert_array_equal(Groups.encode(masked, missing="own_group").codes, [1, 0, 1, 2])
+    ignored = Groups.encode(masked, missing="ignore_in_constraint")
+    assert_array_equal(ignored.codes, [1, 0, 1, -1])
+    assert masked.mask.any()

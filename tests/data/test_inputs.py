@@ -246,3 +246,41 @@ class TestOtherArguments:
         path = fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=GROUPS, n_kappas=3)
         with pytest.raises(ValueError, match=r"kappa must be a number|below the tolerances"):
             path.estimator_at(kappa=kappa)
+
+
+def masked(values, rows=3):
+    mask = np.zeros(np.shape(values), dtype=bool)
+    mask[:rows] = True
+    return np.ma.masked_array(values, mask)
+
+
+class TestMaskedArrays:
+    @pytest.mark.parametrize("sensitive_columns", [None, [0]])
+    def test_masked_features(self, sensitive_columns):
+        options = {"sensitive_columns": sensitive_columns}
+        with pytest.raises(ValueError, match=r"^X is a masked array in which 12 of 800 entries"):
+            fit(masked(X), groups=None if sensitive_columns else GROUPS, **options)
+        with pytest.raises(ValueError, match=r"^X is a masked array"):
+            fit().predict(masked(X))
+        with pytest.raises(ValueError, match=r"^X is a masked array"):
+            NeymanPearsonClassifier().fit(X, Y).predict(masked(X))
+
+    def test_masked_labels(self):
+        with pytest.raises(ValueError, match=r"^y is a masked array in which 3 of 200 entries"):
+            fit(y=masked(Y))
+
+    def test_masked_weights(self):
+        with pytest.raises(ValueError, match=r"^sample_weight is a masked array in which 3 of 200"):
+            fit(sample_weight=masked(np.ones(200)))
+
+    def test_masked_groups_are_missing(self):
+        with pytest.raises(ValueError, match="sensitive_features has missing values in 3 of 200"):
+            fit(groups=masked(GROUPS))
+        known = np.where(np.arange(200) < 3, np.nan, GROUPS)
+        expected = fit(groups=known, groups_missing="ignore_in_constraint")
+        found = fit(groups=masked(GROUPS), groups_missing="ignore_in_constraint")
+        np.testing.assert_array_equal(found.coef_, expected.coef_)
+
+    def test_arrays_without_masked_entries(self):
+        found = fit(masked(X, 0), masked(Y, 0), masked(GROUPS, 0), masked(np.ones(200), 0))
+        np.testing.assert_allclose(found.coef_, fit().coef_)

@@ -18,6 +18,7 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
+from fairconstrained.solvers import Status
 
 GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.65)}
 
@@ -67,6 +68,41 @@ def test_every_constraint_holds_or_is_reported(rows, name):
         assert any(
             "the search for the threshold did not converge" in str(one.message) for one in caught
         )
+
+
+@pytest.mark.filterwarnings("ignore:threshold=SelectionRate")
+def test_status_and_message_are_those_of_the_threshold_returned():
+    X, y, _ = make_biased_classification(300, gap=0.3, random_state=0)
+    groups = np.random.default_rng(0).integers(0, 6, 300)
+    rule, share = "error_rate_parity", SelectionRate(0.3)
+    clf = FairLogisticClassifier(rule, kappa=0.01, threshold=share)
+    with pytest.warns() as caught:
+        clf.fit(X[:, :5], y, sensitive_features=groups)
+    assert clf.violation_ > 100.0 * clf.tol
+    said = f"violation {clf.violation_:.2e}"
+    assert clf.result_.status is Status.INFEASIBLE
+    assert said in clf.result_.message and Status.INFEASIBLE.value in clf.result_.message
+    (warning,) = (one for one in caught if one.category is InfeasibleConstraintWarning)
+    assert said in str(warning.message)
+    with pytest.warns(ConvergenceWarning, match="1 of the path's 2 points did not converge"):
+        path = fairness_path(
+            FairLogisticClassifier(rule, threshold=share), X[:, :5], y,
+            sensitive_features=groups, kappas=[0.2, 0.01],
+        )  # fmt: skip
+    for k in range(2):
+        result = path.estimator_at(k).result_
+        assert result.converged == (result.violation <= clf.tol)
+        assert f"violation {result.violation:.2e}" in result.message
+
+
+@pytest.mark.parametrize("goal", ["accuracy", "fairness"])
+@pytest.mark.parametrize("name", ["logistic", "hinge", "network"])
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
+def test_messages_have_the_figures_of_the_model(rows, name, goal):
+    result = fitted(name, rows, goal=goal).result_
+    assert f"objective {result.objective:.6g}, violation {result.violation:.2e}" in result.message
+    assert result.status.value in result.message
+    assert result.violation <= 1e-4 or not result.converged
 
 
 def test_the_solution_is_that_of_a_fit_at_the_threshold_found(rows):

@@ -347,7 +347,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
             For two classes the score of the second class minus that of the first.
         """
         check_is_fitted(self)
-        features = validate_data(self, X, reset=False, **NUMERIC)
+        features: Any = numeric(X, partial(validate_data, self, reset=False, **NUMERIC))
         model = LinearModel(features, n_outputs=len(self.classes_))
         scores = finite_scores(model, np.append(self.coef_.ravel(), self.intercept_))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
