@@ -13,9 +13,9 @@ from benchmarks.harness.rank_data import RANKS
 from benchmarks.harness.tables import Row
 
 COLOURS = (  # Okabe and Ito
-    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "black", "0.5",
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "black", "0.5", "#882255",
 )  # fmt: skip
-MARKS = ("o", "s", "^", "D", "v", "P", "x", "*")
+MARKS = ("o", "s", "^", "D", "v", "P", "x", "*", "h")
 OURS = ("ours", "unconstrained")  # whose points are our frontier
 _BELOW = 1.5  # how far a figure reaches below our points, as a multiple of their range
 

@@ -149,14 +149,14 @@ tolerances ("level"). "ours there" is the accuracy of our models at the fairness
 interpolated between levels. "+-" is half the 95% interval of the difference over the same splits,
 with the noise of both measures and the overlap of the training rows; within it both are level, and
 with fewer than {LEAST_SPLITS} splits it says nothing. Ours has the paper's tolerances and further
-ones, where baselines are fairer or less fair. The paper minimises the regularised
-objective by 15,000 to 80,000 subgradient steps, whose length validation rows choose;
-"regularisation" makes 1,000 steps of the library's default lengths, and "regularisation, solved"
-is the minimum to a tolerance. Both have the sigmoids of ours. "IDCA, ramp" has the ramp of the paper; its subproblems
+ones, where baselines are fairer or less fair. The paper minimises the regularised objective by
+15,000 to 80,000 subgradient steps, whose length validation rows choose; "regularisation" makes
+1,000 steps of the library's default lengths, and "regularisation, solved" is the minimum to a
+tolerance. Both have the sigmoids of ours. "IDCA, ramp" has the ramp of the paper; its subproblems
 are solved by interior points. "IDCA, paper()" solves 100 subproblems by 150 steps of algorithm 2,
-the first values of the paper's grids; the larger data sets would take hours. The validation rows of
-the paper are not used. The figure leaves out points far below ours, and counts
-them.
+the first values of the paper's grids. "Solved" and "IDCA, paper()" have been run on the data sets of
+their rows only: the others take hours. The validation rows of the paper are not used. The figure
+leaves out points far below ours, and counts them.
 """
 _SCORES = """The selection rates of one group against the other's over all thresholds, and the
 densities of scores on the test rows of the first split (figures 2 to 8 of the paper). The range of
