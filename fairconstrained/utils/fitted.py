@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_OF_SOME_FITS = ("holdout_indices_", "pos_label_", "score_threshold_", "threshold_", "thresholds_")
+_OF_SOME_FITS = (
+    "holdout_indices_",
+    "pos_label_",
+    "score_threshold_",
+    "sensitive_names_in_",
+    "threshold_",
+    "thresholds_",
+)
 
 
 def set_fitted(estimator: Any, attributes: Mapping[str, Any]) -> None:

@@ -137,6 +137,9 @@ class FairThresholds(
         The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
         The names of the columns of X, if they are all strings.
+    sensitive_names_in_ : ndarray of shape (n_attributes,)
+        With `per_group`: the names of the columns of the groups, if a DataFrame had them. `predict`
+        matches the columns by these names, those of arrays by position.
 
     Warns
     -----
