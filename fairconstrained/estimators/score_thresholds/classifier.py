@@ -12,6 +12,7 @@ from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
+from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.score_thresholds._fit import (
     ThresholdFit,
     check_threshold_options,
@@ -147,6 +148,8 @@ class FairThresholds(
         If no thresholds meet the bound.
     ConstantDecisionWarning
         If only constant decisions meet it.
+    InputWarning
+        If `kappa` is given and no constraint uses it.
     VacuousConstraintWarning
         If a cell of a constraint has no rows.
 
@@ -269,6 +272,7 @@ class FairThresholds(
             decisions.
         """
         check_threshold_options(self)
+        warn_of_unused_kappa(self, stacklevel=3)
         rows = CheckedRows.check(self, X, y, sample_weight, sensitive_features)
         known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
         params = inner_params(self, fit_params, **known)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from _support.gaps import (
     equal_opportunity_difference,
@@ -155,7 +156,7 @@ def _attributes(X, groups):
     return pd.DataFrame({"sex": groups, "old": X[:, 0] > 0.0})
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame, pytest.importorskip("polars").DataFrame])
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_columns_of_groups_are_matched_by_name(frame, data):
     """Two columns of the same values: in another order each would have the other's thresholds."""
     X, y, groups = data
@@ -202,3 +203,11 @@ def test_reports_match_columns_of_groups_by_name(data):
         for names in (["sex", "old"], ["old", "sex"])
     ]
     assert reports[0] == reports[1]
+
+
+def test_labels_that_a_fitted_classifier_does_not_know(data, fitted):
+    X, y, groups = data
+    clf = FairThresholds(fitted, cv="prefit")
+    said = r"estimator: .* the classes \[0, 1\], and y has the labels \['acc', 'rej'\]"
+    with pytest.raises(ValueError, match=said):
+        clf.fit(X, np.where(y == 1, "acc", "rej"), sensitive_features=groups)
