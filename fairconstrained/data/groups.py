@@ -181,6 +181,11 @@ def names_of_columns(values: object) -> tuple[str, ...]:
     return names if named else ()
 
 
+def names_in_fit(estimator: object) -> tuple[str, ...]:
+    """Return the names that the columns of the groups had in an estimator's fit, if any."""
+    return tuple(getattr(estimator, "sensitive_names_in_", ()))
+
+
 def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
     """Return groups with their columns in the order that they had in `fit`.
 

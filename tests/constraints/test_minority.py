@@ -10,7 +10,12 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from fairconstrained import FairLogisticClassifier, fairness_path, make_biased_classification
+from fairconstrained import (
+    FairLogisticClassifier,
+    fairness_path,
+    fairness_report,
+    make_biased_classification,
+)
 from fairconstrained.constraints import (
     DemographicParity,
     MinorityRate,
@@ -169,3 +174,31 @@ def test_columns_of_validation_groups_are_matched_by_name():
             y_val=y,
             sensitive_features_val=other.set_axis(["a", "b"], axis=1),
         )
+
+
+def test_reports_match_the_columns_of_groups_by_name():
+    """A report on the same columns in another order; other columns may be reported on as well."""
+    X, y, table, other = _rows_with_attributes(["old", "sex"])
+    clf = FairLogisticClassifier(MinorityRate(0.3, minority=(True, False)))
+    clf.fit(X, y, sensitive_features=table)
+    assert clf.sensitive_names_in_.tolist() == ["sex", "old"]
+    gaps = [
+        fairness_report(clf, X, y, groups).to_frame("constraints")["decisions"]
+        for groups in (table, other)
+    ]
+    assert_allclose(gaps[1], gaps[0])
+    renamed = other.set_axis(["a", "b"], axis=1)
+    assert len(fairness_report(clf, X, y, renamed).to_frame("constraints"))
+    clf.fit(X, y, sensitive_features=table.to_numpy())
+    assert not hasattr(clf, "sensitive_names_in_")
+
+
+def test_coefficients_by_group_match_the_columns_that_a_function_returns():
+    X, y, table, _ = _rows_with_attributes(["sex", "old"])
+    order = ["sex", "old"]
+    clf = FairLogisticClassifier(
+        group_interactions=True, sensitive_columns=lambda X: table.loc[: len(X) - 1, order]
+    ).fit(X, y)
+    expected = clf.decision_function(X)
+    order.reverse()
+    assert_allclose(clf.decision_function(X), expected)

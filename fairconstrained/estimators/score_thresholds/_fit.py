@@ -223,8 +223,8 @@ class ThresholdFit:
         }
         if estimator.per_group and groups is not None:
             attributes["thresholds_"] = _by_group(groups, self.search.w, estimator.n_thresholds)
-            if groups.column_names:
-                attributes["sensitive_names_in_"] = np.array(groups.column_names, dtype=object)
+        if groups is not None and groups.column_names:
+            attributes["sensitive_names_in_"] = np.array(groups.column_names, dtype=object)
         if self.certificate is not None:
             attributes["holdout_indices_"] = self.held_out
         set_fitted(estimator, attributes)

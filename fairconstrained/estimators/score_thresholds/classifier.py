@@ -139,8 +139,8 @@ class FairThresholds(
     feature_names_in_ : ndarray of shape (n_features,)
         The names of the columns of X, if they are all strings.
     sensitive_names_in_ : ndarray of shape (n_attributes,)
-        With `per_group`: the names of the columns of the groups, if a DataFrame had them. `predict`
-        matches the columns by these names, those of arrays by position.
+        The names of the columns of the groups, if a DataFrame had them. `predict` matches columns
+        by these names, and those of arrays by position.
 
     Warns
     -----
