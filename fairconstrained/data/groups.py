@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Number
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -43,6 +43,8 @@ class Groups:
         The name of the column.
     marginal : bool, default=False
         Whether constraints are about every attribute on its own, not about intersections.
+    column_names : tuple of str, default=()
+        The names of the columns, where a frame has them; see :func:`in_order`.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Groups:
     attributes: tuple[Groups, ...] = ()
     title: str = ""
     marginal: bool = False
+    column_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of groups."""
@@ -151,8 +154,9 @@ class Groups:
             cls(*_encode_column(column, name, missing, narrow), title=_title(column, k))
             for k, column in enumerate(columns)
         )
+        column_names = names_of_columns(values)
         if len(encoded) == 1:
-            return encoded[0]
+            return replace(encoded[0], column_names=column_names)
         stacked = np.column_stack([one.codes for one in encoded])
         known = (stacked >= 0).all(axis=1)
         present, inverse = np.unique(stacked[known], axis=0, return_inverse=True)
@@ -162,12 +166,54 @@ class Groups:
         levels = [one.names.tolist() for one in encoded]
         for k, row in enumerate(present):
             names[k] = tuple(values[i] for values, i in zip(levels, row, strict=True))
-        return cls(codes, names, encoded, marginal=combine == "marginal")
+        return cls(codes, names, encoded, "", combine == "marginal", column_names)
 
 
 def _title(column: pd.Series, position: int) -> str:
     """Return the name of a column, for instance "sex", or what stands for one."""
     return column.name if isinstance(column.name, str) else f"attribute {position}"
+
+
+def names_of_columns(values: object) -> tuple[str, ...]:
+    """Return the names of a frame's columns, if they are different strings; else none."""
+    names = tuple(getattr(values, "columns", ()))
+    named = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return names if named else ()
+
+
+def names_in_fit(estimator: object) -> tuple[str, ...]:
+    """Return the names that the columns of the groups had in an estimator's fit, if any."""
+    return tuple(getattr(estimator, "sensitive_names_in_", ()))
+
+
+def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
+    """Return groups with their columns in the order that they had in `fit`.
+
+    Groups without names of columns, here or in `fit`, are matched by position.
+
+    Parameters
+    ----------
+    values : array-like or DataFrame
+        The groups of other rows.
+    names : tuple of str
+        The names of the columns in `fit`, if they had any.
+    name : str
+        What the groups are called in messages.
+
+    Raises
+    ------
+    ValueError
+        If the columns have other names.
+    """
+    found = names_of_columns(values)
+    if not names or not found or found == names:
+        return values
+    if set(found) != set(names):
+        raise ValueError(
+            f"{name} has the columns {list(found)}, and the groups in fit had {list(names)}: pass "
+            "the columns of fit, or an array, whose columns are matched by position."
+        )
+    return values[list(names)]
 
 
 def group_columns(values: object, name: str) -> list[pd.Series]:

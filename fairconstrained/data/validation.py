@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.features import feature_kind
-from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.groups import Groups, check_groups, in_order
 from fairconstrained.data.inputs import (
     check_labels,
     check_squares,
@@ -144,9 +144,17 @@ class Reader:
     missing: str = "raise"
 
     def read(
-        self, X: MatrixLike, groups: MatrixLike | None, name: str, rows: str
+        self,
+        X: MatrixLike,
+        groups: MatrixLike | None,
+        name: str,
+        rows: str,
+        titles: tuple[str, ...] = (),
     ) -> tuple[Any, Groups | None]:
-        """Return what the model sees of X, and the groups; see :meth:`TrainingData.others`."""
+        """Return what the model sees of X, and the groups; see :meth:`TrainingData.others`.
+
+        `titles` are the names of the groups' columns in `fit`, if they had any.
+        """
         arguments: dict[str, Any] = {rows: X, name: groups}
         check_same_rows(**arguments)
         X = self.columns.table(self.estimator, X, rows)
@@ -157,6 +165,7 @@ class Reader:
         found = None
         if values is not None:
             options: Any = {"combine": self.combine, "missing": self.missing}
+            values = in_order(values, titles, source)
             found = check_groups(values, features.shape[0], name=source, rows=rows, **options)
         return (features if self.expand is None else self.expand(features, X)), found
 
@@ -359,8 +368,10 @@ class TrainingData:
         Raises
         ------
         ValueError
-            If the columns are not those of `fit`, or there is not one group per row.
+            If the columns of the rows or of the groups are not those of `fit`, or there is not one
+            group per row.
         """
         if self.reader is None:
             raise ValueError("these training data were not made by an estimator's fit.")
-        return self.reader.read(X, groups, name, rows)
+        titles = () if self.groups is None else self.groups.column_names
+        return self.reader.read(X, groups, name, rows, titles)

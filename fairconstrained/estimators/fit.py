@@ -357,8 +357,11 @@ class Fit:
     @cached_property
     def _names(self) -> dict[str, Any]:
         """The fitted attributes that do not depend on the solution."""
-        groups = np.array([]) if self.data.groups is None else self.data.groups.listed
-        names = {"classes_": np.unique(self.data.classes), "groups_": groups}
+        groups = self.data.groups
+        listed = np.array([]) if groups is None else groups.listed
+        names = {"classes_": np.unique(self.data.classes), "groups_": listed}
+        if groups is not None and groups.column_names:
+            names["sensitive_names_in_"] = np.array(groups.column_names, dtype=object)
         return names | decision_attributes(self.estimator, self.data)
 
     def store(

@@ -133,8 +133,15 @@ def _default_kappa(kind: type) -> object:
     return inspect.signature(kind).parameters["kappa"].default
 
 
-def warn_of_unused_kappa(estimator: Any) -> None:
+def warn_of_unused_kappa(estimator: Any, *, stacklevel: int = 4) -> None:
     """Warn if another kappa than the default is given and no constraint uses it.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Has the parameters `constraint` and `kappa`, and perhaps `goal`.
+    stacklevel : int, default=4
+        See :func:`warnings.warn`: 4 from a `fit` with callbacks, 3 from another one.
 
     Warns
     -----
@@ -148,8 +155,9 @@ def warn_of_unused_kappa(estimator: Any) -> None:
     constraints = resolve_constraints(estimator.constraint)
     if not constraints:
         return
-    if estimator.goal != "accuracy":
-        reason = f"goal={estimator.goal!r} does not use it"
+    goal = getattr(estimator, "goal", "accuracy")
+    if goal != "accuracy":
+        reason = f"goal={goal!r} does not use it"
     elif not any(one.takes_kappa for one in constraints):
         in_list = isinstance(estimator.constraint, list | tuple)
         own = ", ".join(
@@ -162,7 +170,7 @@ def warn_of_unused_kappa(estimator: Any) -> None:
         )
     else:
         return
-    warnings.warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning, stacklevel=4)
+    warnings.warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning, stacklevel=stacklevel)
 
 
 def warn_of_small_groups(constraints: Sequence[Constraint], data: TrainingData) -> None:
@@ -219,8 +227,9 @@ def check_solver_options(estimator: Any) -> None:
     switches = ("fit_intercept", "warm_start")
     _check_switches(estimator, *(name for name in switches if hasattr(estimator, name)))
     check_seed(estimator.random_state)
-    if not isinstance(estimator.verbose, bool | Integral):
-        raise ValueError(f"verbose must be an integer, 0 for silence; got {estimator.verbose!r}.")
+    verbose = estimator.verbose
+    if not isinstance(verbose, bool | Integral) or verbose < 0:
+        raise ValueError(f"verbose must be an integer >= 0, 0 for silence; got {verbose!r}.")
 
 
 def _check_switches(estimator: Any, *names: str) -> None:

@@ -11,7 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.groups import (
+    Groups,
+    check_groups,
+    in_order,
+    names_in_fit,
+    names_of_columns,
+)
 from fairconstrained.data.inputs import check_labels, check_weight, known_labels
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.inspection.chosen_groups import (
@@ -354,7 +360,7 @@ def groups_of(
 
     `missing` determines how missing values are treated; None takes the parameter `groups_missing`
     of a classifier of this library, else "raise". Its parameter `combine` is used only if
-    `marginal` is true.
+    `marginal` is true. Columns have the order of its fit if they have the same names.
 
     Raises
     ------
@@ -365,6 +371,9 @@ def groups_of(
     values, name = sensitive_features, "sensitive_features"
     if values is None:
         values, name = _own_groups(estimator, X), "sensitive_columns"
+    names = names_in_fit(last)
+    if set(names) == set(names_of_columns(values)):  # else these are other attributes
+        values = in_order(values, names, name)
     groups = Groups.encode(
         values,
         name=name,

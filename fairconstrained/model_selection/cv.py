@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, Self
@@ -11,12 +12,13 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.inputs import check_weight
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.domains import Domain
@@ -26,19 +28,20 @@ from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.model_selection._folds import folds_of
 from fairconstrained.model_selection._progress import SearchProgress
 from fairconstrained.model_selection.path_fitting import follow, tolerances
 from fairconstrained.model_selection.refit import within
 from fairconstrained.objectives import Objective
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.compat import with_callbacks
-from fairconstrained.utils.fitted import set_fitted
+from fairconstrained.utils.fitted import copy_fitted, fitted_attributes
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 from fairconstrained.utils.validation import check_jobs, check_seed, is_number
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
-_CV = "an integer >= 2, a splitter, an iterable of splits, or None"
 _MEASURES = {"accuracy": "val_accuracy", "loss": "val_loss", "gap": "val_decision_gap"}
+_FITTED = ("alpha_", "best_index_", "cv_results_", "kappa_", "kappas_", "n_splits_")
 _OWN = ("kappas", "n_kappas", "alphas", "max_gap", "refit", "cv", "n_jobs")
 
 
@@ -104,7 +107,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         stochastic solvers. None does not shuffle.
     solver, beta, surrogate, loss, domain, fit_intercept, sensitive_columns, use_sensitive
         See :class:`FairLogisticClassifier`.
-    combine, pos_label, class_weight, threshold, group_interactions, max_iter, tol
+    combine, groups_missing, pos_label, class_weight, threshold, group_interactions, max_iter, tol
         See :class:`FairLogisticClassifier`.
 
     Attributes
@@ -165,6 +168,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         sensitive_columns: Columns = None,
         use_sensitive: bool = False,
         combine: str = "intersection",
+        groups_missing: str = "raise",
         pos_label: object = None,
         class_weight: ClassWeight = None,
         threshold: Threshold = None,
@@ -191,6 +195,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         self.sensitive_columns = sensitive_columns
         self.use_sensitive = use_sensitive
         self.combine = combine
+        self.groups_missing = groups_missing
         self.pos_label = pos_label
         self.class_weight = class_weight
         self.threshold = threshold
@@ -241,20 +246,23 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         base, alphas = self._base(), self._alphas()
         rows = (X, y, sample_weight, sensitive_features)
         self.kappas_ = tolerances(base, rows, self.kappas, self.n_kappas)
-        rows = tuple(indexable(X, column_or_1d(y), sample_weight, sensitive_features))
-        folds = list(self._folds(*rows[:2]))
+        weight = sample_weight
+        if weight is not None:
+            weight = check_weight("sample_weight", weight, _num_samples(X))
+        rows = tuple(indexable(X, column_or_1d(y), weight, sensitive_features))
+        folds = folds_of(self.cv, self.random_state, X, rows[1], weight)
         self.n_splits_ = len(folds)
         progress = SearchProgress(self, X, y, sample_weight, len(alphas) * len(folds))
         measured = self._measured(base, alphas, rows, folds, progress)
         self.cv_results_ = _results(alphas, self.kappas_, measured, len(folds))
-        self.best_index_ = int(rule(self.cv_results_))
+        self.best_index_ = self._position(rule(self.cv_results_))
         best = self.cv_results_["params"][self.best_index_]
         self.kappa_, self.alpha_ = best["kappa"], best["alpha"]
         self.best_estimator_ = clone(base).set_params(**best)
         with progress.last_fit(self.best_estimator_):
             self.best_estimator_.fit(X, y, sample_weight, sensitive_features=sensitive_features)
-        set_fitted(self, self._fitted())
-        progress.close(self._fitted)
+        copy_fitted(self, self.best_estimator_, (*_FITTED, "best_estimator_"))
+        progress.close(partial(fitted_attributes, self.best_estimator_))
         return self
 
     def _measured(
@@ -277,11 +285,6 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             measured.append(run)
         return measured
 
-    def _fitted(self) -> dict[str, Any]:
-        """Return the fitted attributes of the model fitted to all rows."""
-        own = vars(self.best_estimator_)
-        return {name: own[name] for name in own if name.endswith("_") and name[0] != "_"}
-
     def _rule(self) -> Callable[[dict[str, Any]], int]:
         """Return what chooses."""
         if not (is_number(self.max_gap, Real) and self.max_gap >= 0.0):
@@ -295,6 +298,16 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             )
         choose = RULES[self.refit]
         return lambda results: choose(results, self.max_gap)
+
+    def _position(self, chosen: object) -> int:
+        """Return the position of a candidate that a rule has chosen."""
+        n = len(self.cv_results_["params"])
+        if not (is_number(chosen, Integral) and 0 <= chosen < n):
+            raise ValueError(
+                "refit must return the position of a candidate, an integer from 0 to "
+                f"{n - 1}; got {chosen!r}."
+            )
+        return int(chosen)
 
     def _base(self) -> FairLogisticClassifier:
         """Return the estimator that is fitted."""
@@ -311,17 +324,6 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         if not penalties:
             raise ValueError(f"{_ALPHAS}; got {self.alphas!r}.")
         return alphas
-
-    def _folds(self, X: MatrixLike, y: ArrayLike) -> Any:
-        """Return the rows to train on and the rows to measure on."""
-        cv = self.cv
-        if isinstance(cv, bool | str) or (isinstance(cv, Real) and not is_number(cv, Integral)):
-            raise ValueError(f"cv must be {_CV}; got {cv!r}.")
-        if is_number(cv, Integral) and cv < 2:
-            raise ValueError(f"cv must be {_CV}; got {cv!r}: at least 2 folds are needed.")
-        if (cv is None or is_number(cv, int)) and self.random_state is not None:
-            cv = StratifiedKFold(cv or 5, shuffle=True, random_state=self.random_state)
-        return check_cv(cv, y, classifier=True).split(X, y)
 
 
 def _measure(

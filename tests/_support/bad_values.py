@@ -33,7 +33,7 @@ SHARED = {
     "tol": [*NUMBER, None, 0, -1],
     "warm_start": SWITCH,
     "random_state": SEED,
-    "verbose": ["a", None, 1.5, [1], THING],
+    "verbose": ["a", None, 1.5, [1], THING, -1],
 }
 FAIR = {
     "constraint": ["nonsense", 3, [3], [], object, {"a": 1}],

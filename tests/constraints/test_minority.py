@@ -1,6 +1,7 @@
 """The rate of a minority among the selected rows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from _support.labelled_rows import SEEDS, data
 from hypothesis import given
@@ -9,8 +10,14 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from fairconstrained import FairLogisticClassifier
+from fairconstrained import (
+    FairLogisticClassifier,
+    fairness_path,
+    fairness_report,
+    make_biased_classification,
+)
 from fairconstrained.constraints import (
+    DemographicParity,
     MinorityRate,
 )
 from fairconstrained.exceptions import VacuousConstraintWarning
@@ -124,3 +131,74 @@ class TestSmallMinority:
         clf = FairLogisticClassifier("minority_rate", solver=solver, max_iter=20, random_state=0)
         clf.fit(X, y, sensitive_features=groups)
         assert clf.violation_ <= 1e-4 and clf.objective_ <= 0.3466
+
+
+def _rows_with_attributes(order):
+    X, y, groups = make_biased_classification(300, 3, gap=0.4, random_state=0)
+    table = pd.DataFrame({"sex": groups == 1, "old": X[:, 0] > 0.0})
+    return X, y, table, table[order]
+
+
+@pytest.mark.parametrize("order", [["sex", "old"], ["old", "sex"]])
+def test_columns_of_reference_groups_are_matched_by_name(order):
+    X, y, table, other = _rows_with_attributes(order)
+    minority = MinorityRate(0.3, minority=(True, False), reference=X, reference_groups=other)
+    clf = FairLogisticClassifier(minority, loss="logistic").fit(X, y, sensitive_features=table)
+    own = MinorityRate(0.3, minority=(True, False))
+    expected = FairLogisticClassifier(own).fit(X, y, sensitive_features=table)
+    assert_allclose(clf.gap_, expected.gap_, atol=1e-3)
+
+
+def test_columns_of_validation_groups_are_matched_by_name():
+    X, y, table, other = _rows_with_attributes(["old", "sex"])
+    constraint = [DemographicParity(), MinorityRate(0.3, minority=(True, False))]
+    paths = [
+        fairness_path(
+            FairLogisticClassifier(constraint),
+            X,
+            y,
+            sensitive_features=table,
+            kappas=[0.2],
+            **{"X_val": X, "y_val": y, "sensitive_features_val": groups},
+        )
+        for groups in (table, other)
+    ]
+    assert_allclose(paths[1].validation["val_gap"], paths[0].validation["val_gap"])
+    with pytest.raises(ValueError, match=r"sensitive_features_val has the columns \['a', 'b'\]"):
+        fairness_path(
+            FairLogisticClassifier(),
+            X,
+            y,
+            sensitive_features=table,
+            X_val=X,
+            y_val=y,
+            sensitive_features_val=other.set_axis(["a", "b"], axis=1),
+        )
+
+
+def test_reports_match_the_columns_of_groups_by_name():
+    """A report on the same columns in another order; other columns may be reported on as well."""
+    X, y, table, other = _rows_with_attributes(["old", "sex"])
+    clf = FairLogisticClassifier(MinorityRate(0.3, minority=(True, False)))
+    clf.fit(X, y, sensitive_features=table)
+    assert clf.sensitive_names_in_.tolist() == ["sex", "old"]
+    gaps = [
+        fairness_report(clf, X, y, groups).to_frame("constraints")["decisions"]
+        for groups in (table, other)
+    ]
+    assert_allclose(gaps[1], gaps[0])
+    renamed = other.set_axis(["a", "b"], axis=1)
+    assert len(fairness_report(clf, X, y, renamed).to_frame("constraints"))
+    clf.fit(X, y, sensitive_features=table.to_numpy())
+    assert not hasattr(clf, "sensitive_names_in_")
+
+
+def test_coefficients_by_group_match_the_columns_that_a_function_returns():
+    X, y, table, _ = _rows_with_attributes(["sex", "old"])
+    order = ["sex", "old"]
+    clf = FairLogisticClassifier(
+        group_interactions=True, sensitive_columns=lambda X: table.loc[: len(X) - 1, order]
+    ).fit(X, y)
+    expected = clf.decision_function(X)
+    order.reverse()
+    assert_allclose(clf.decision_function(X), expected)

@@ -9,7 +9,7 @@ from _support.columns import first_above_half
 from _support.sklearn_checks import BOUND_ON_FEATURES, failed_checks
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
 from fairconstrained import (
     ConvergenceWarning,
@@ -146,6 +146,76 @@ class TestCV:
         X, y, groups = data
         with pytest.raises(ValueError, match=said):
             FairLogisticClassifierCV(**options).fit(X, y, sensitive_features=groups)
+
+    @pytest.mark.parametrize("position", [99, -1, 1.0, None, True])
+    def test_a_rule_returns_a_position(self, data, position):
+        X, y, groups = data
+        clf = FairLogisticClassifierCV(kappas=[0.2, 0.1], cv=2, refit=lambda results: position)
+        with pytest.raises(ValueError, match=r"refit must return .* an integer from 0 to 1; got"):
+            clf.fit(X, y, sensitive_features=groups)
+
+    def test_a_fold_without_weight(self, data):
+        X, y, groups = data
+        weight = np.ones(len(y))
+        weight[:300] = 0.0
+        clf = FairLogisticClassifierCV(kappas=[0.2], cv=KFold(3))
+        with pytest.raises(ValueError, match="sample_weight is zero for all test rows of fold 1"):
+            clf.fit(X, y, weight, sensitive_features=groups)
+
+    def test_a_splitter_that_needs_groups(self, data):
+        X, y, groups = data
+        clf = FairLogisticClassifierCV(kappas=[0.3], cv=GroupKFold(3), max_gap=1.0)
+        with pytest.raises(ValueError, match=r"cv=list\(GroupKFold\(...\).split\(X, y, groups\)\)"):
+            clf.fit(X, y, sensitive_features=groups)
+        splits = list(GroupKFold(3).split(X, y, np.arange(len(y)) % 5))
+        clf.set_params(cv=splits).fit(X, y, sensitive_features=groups)
+        assert clf.n_splits_ == 3
+
+    def test_a_number_as_the_weight_of_all_rows(self, data):
+        X, y, groups = data
+        options = {"kappas": [0.3], "cv": 2, "max_gap": 1.0}
+        one = FairLogisticClassifierCV(**options).fit(X, y, 2.0, sensitive_features=groups)
+        rows = FairLogisticClassifierCV(**options)
+        rows.fit(X, y, np.full(len(y), 2.0), sensitive_features=groups)
+        assert_array_equal(one.coef_, rows.coef_)
+
+    def test_a_refit_keeps_nothing_of_the_columns(self, data):
+        X, y, groups = data
+        clf = FairLogisticClassifierCV(kappas=[0.3], cv=2, max_gap=1.0)
+        clf.fit(pd.DataFrame(X, columns=list("abcde")), y, sensitive_features=groups)
+        assert clf.feature_names_in_.tolist() == list("abcde")
+        clf.fit(X[:, :3], y, sensitive_features=groups)
+        assert clf.n_features_in_ == 3 and not hasattr(clf, "feature_names_in_")
+        assert clf.predict(X[:, :3]).shape == y.shape
+
+    def test_rows_of_unknown_group(self, data):
+        """They count in the accuracy of a fold, and not in its gap."""
+        X, y, groups = data
+        some = np.where(np.arange(len(y)) % 7, np.array(["a", "b"])[groups], None)
+        clf = FairLogisticClassifierCV(
+            kappas=[0.1], cv=2, max_gap=1.0, groups_missing="ignore_in_constraint"
+        ).fit(X, y, sensitive_features=some)
+        for k, (train, test) in enumerate(StratifiedKFold(2).split(X, y)):
+            model = FairLogisticClassifier(kappa=0.1, groups_missing="ignore_in_constraint")
+            model.fit(X[train], y[train], sensitive_features=some[train])
+            decided, known = model.predict(X[test]), some[test] != None  # noqa: E711
+            gap = rate_gap(None, decided[known], sensitive_features=groups[test][known])
+            right = np.mean(decided == y[test])
+            assert clf.cv_results_[f"split{k}_test_gap"][0] == pytest.approx(gap, abs=0.01)
+            assert clf.cv_results_[f"split{k}_test_accuracy"][0] == pytest.approx(right, abs=0.005)
+        with pytest.raises(ValueError, match="groups_missing='own_group'"):
+            clone(clf).set_params(groups_missing="raise").fit(X, y, sensitive_features=some)
+        own = clone(clf).set_params(groups_missing="own_group").fit(X, y, sensitive_features=some)
+        assert own.groups_.tolist() == ["a", "b", "missing"]
+
+    def test_coefficients_by_group(self, data):
+        X, y, groups = data
+        clf = FairLogisticClassifierCV(
+            kappas=[0.2], cv=2, max_gap=1.0, sensitive_columns=[5], group_interactions=True
+        )
+        X = np.column_stack([X, groups])
+        clf.fit(X, y)
+        assert_array_equal(clf.predict(X), clf.best_estimator_.predict(X))
 
     @pytest.mark.filterwarnings("ignore:No model that meets")
     @pytest.mark.filterwarnings("ignore:no candidate has")

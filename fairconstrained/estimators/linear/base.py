@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.group_interactions import codes_of
+from fairconstrained.data.groups import in_order, names_in_fit
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.domains import Domain
@@ -126,6 +127,7 @@ class FairLinearClassifier(FairClassifier):
         if not self.group_interactions:
             return scores
         groups = columns.groups(self, columns.table(self, X))
+        groups = in_order(groups, names_in_fit(self), "sensitive_columns")
         codes = codes_of(self.groups_, groups, model.n_rows, self.groups_missing)
         return scores.reshape(model.n_rows, -1)[np.arange(model.n_rows), codes]
 

@@ -180,6 +180,9 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     groups_ : ndarray
         The groups, sorted; tuples if there are several sensitive attributes, and strings
         "attribute=value" with ``combine="marginal"``.
+    sensitive_names_in_ : ndarray of shape (n_attributes,)
+        The names of the columns of the groups, if a DataFrame had them. Validation rows and reports
+        match columns by these names, and those of arrays by position.
     multipliers_ : ndarray of shape (n_constraints,)
         The Lagrange multipliers: the rate at which the objective decreases if the tolerance of the
         constraint increases.

@@ -134,6 +134,8 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         on the training rows have an infinite scale: the network ignores them.
     classes_, n_features_in_, feature_names_in_, groups_, pos_label_, threshold_, score_threshold_
         See :class:`~fairconstrained.FairLogisticClassifier`.
+    sensitive_names_in_ : ndarray of shape (n_attributes,)
+        See :class:`~fairconstrained.FairLogisticClassifier`.
     n_iter_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
         See :class:`~fairconstrained.FairLogisticClassifier`; on the training rows without the
         validation rows. The KKT residual refers to all weights of the network.

@@ -223,6 +223,8 @@ class ThresholdFit:
         if estimator.per_group and groups is not None:
             values = self.search.w[:-1].reshape(-1, estimator.n_thresholds)
             attributes["_by_group"] = groups.names.tolist(), values
+        if groups is not None and groups.column_names:
+            attributes["sensitive_names_in_"] = np.array(groups.column_names, dtype=object)
         if self.certificate is not None:
             attributes["holdout_indices_"] = self.held_out
         set_fitted(estimator, attributes)

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, validate_data
 
-from fairconstrained.data.groups import check_groups
+from fairconstrained.data.groups import check_groups, in_order, names_in_fit
 from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.labels import binary_labels, check_classes_counted, class_weights
 from fairconstrained.data.row_hashes import row_hashes
@@ -168,8 +168,9 @@ def row_thresholds(estimator: Any, values: Any, name: str, parts: Array) -> Arra
     Raises
     ------
     ValueError
-        If a group has no threshold.
+        If a group has no threshold, or the columns have other names than in `fit`.
     """
+    values = in_order(values, names_in_fit(estimator), name)
     options = {"combine": estimator.combine, "missing": estimator.groups_missing}
     groups, known = check_groups(values, len(parts), name=name, **options), estimator.thresholds_
     place = {group: k for k, group in enumerate(known.index.tolist())}

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import StratifiedShuffleSplit, check_cv
+from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
@@ -19,6 +19,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from fairconstrained.inspection.scores import check_two_classes
 from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.splits import splits_of
 from fairconstrained.utils.typing import Array, Classifier, RandomState
 from fairconstrained.utils.validation import is_number
 
@@ -131,6 +132,7 @@ class Scoring:
         """
         if is_fitted_already(self.estimator, self.cv):
             estimator = check_fitted(self.estimator)
+            _check_labels_known(estimator, y)
             rows = np.arange(len(y))
             method = response_of(estimator, self.response_method)
             return ScoredRows(estimator, rows, self._scores(estimator, X), method)
@@ -149,7 +151,7 @@ class Scoring:
     def _splits(self, X: Any, y: Array, positions: Array) -> list[tuple[Array, Array]]:
         """Return the rows of training and test folds; rows that are not used are left out."""
         if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
-            return list(check_cv(self.cv, y, classifier=True).split(X, y))
+            return splits_of(self.cv, X, y)
         place = {int(position): k for k, position in enumerate(positions)}
 
         def here(rows: Array) -> Array:
@@ -231,6 +233,16 @@ def check_fitted(estimator: Any) -> Any:
         ) from error
     check_two_classes(estimator)
     return estimator
+
+
+def _check_labels_known(estimator: Any, y: Array) -> None:
+    """Raise a ValueError if labels are not among the classes of a fitted classifier."""
+    classes, labels = np.asarray(estimator.classes_).tolist(), np.unique(y).tolist()
+    if not set(labels) <= set(classes):
+        raise ValueError(
+            f"estimator: {type(estimator).__name__} is fitted to the classes {classes}, and y has "
+            f"the labels {labels}: pass labels with the names of these classes."
+        )
 
 
 def check_cv_option(cv: object) -> None:

@@ -12,6 +12,7 @@ from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
+from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.score_thresholds._fit import (
     ThresholdFit,
     check_threshold_options,
@@ -137,6 +138,9 @@ class FairThresholds(
         The number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
         The names of the columns of X, if they are all strings.
+    sensitive_names_in_ : ndarray of shape (n_attributes,)
+        The names of the columns of the groups, if a DataFrame had them. `predict` matches columns
+        by these names, and those of arrays by position.
 
     Warns
     -----
@@ -144,6 +148,8 @@ class FairThresholds(
         If no thresholds meet the bound.
     ConstantDecisionWarning
         If only constant decisions meet it.
+    InputWarning
+        If `kappa` is given and no constraint uses it.
     VacuousConstraintWarning
         If a cell of a constraint has no rows.
 
@@ -266,6 +272,7 @@ class FairThresholds(
             decisions.
         """
         check_threshold_options(self)
+        warn_of_unused_kappa(self, stacklevel=3)
         rows = CheckedRows.check(self, X, y, sample_weight, sensitive_features)
         known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
         params = inner_params(self, fit_params, **known)

@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import (
+    GroupKFold,
     KFold,
     cross_val_predict,
 )
@@ -22,6 +23,7 @@ from fairconstrained import (
     EqualizedOdds,
     FairThresholds,
     InfeasibleConstraintWarning,
+    InputWarning,
     MinorityRate,
     make_biased_classification,
 )
@@ -58,6 +60,7 @@ def test_the_gap_of_the_decisions_is_bounded(name, per_group, data, fitted):
     assert clf.estimator_ is fitted
 
 
+@pytest.mark.filterwarnings("ignore:kappa=.* is not used:fairconstrained.InputWarning")
 @pytest.mark.parametrize("name", ON_DECISIONS)
 def test_thresholds_of_groups_are_at_least_as_accurate_as_a_common_one(name, data, fitted):
     X, y, groups = (one[600:] for one in data)
@@ -257,3 +260,18 @@ def test_weights_of_classes_count_in_the_accuracy_only(per_group, data, fitted):
     assert gap == pytest.approx(clf.decision_gap_) and gap <= 0.2 + 1e-9
     with pytest.raises(ValueError, match="class_weight"):
         FairThresholds(fitted, class_weight=2.0, cv="prefit").fit(X, y, sensitive_features=groups)
+
+
+def test_a_kappa_that_no_constraint_uses(data, fitted):
+    X, y, groups = data
+    clf = FairThresholds(fitted, "disparate_impact", kappa=0.5, cv="prefit")
+    with pytest.warns(InputWarning, match="kappa=0.5 is not used: DisparateImpact") as found:
+        clf.fit(X, y, sensitive_features=groups)
+    assert found[0].filename == __file__
+
+
+def test_a_splitter_that_needs_groups(data, fitted):
+    X, y, groups = data
+    clf = FairThresholds(LogisticRegression(), cv=GroupKFold(3))
+    with pytest.raises(ValueError, match="needs groups to split the rows by"):
+        clf.fit(X, y, sensitive_features=groups)

@@ -1,6 +1,8 @@
 """FairThresholds: scores, margins and predictions."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from _support.gaps import (
     equal_opportunity_difference,
@@ -148,3 +150,64 @@ def test_a_refit_keeps_nothing_of_the_thresholds_by_group(data, fitted):
     assert len(clf.thresholds_) == len(np.unique(groups))
     clf.set_params(per_group=False).fit(X, y, sensitive_features=groups)
     assert not hasattr(clf, "thresholds_")
+
+
+def _attributes(X, groups):
+    return pd.DataFrame({"sex": groups, "old": X[:, 0] > 0.0})
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_columns_of_groups_are_matched_by_name(frame, data):
+    """Two columns of the same values: in another order each would have the other's thresholds."""
+    X, y, groups = data
+    table = pd.DataFrame({"sex": groups == "a", "old": X[:, 0] > 0.0})
+    clf = FairThresholds(LogisticRegression(), kappa=0.1, per_group=True)
+    clf.fit(X, y, sensitive_features=frame(table))
+    assert clf.sensitive_names_in_.tolist() == ["sex", "old"]
+    expected = clf.predict(X, sensitive_features=frame(table))
+    other_order = frame(table[["old", "sex"]])
+    np.testing.assert_array_equal(clf.predict(X, sensitive_features=other_order), expected)
+    by_position = clf.predict(X, sensitive_features=table.to_numpy())
+    np.testing.assert_array_equal(by_position, expected)
+    swapped = clf.predict(X, sensitive_features=table.to_numpy()[:, ::-1])
+    assert np.any(swapped != expected)
+    with pytest.raises(ValueError, match=r"sensitive_features has the columns \['sex', 'age'\]"):
+        clf.predict(X, sensitive_features=frame(table.rename(columns={"old": "age"})))
+    clf.fit(X, y, sensitive_features=table.to_numpy())
+    assert not hasattr(clf, "sensitive_names_in_")
+    np.testing.assert_array_equal(clf.predict(X, sensitive_features=frame(table)), expected)
+
+
+def test_groups_that_a_function_returns_are_matched_by_name(data):
+    X, y, groups = data
+    table = _attributes(X, groups)
+    order = ["sex", "old"]
+    clf = FairThresholds(
+        LogisticRegression(),
+        per_group=True,
+        kappa=0.2,
+        sensitive_columns=lambda X: table.loc[: len(X) - 1, order],
+    ).fit(X, y)
+    expected = clf.predict(X)
+    order.reverse()
+    np.testing.assert_array_equal(clf.predict(X), expected)
+
+
+def test_reports_match_columns_of_groups_by_name(data):
+    X, y, groups = data
+    table = pd.DataFrame({"sex": groups == "a", "old": X[:, 0] > 0.0})
+    clf = FairThresholds(LogisticRegression(), kappa=0.1, per_group=True)
+    clf.fit(X, y, sensitive_features=table)
+    reports = [
+        fairness_report(clf, X, y, table[names]).to_frame("summary").loc["accuracy"].iloc[0]
+        for names in (["sex", "old"], ["old", "sex"])
+    ]
+    assert reports[0] == reports[1]
+
+
+def test_labels_that_a_fitted_classifier_does_not_know(data, fitted):
+    X, y, groups = data
+    clf = FairThresholds(fitted, cv="prefit")
+    said = r"estimator: .* the classes \[0, 1\], and y has the labels \['acc', 'rej'\]"
+    with pytest.raises(ValueError, match=said):
+        clf.fit(X, np.where(y == 1, "acc", "rej"), sensitive_features=groups)

@@ -45,6 +45,7 @@ def unlike():
     return forest.fit(table[:2000], y[:2000]), table[2000:], y[2000:], groups[2000:]
 
 
+@pytest.mark.filterwarnings("ignore:kappa=.* is not used:fairconstrained.InputWarning")
 @pytest.mark.parametrize("name", ON_DECISIONS)
 def test_the_bound_holds_and_single_thresholds_are_not_more_accurate(name, data, fitted):
     X, y, groups = (one[600:] for one in data)

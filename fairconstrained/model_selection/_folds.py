@@ -1,0 +1,58 @@
+"""The folds of a cross-validation, checked."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.model_selection import StratifiedKFold
+
+from fairconstrained.utils.splits import splits_of
+from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
+from fairconstrained.utils.validation import is_number
+
+_CV = "an integer >= 2, a splitter, an iterable of splits, or None"
+
+
+def folds_of(
+    cv: Any, random_state: RandomState, X: MatrixLike, y: ArrayLike, weight: Array | None
+) -> list[tuple[Array, Array]]:
+    """Return the rows to train on and the rows to measure on, for every fold.
+
+    Parameters
+    ----------
+    cv : int, splitter, iterable or None
+        As in scikit-learn; None stands for 5 stratified folds.
+    random_state : int, RandomState or None
+        Shuffles the folds if `cv` is a number or None; None does not shuffle.
+    X, y : array-like
+        The rows.
+    weight : ndarray of shape (n_rows,) or None
+        Their weights.
+
+    Raises
+    ------
+    ValueError
+        If `cv` is not valid, or all rows of a fold have weight zero.
+    """
+    if isinstance(cv, bool | str) or (isinstance(cv, Real) and not is_number(cv, Integral)):
+        raise ValueError(f"cv must be {_CV}; got {cv!r}.")
+    if is_number(cv, Integral) and cv < 2:
+        raise ValueError(f"cv must be {_CV}; got {cv!r}: at least 2 folds are needed.")
+    if (cv is None or is_number(cv, int)) and random_state is not None:
+        cv = StratifiedKFold(cv or 5, shuffle=True, random_state=random_state)
+    folds = splits_of(cv, X, y)
+    if weight is not None:
+        _check_weighted(weight, folds)
+    return folds
+
+
+def _check_weighted(weight: Array, folds: list[tuple[Array, Array]]) -> None:
+    """Raise a ValueError if all rows of a fold have weight zero."""
+    for k, fold in enumerate(folds):
+        for what, rows in zip(("training", "test"), fold, strict=True):
+            if not weight[rows].any():
+                raise ValueError(
+                    f"sample_weight is zero for all {what} rows of fold {k + 1} of {len(folds)}: "
+                    "shuffle the rows, pass another cv, or leave rows of weight zero out."
+                )
