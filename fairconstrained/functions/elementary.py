@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 
 from fairconstrained.functions.base import ScalarFunction
@@ -86,7 +88,81 @@ class PositivePart(ScalarFunction):
         return (value > 0) / self.scale
 
 
-class Reflected(ScalarFunction):
+class Stretched(ScalarFunction):
+    r"""Base of the functions :math:`\phi(c\, t)` of another function.
+
+    Attributes
+    ----------
+    function : ScalarFunction
+        phi.
+    factor : float
+        c, not 0.
+    """
+
+    factor: float
+
+    @abstractmethod
+    def __init__(self, function: ScalarFunction):
+        self.function = function
+
+    def _of(self, function: ScalarFunction) -> ScalarFunction:
+        """Return the same for another function."""
+        return type(self)(**{**self.get_params(deep=False), "function": function})
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether the function is smooth."""
+        return self.function.smooth
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether the function is convex."""
+        return self.function.convex
+
+    @property
+    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
+        """Those of the function, with positions divided by c and jumps multiplied by abs(c)."""
+        factor = self.factor
+        return tuple((at / factor, jump * abs(factor)) for at, jump in self.function.kinks)
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """The bounds of the function times the square of c."""
+        lower, upper = self.function.curvature
+        return lower * self.factor**2, upper * self.factor**2
+
+    def value(self, t: Array) -> Array:
+        """Return phi(c t)."""
+        return self.function.value(self.factor * t)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return c phi'(c t)."""
+        return self.factor * self.function.derivative(self.factor * t, value)
+
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether the function is a difference of convex functions."""
+        return self.function.difference_of_convex
+
+    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
+        """Return those of the function, of c t."""
+        plus, minus = self.function.convex_parts()
+        return self._of(plus), self._of(minus)
+
+    def smoothed(self, width: float) -> ScalarFunction:
+        """Return the rounded function of c t."""
+        return self._of(self.function.smoothed(abs(self.factor) * width))
+
+    def subgradient_error(self, t: Array) -> Array:
+        """Return the function's subgradient error at c t."""
+        return self.function.subgradient_error(self.factor * t)
+
+    def zero_one(self) -> ScalarFunction:
+        """Return the zero-one version of the function, of c t."""
+        return self._of(self.function.zero_one())
+
+
+class Reflected(Stretched):
     """phi(t) = function(-t): a surrogate of 1{t > 0} becomes one of 1{t < 0}.
 
     Parameters
@@ -95,55 +171,7 @@ class Reflected(ScalarFunction):
         The function to reflect.
     """
 
+    factor = -1.0
+
     def __init__(self, function: ScalarFunction):
         self.function = function
-
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether the function is."""
-        return self.function.smooth
-
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        """Whether the function is."""
-        return self.function.convex
-
-    @property
-    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
-        """The reflected positions, with the same jumps."""
-        return tuple((-position, jump) for position, jump in self.function.kinks)
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """The function's."""
-        return self.function.curvature
-
-    def value(self, t: Array) -> Array:
-        """Return function(-t)."""
-        return self.function.value(-t)
-
-    def derivative(self, t: Array, value: Array) -> Array:
-        """Return minus the derivative at -t."""
-        return -self.function.derivative(-t, value)
-
-    @property
-    def difference_of_convex(self) -> bool:
-        """Whether the function is a difference of convex functions."""
-        return self.function.difference_of_convex
-
-    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
-        """Return the reflections of the function's parts."""
-        plus, minus = self.function.convex_parts()
-        return Reflected(plus), Reflected(minus)
-
-    def smoothed(self, width: float) -> ScalarFunction:
-        """Return the reflection of the rounded function."""
-        return Reflected(self.function.smoothed(width))
-
-    def subgradient_error(self, t: Array) -> Array:
-        """Return the function's subgradient error at -t."""
-        return self.function.subgradient_error(-t)
-
-    def zero_one(self) -> ScalarFunction:
-        """Return the reflection of the zero-one version of the function."""
-        return Reflected(self.function.zero_one())

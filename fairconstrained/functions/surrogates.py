@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairconstrained.functions.base import Parabola, ScalarFunction, TwiceDifferentiable
-from fairconstrained.functions.elementary import Indicator, PositivePart
+from fairconstrained.functions.elementary import Indicator, PositivePart, Stretched
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_positive
 
@@ -48,7 +48,7 @@ class Surrogate(ScalarFunction):
         return Steeper(self, factor)
 
 
-class Steeper(Surrogate):
+class Steeper(Stretched, Surrogate):
     r"""The function :math:`\phi(c\, t)` of another function.
 
     Parameters
@@ -70,44 +70,9 @@ class Steeper(Surrogate):
         self.function = function
         self.factor = factor
 
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]
-        """Whether the function is smooth."""
-        return self.function.smooth
-
-    @property
-    def convex(self) -> bool:  # type: ignore[override]
-        """Whether the function is convex."""
-        return self.function.convex
-
-    @property
-    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
-        """Those of the function, nearer to zero, with larger jumps."""
-        return tuple((at / self.factor, jump * self.factor) for at, jump in self.function.kinks)
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """Those of the function times the square of the factor."""
-        lower, upper = self.function.curvature
-        return lower * self.factor**2, upper * self.factor**2
-
-    def value(self, t: Array) -> Array:
-        """Return phi(c t)."""
-        return self.function.value(self.factor * t)
-
-    def derivative(self, t: Array, value: Array) -> Array:
-        """Return c phi'(c t)."""
-        return self.factor * self.function.derivative(self.factor * t, value)
-
-    @property
-    def difference_of_convex(self) -> bool:
-        """Whether the function has convex parts."""
-        return self.function.difference_of_convex
-
-    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
-        """Return those of the function, of c t."""
-        plus, minus = self.function.convex_parts()
-        return Steeper(plus, self.factor), Steeper(minus, self.factor)
+    def zero_one(self) -> ScalarFunction:
+        """Return the indicator of t > 0."""
+        return Indicator()
 
 
 class Sigmoid(TwiceDifferentiable, Surrogate):
