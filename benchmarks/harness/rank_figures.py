@@ -36,10 +36,15 @@ def draw_frontiers(table: list[Row], what: str, path: Path) -> None:
     Points far below ours are counted in the panel, and not drawn.
     """
     names = list(dict.fromkeys(row["data"] for row in table))
+    styles = {
+        method: (COLOURS[k], MARKS[k])
+        for k, method in enumerate(dict.fromkeys(row["method"] for row in table))
+    }
     figure, axes = plt().subplots(1, len(names), figsize=(4.6 * len(names), 4.0), squeeze=False)
     for axis, name in zip(axes[0], names, strict=True):
         some = [row for row in table if row["data"] == name]
-        for k, method in enumerate(dict.fromkeys(row["method"] for row in some)):
+        for method in dict.fromkeys(row["method"] for row in some):
+            colour, mark = styles[method]
             points = sorted(
                 (row["1 - unfairness"], row["accuracy"], row["+-"], row["+- "])
                 for row in some
@@ -47,7 +52,7 @@ def draw_frontiers(table: list[Row], what: str, path: Path) -> None:
             )
             x, y, dx, dy = zip(*points, strict=True)
             axis.errorbar(
-                x, y, yerr=dy, xerr=dx, label=method, color=COLOURS[k], marker=MARKS[k],
+                x, y, yerr=dy, xerr=dx, label=method, color=colour, marker=mark,
                 markersize=5, linewidth=1.4, elinewidth=0.8, capsize=2,
             )  # fmt: skip
         ours = [row["accuracy"] for row in some if row["method"] in OURS]
@@ -58,10 +63,15 @@ def draw_frontiers(table: list[Row], what: str, path: Path) -> None:
         axis.set_xlabel(f"1 - ${what}$ (test rows)")
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("accuracy (test rows)")
-    handles, labels = axes[0][0].get_legend_handles_labels()
+    shown: dict[str, Any] = {}
+    for axis in axes[0]:
+        handles, labels = axis.get_legend_handles_labels()
+        shown |= dict(zip(labels, handles, strict=True))
     columns = 2 * len(names)
-    lines = -(-len(labels) // columns)
-    figure.legend(handles, labels, loc="lower center", ncols=columns, frameon=False, fontsize=9)
+    lines = -(-len(shown) // columns)
+    figure.legend(
+        shown.values(), shown, loc="lower center", ncols=columns, frameon=False, fontsize=9
+    )
     figure.tight_layout(rect=(0, 0.02 + 0.06 * lines, 1, 1))
     _save(figure, path)
 
