@@ -14,6 +14,7 @@ from benchmarks.harness.tables import Row, as_markdown, environment
 _STYLES = ("-", "--", ":", "-.")
 _FLOOR = 1e-8  # what is drawn on a logarithmic axis in place of zero
 _AXES = {"iteration": "iteration", "passes": "data passes", "clock": "seconds"}
+_LINEAR = {"passes": 1.0, "clock": 0.01}  # up to here a logarithmic axis is linear
 _MEASURES = {"objective": "objective", "violation": "violation", "stationarity": "SVio"}
 
 
@@ -73,6 +74,9 @@ def draw(name: str, found: list[tuple[Run, Row]], path: Path) -> None:
                     axis.set_yscale("log")
             _legend_above(axes[0][column])
         axes[0][column].set_title(panel, fontsize=10, pad=22)
+        if figure_of_paper.passes is not None:  # some methods end a hundred times earlier
+            for axis in axes[:, column]:
+                axis.set_xscale("symlog", linthresh=_LINEAR[figure_of_paper.against])
         axes[-1][column].set_xlabel(_AXES[figure_of_paper.against], fontsize=9)
     for axis, label in zip(axes[:, 0], rows, strict=True):
         axis.set_ylabel(_MEASURES.get(label, label), fontsize=9)

@@ -215,7 +215,10 @@ OF_SOLVERS = {
     "shrink": ["a", 0, 1, NAN, None],
     **_each(("extrapolation", "margin_rate"), ["a", -0.1, 1.1, NAN, None]),
     **_each(
-        ("accelerate", "repair", "adapt", "exact", "linearized", "polish", "safeguard"),
+        (
+            "accelerate", "repair", "adapt", "exact", "linearized", "own_tolerance", "polish",
+            "safeguard",
+        ),
         ["yes", 2, [], 0.5, THING, None],
     ),
     **_each(("oracle", "solver"), ["ssg", 3, [1], THING, solvers.IPC]),

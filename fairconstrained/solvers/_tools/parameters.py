@@ -153,7 +153,11 @@ PARAMETERS: Mapping[str, Valid] = {
     ),
     **dict.fromkeys(("extrapolation", "margin_rate"), Range(0.0, 1.0)),
     **dict.fromkeys(
-        ("accelerate", "adapt", "exact", "linearized", "polish", "repair", "safeguard"), Switch()
+        (
+            "accelerate", "adapt", "exact", "linearized", "own_tolerance", "polish", "repair",
+            "safeguard",
+        ),
+        Switch(),
     ),
     "factor": Range(0.0, 2.0, open_ends=True),
     "growth": Range(1.0, open_ends=True),
