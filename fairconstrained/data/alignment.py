@@ -16,9 +16,9 @@ def check_same_rows(*, test: bool = False, **arguments: object) -> None:
 
     Rows are matched by position, as in scikit-learn. Where two objects have row labels (an index),
     the labels show whether that is right. A default index (0, 1, 2, ...) carries no information.
-    Nor does a part of one in rising order, such as a fold of a cross-validation has, beside labels
-    that are not integers. Objects without an index (arrays, lists, polars, sparse matrices) are not
-    looked at.
+    Nor does a part of one in rising order, such as a fold of a cross-validation has, unless both
+    objects have such parts without a common label. Objects without an index (arrays, lists, polars,
+    sparse matrices) are not looked at.
 
     Parameters
     ----------
@@ -91,7 +91,9 @@ def _says_nothing(index: pd.Index, other: pd.Index, folds: int) -> bool:
     """Return whether row labels are positions that other labels of the rows do not contradict."""
     if _is_default(index):
         return True
-    return not pd.api.types.is_integer_dtype(other.dtype) and _may_be_positions(index, folds)
+    if not _may_be_positions(index, folds):
+        return False
+    return not _may_be_positions(other, folds) or bool(index.isin(other).any())
 
 
 def _may_be_positions(index: pd.Index, folds: int) -> bool:
