@@ -276,7 +276,8 @@ prints a curve only. Every run has its form in brackets:
 
 Where a paper chooses a parameter from a grid (the steps of SSG, of 3S-Econ and of the proximal
 methods in E3 to E5, those of Yu-Neely-Wei in E2), the runs here have one value of the grid. With
-another one they may end nearer to the published objective.
+another one they may end nearer to the published objective. The rows of IPP-ConEx in E3, and in E4
+on a9a, are of an earlier `ConEx.paper()`, whose constraints were not linearised.
 
 The papers' figures have pages of their own: [methods side by side](curves.md) (IPC figures 1 and 2,
 3S-Econ 2 to 4, PLADA 1 and 2) and [parameters](sensitivity.md) (3S-Econ figure 1, PLADA D.1 and
