@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.penalties.base import Linear
 from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.problem.composite import CompositeFunction
@@ -53,21 +52,12 @@ class Penalised(Solver):
 
 def penalised(problem: Problem, strength: float) -> Problem:
     """Return the problem with the violation as a last variable t, which costs its strength."""
-    n = problem.n_variables
-    level = np.zeros(n + 1)
-    level[n] = 1.0
-
-    def with_level(part: CompositeFunction, slope: float) -> CompositeFunction:
-        return replace(part, penalty=LeadingPenalty(part.penalty, n) + Linear(slope * level))
-
+    n, lifted = problem.n_variables, problem.epigraph()  # its constraints are g_j(w) <= t
+    level = np.append(np.zeros(n), 1.0)
+    penalty = LeadingPenalty(problem.objective.penalty, n) + Linear(strength * level)
+    not_negative = CompositeFunction(None, None, Linear(-level))
     return replace(
-        problem,
-        objective=with_level(problem.objective, strength),
-        constraints=(
-            *(with_level(part, -1.0) for part in problem.constraints),
-            CompositeFunction(None, None, Linear(-level)),
-        ),
-        domain=LeadingDomain(problem.domain, n),
-        n_variables=n + 1,
-        epigraph_of=None,
+        lifted,
+        objective=replace(problem.objective, penalty=penalty),
+        constraints=(*lifted.constraints, not_negative),
     )

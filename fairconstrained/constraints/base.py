@@ -272,10 +272,11 @@ class Constraint(Parametrized, ABC):
         model, data, unconstrained
             See `build`.
         """
-        known_rows = None if data.groups is None else self.known_rows(data.groups)
-        if data.groups is None or known_rows is None or known_rows.all():
+        if data.groups is None:
             return self.build(model, data, unconstrained)
-        rows = np.flatnonzero(known_rows)
+        rows = np.flatnonzero(self.known_rows(data.groups))
+        if len(rows) == len(data.groups.codes):
+            return self.build(model, data, unconstrained)
         known = replace(
             data,
             X=data.X[rows],
