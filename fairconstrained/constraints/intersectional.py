@@ -179,9 +179,10 @@ class IntersectionalLossParity(Constraint):
         return ""
 
     def known_rows(self, groups: Groups) -> Array:
-        """Return which rows the constraint is on: with attributes on their own, those with one.
+        """Return which rows the constraint is on: those whose group is known.
 
-        A row that lacks some attributes counts as one of all rows and in the groups of the others.
+        With ``combine="marginal"`` these are the rows with at least one known attribute. Such a row
+        counts in the mean over all rows, and in the groups of its known attributes.
 
         Parameters
         ----------

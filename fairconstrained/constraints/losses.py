@@ -170,11 +170,11 @@ class BoundedGroupLoss(Constraint):
         return LossMeans.of(compared([losses], each_group, at_most(bound), loss, signs=labels))
 
     def _loss_of_rows(self) -> Loss:
-        """Return the loss; raise if it is none of single rows, as the estimator's may be."""
+        """Return the loss; raise an error if it is not a mean over rows, but one over pairs."""
         try:
             return resolve("loss", self.loss or "logistic", LOSSES, Loss)
         except (ValueError, TypeError) as error:
             raise type(error)(
-                f"BoundedGroupLoss needs a loss of rows, its own or the estimator's: {error} Pass "
+                f"BoundedGroupLoss needs a loss that is a mean over rows: {error} Pass "
                 "for instance BoundedGroupLoss(loss='logistic')."
             ) from None

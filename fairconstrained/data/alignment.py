@@ -88,7 +88,7 @@ def _is_default(index: pd.Index) -> bool:
 
 
 def _says_nothing(index: pd.Index, other: pd.Index, folds: int) -> bool:
-    """Return whether row labels are positions that other labels of the rows do not contradict."""
+    """Return whether row labels carry no information beside other labels of the same rows."""
     if _is_default(index):
         return True
     if not _may_be_positions(index, folds):

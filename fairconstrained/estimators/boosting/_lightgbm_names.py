@@ -133,8 +133,8 @@ def import_lightgbm() -> ModuleType:
 def known_names() -> Mapping[str, str]:
     """Return the main name for every name and alias that the installed LightGBM knows.
 
-    They are those that LightGBM's C library lists. Its Python package reads them by a function that
-    is not public. It is empty in a version without that function: names are then not compared.
+    LightGBM's Python package has a function that lists them; it is not public. In a version without
+    that function the result is empty, and unknown names are accepted.
     """
     import_lightgbm()
     try:
@@ -147,7 +147,7 @@ def known_names() -> Mapping[str, str]:
 
 
 def main_name(name: str) -> str:
-    """Return LightGBM's main name of a parameter; a name that it does not know as it is.
+    """Return LightGBM's main name of a parameter, or the name itself if LightGBM has none.
 
     Examples
     --------
