@@ -12,6 +12,7 @@ from benchmarks.harness.sensitivity_lines import FIGURES, Run, runs_of
 from benchmarks.harness.tables import Row, as_markdown, environment
 
 _STYLES = ("-", "--", ":", "-.")
+_FEASIBLE = 1e-3  # the violation up to which the last points are compared
 _FLOOR = 1e-8  # what is drawn on a logarithmic axis in place of zero
 _AXES = {"iteration": "iteration", "passes": "data passes", "clock": "seconds"}
 _LINEAR = {"passes": 1.0, "clock": 0.01}  # up to here a logarithmic axis is linear
@@ -21,10 +22,18 @@ _MEASURES = {"objective": "objective", "violation": "violation", "stationarity":
 def _series(row: Row, measure: str, against: str) -> tuple[list[float], list[float]]:
     """Return the points of a curve."""
     if measure == "stationarity":
-        x_of = dict(zip(row["iteration"], row[against], strict=True))
+        x_of = dict(zip(row["iteration"], _abscissae(row, against), strict=True))
         points = [(x_of[k], y) for k, y in row["stationarity"] if np.isfinite(y)]
         return [x for x, _ in points], [y for _, y in points]
-    return row[against], row[measure]
+    return _abscissae(row, against), row[measure]
+
+
+def _abscissae(row: Row, against: str) -> list[float]:
+    """Return where the points of a curve are; elapsed seconds are scaled to the CPU seconds."""
+    if against != "clock":
+        return row[against]
+    elapsed = max(row["clock"][-1], 1e-9)
+    return [one * row["seconds"] / elapsed for one in row["clock"]]
 
 
 def _draw_multipliers(axes: Any, row: Row) -> None:
@@ -77,6 +86,7 @@ def draw(name: str, found: list[tuple[Run, Row]], path: Path) -> None:
         if figure_of_paper.passes is not None:  # some methods end a hundred times earlier
             for axis in axes[:, column]:
                 axis.set_xscale("symlog", linthresh=_LINEAR[figure_of_paper.against])
+                axis.set_xlim(left=0.0)
         axes[-1][column].set_xlabel(_AXES[figure_of_paper.against], fontsize=9)
     for axis, label in zip(axes[:, 0], rows, strict=True):
         axis.set_ylabel(_MEASURES.get(label, label), fontsize=9)
@@ -97,6 +107,13 @@ def write_pages(
         some = {name: runs for name, runs in found.items() if runs and _page_of(name) == page}
         if some:
             text = head.format(environment=environment(), steps=steps)
+            absent = [
+                FIGURES[name].title
+                for name, runs in found.items()
+                if not runs and _page_of(name) == page
+            ]
+            if absent:
+                text += f"\nNot run: {'; '.join(absent)}.\n"
             (folder / f"{page}.md").write_text(text + _sections(folder, some, rows))
 
 
@@ -124,6 +141,8 @@ def _sections(folder: Path, found: dict[str, list[tuple[Run, Row]]], rows: list[
             for run in runs_of(FIGURES[name])
             if (run.panel, run.label) not in known
         ]
+        if passes is not None:
+            ends += f" {_lowest(runs)}"
         if absent:
             ends += f" Not run: {'; '.join(absent)}."
         text += (
@@ -131,6 +150,20 @@ def _sections(folder: Path, found: dict[str, list[tuple[Run, Row]]], rows: list[
             f"![{FIGURES[name].title}](_static/{picture})\n\n{as_markdown(own)}"
         )
     return text
+
+
+def _lowest(runs: list[tuple[Run, Row]]) -> str:
+    """Return which method ends at the lowest objective, for every problem of a figure."""
+    best: dict[str, tuple[float, str]] = {}
+    for run, row in runs:
+        if row["violation"][-1] <= _FEASIBLE:
+            found = row["objective"][-1], run.label
+            best[run.panel] = min(best.get(run.panel, found), found)
+    shown = "; ".join(f"{label} ({panel})" for panel, (_, label) in best.items())
+    return (
+        f"Here the lowest objectives with a violation of at most {_FEASIBLE:g} at the end are "
+        f"those of: {shown or 'no method'}."
+    )
 
 
 _PARAMETERS = """# Parameters and progress of the papers' methods
@@ -149,6 +182,7 @@ _CURVES = """# The papers' figures that compare methods
 `python -m benchmarks sensitivity --only ipc-1 ipc-2 3s-econ-2 3s-econ-3 3s-econ-4 plada-1 plada-2
 --docs docs` writes this page ({environment}). All runs have the settings of `paper()`. They end
 earlier than those of the papers; [](papers.md) has longer ones, without curves. Tables show the
-last points. On logarithmic axes a violation of 0 is drawn at 1e-8.
+last points. Seconds in figures are elapsed ones, scaled so that a run ends at its CPU seconds:
+other processes run on the machine. On logarithmic axes a violation of 0 is drawn at 1e-8.
 """
 _HEADS = {"sensitivity": _PARAMETERS, "curves": _CURVES}
