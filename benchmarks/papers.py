@@ -17,7 +17,8 @@ import numpy as np
 from benchmarks import partial_parity, weak_partial_parity
 from benchmarks.harness import rank_parity
 from benchmarks.harness.options import Default, add_seeds
-from benchmarks.harness.paper_lines import Line, Setup, all_lines, solver_of_line
+from benchmarks.harness.paper_grids import best_of
+from benchmarks.harness.paper_lines import Line, all_lines, solver_of_line
 from benchmarks.harness.papers_page import write_page
 from benchmarks.harness.rank_data import RANKS
 from benchmarks.harness.rank_page import Ranks
@@ -33,6 +34,7 @@ RANK_EXPERIMENTS = {"E9": partial_parity.EXPERIMENT, "E10": weak_partial_parity.
 FORMS = ("full", "quick")
 KINDS = ("paper", "default")
 DEFAULT_PASSES = 5000.0  # a run with the library's defaults ends after these at the latest
+TRIAL_PASSES = 5000.0  # of each setting of a grid: the paper's 5,000 iterations
 _STATIONARITY = {"full": 2000, "quick": 150}  # steps of the subproblem of near-stationarity
 
 
@@ -122,22 +124,34 @@ def figures(line: Line, kind: str, options: Namespace, store: Store) -> Row | No
     chosen &= kind in options.kinds
     if options.only_known or not chosen:
         return store.get(keys["quick"], any_version=options.any_version)
-    setup = line.setup(options.quick)
-    found = store.put(keys[wanted], {**_run(line, kind, setup, options), "form": wanted})
+    found = store.put(keys[wanted], {**_run(line, kind, options), "form": wanted})
     shown = [found.get(name) for name in ("status", "objective", "violation", "SVio", "seconds")]
     print(line.experiment, line.data, line.method, kind, *shown, flush=True)
     return found
 
 
-def _run(line: Line, kind: str, setup: Setup, options: Namespace) -> Row:
+def _run(line: Line, kind: str, options: Namespace) -> Row:
+    setting = _setting(line, options) if kind == "paper" else None
+    setup = line.setup(options.quick)
     if kind == "paper":
         assert line.paper is not None
         solver, own, passes = line.paper(setup).unpolished(), False, line.passes
+        if line.grid is not None and setting is not None:
+            solver = line.grid(setup)[setting].unpolished()
     else:
         solver, own = solver_of_line(line, setup)
         passes = min(line.passes, DEFAULT_PASSES)
     problem, start = (setup.default, setup.first) if own else (setup.problem, setup.start)
-    return solve(problem, setup.problem, start, solver, setup.rho, passes, options)
+    row = solve(problem, setup.problem, start, solver, setup.rho, passes, options)
+    return row if setting is None else {**row, "setting": setting}
+
+
+def _setting(line: Line, options: Namespace) -> str | None:
+    """Return which solver of the paper's grid is the best one on the small form of the problem."""
+    if line.grid is None:
+        return None
+    setup = line.setup(True)
+    return best_of(line.grid(setup), setup, min(options.passes, line.passes, TRIAL_PASSES))
 
 
 def rank_tables(name: str, options: Namespace, store: Store) -> Ranks:

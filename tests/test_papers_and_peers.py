@@ -17,7 +17,8 @@ from benchmarks.harness import (
 )
 from benchmarks.harness.dominance import Outcome
 from benchmarks.harness.intervals import half_width, jackknife_half_width
-from benchmarks.harness.paper_lines import ConstantSteps, all_lines, simple_example
+from benchmarks.harness.paper_grids import ConstantSteps
+from benchmarks.harness.paper_lines import all_lines, simple_example
 from benchmarks.harness.peers_page import frontier
 from benchmarks.harness.peers_verdicts import (
     at_gaps,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from benchmarks import minority_rate, neyman_pearson, roc_fairness, scad_demographic_parity
 from benchmarks.harness.data import Data, load, parts
+from benchmarks.harness.paper_grids import GRIDS, Grid, first, proximal
 from benchmarks.harness.problems import logistic_problem
 from fairconstrained.constraints import DemographicParity, EqualizedOdds
 from fairconstrained.datasets import fetch_a9a
@@ -36,36 +37,10 @@ from fairconstrained.solvers import (
     default_solver,
 )
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
-from fairconstrained.solvers.switching_subgradient import StepRule
 from fairconstrained.utils.typing import Array
 
 Make = Callable[[], Solver]
 THRESHOLDS = 400
-
-
-class ConstantSteps(StepRule):
-    """Steps of one length on the objective and on the constraints, as 3S-Econ runs SSG.
-
-    Parameters
-    ----------
-    size : float
-        The paper tries 2e-4, 5e-4, 1e-3 and 5e-3.
-    """
-
-    def __init__(self, size: float = 1e-3):
-        self.size = size
-
-    def tolerance(self, k: int, tol: float) -> float:
-        """Return the tolerance asked for."""
-        return tol
-
-    def descent(self, k: int, tol: float, norm_squared: float, curvature: float) -> float:
-        """Return the size."""
-        return self.size
-
-    def restoration(self, k: int, level: float, norm_squared: float) -> float:
-        """Return the size."""
-        return self.size
 
 
 class QuadraticForm(Penalty):
@@ -134,6 +109,8 @@ class Line:
         Makes the solver with the library's defaults; None takes what "auto" takes.
     passes : float
         The data passes of a full run: the paper's, where it says.
+    grid : callable or None
+        Makes the solvers from which the paper chooses one, by what distinguishes them.
     """
 
     experiment: str
@@ -144,6 +121,7 @@ class Line:
     paper: Callable[[Setup], Solver] | None
     default: Make | None
     passes: float
+    grid: Grid | None = None
 
     @property
     def least_passes(self) -> float:
@@ -226,24 +204,19 @@ def classification(data: str, notion: str, small: bool) -> Setup:
     return _same(problem, problem.start(), 1.0)
 
 
-def _proximal(oracle: Solver) -> Callable[[Setup], Solver]:
-    return lambda setup: IPC.paper(oracle=oracle, rho=2.0 * setup.rho, max_iter=10_000)
-
-
 def _plain(make: Callable[..., Solver], **options: object) -> Callable[[Setup], Solver]:
     return lambda setup: make(**options)
 
 
-_SSG = SwitchingSubgradient(ConstantSteps(), max_iter=1000, check_every=1000)
 _LONG = {"max_iter": 10_000_000}  # the published data passes are the limit
 ECON: dict[str, tuple[str, Callable[[Setup], Solver], str]] = {
     "SSG": (
         "ssg",
-        _plain(SwitchingSubgradient.paper, steps=ConstantSteps(), **_LONG),
+        first(GRIDS["SSG"]),
         "ssg",
     ),
-    "IPP-SSG": ("ipp-ssg", _proximal(_SSG), "ipp-ssg"),
-    "IPP-ConEx": ("ipp-conex", _proximal(ConEx.paper(max_iter=1000, check_every=1000)), "conex"),
+    "IPP-SSG": ("ipp-ssg", first(GRIDS["IPP-SSG"]), "ipp-ssg"),
+    "IPP-ConEx": ("ipp-conex", first(GRIDS["IPP-ConEx"]), "conex"),
     "3S-Econ-D": ("3s-econ", _plain(ThreeSEcon.paper, check_every=1000, **_LONG), "3s-econ"),
     "SSG-S": (
         "ssg-stochastic",
@@ -299,7 +272,17 @@ def _econ_lines(experiment: str, data: str) -> list[Line]:
             }
         for label, setup in setups.items():
             lines.append(
-                Line(experiment, label, method, published, setup, paper, SOLVERS[name], passes)
+                Line(
+                    experiment,
+                    label,
+                    method,
+                    published,
+                    setup,
+                    paper,
+                    SOLVERS[name],
+                    passes,
+                    GRIDS.get(method),
+                )
             )
     return lines
 
@@ -337,7 +320,9 @@ def _digit_lines() -> list[Line]:
     lines = []
     for method, text in published.items():
         _, paper, name = ECON[method]
-        lines.append(Line("E5", "MNIST", method, text, digits, paper, SOLVERS[name], 2000))
+        grid = GRIDS.get(method)
+        line = Line("E5", "MNIST", method, text, digits, paper, SOLVERS[name], 2000, grid)
+        lines.append(line)
     return [*lines, _auto("E5", "MNIST", digits)]
 
 
@@ -345,8 +330,8 @@ def _plada_lines() -> list[Line]:
     methods: dict[str, tuple[Callable[[Setup], Solver], Make]] = {
         "PLADA": (_plain(PLADA.paper, **_LONG), PLADA),
         "PLADA, linearised": (_plain(PLADA.paper, exact=False, **_LONG), PLADA),
-        "IPP-SSG": (_proximal(_SSG), SOLVERS["ipp-ssg"]),
-        "IPP-ConEx": (_proximal(ConEx.paper(max_iter=1000)), SOLVERS["ipp-conex"]),
+        "IPP-SSG": (first(GRIDS["IPP-SSG"]), SOLVERS["ipp-ssg"]),
+        "IPP-ConEx": (partial(proximal, ConEx.paper(max_iter=1000)), SOLVERS["ipp-conex"]),
         "SSG": (ECON["SSG"][1], SwitchingSubgradient),
     }
     lines = []
