@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _num_samples
 
 from fairconstrained.constraints import ConstraintLike
@@ -37,7 +37,8 @@ from fairconstrained.solvers import Solver
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import copy_fitted, fitted_attributes
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
-from fairconstrained.utils.validation import check_jobs, check_seed, is_number
+from fairconstrained.utils.validation import check_seed, is_number
+from fairconstrained.utils.workers import check_jobs, workers
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
 _MEASURES = {"accuracy": "val_accuracy", "loss": "val_loss", "gap": "val_decision_gap"}
@@ -274,7 +275,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         progress: SearchProgress,
     ) -> list[tuple[dict[str, Array], int]]:
         """Return what the paths of every alpha and fold are worth, see `_measure`."""
-        runs = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+        runs = workers(self.n_jobs, _num_samples(rows[0]), return_as="generator")(
             delayed(_measure)(clone(base).set_params(alpha=alpha), rows, self.kappas_, train, test)
             for alpha, (train, test) in product(alphas, folds)
         )

@@ -66,6 +66,10 @@ class LagrangianDescentAscent(BatchSolver, PolishedSolver):
         probability of a draw, and only they are updated. None takes all constraints.
     batch_size : int or None, default=None
         The number of rows of a mini-batch; None takes all rows.
+    variance_reduction : bool, default=True
+        Whether the constraints' values of a mini-batch are corrected by exact values at an earlier
+        point, as in :class:`StochasticSwitchingSubgradient`. Blocks of rows with exact values need
+        no correction.
     max_iter : int, default=1000
         The number of steps.
     check_every : int, default=20
@@ -113,6 +117,7 @@ class LagrangianDescentAscent(BatchSolver, PolishedSolver):
         dual: Literal["surrogate", "zero_one"] = "surrogate",
         n_sampled: int | None = None,
         batch_size: int | None = None,
+        variance_reduction: bool = True,
         max_iter: int = 1000,
         check_every: int = 20,
         tol: float = 1e-4,
@@ -126,6 +131,7 @@ class LagrangianDescentAscent(BatchSolver, PolishedSolver):
         self.dual = dual
         self.n_sampled = n_sampled
         self.batch_size = batch_size
+        self.variance_reduction = variance_reduction
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
@@ -179,7 +185,13 @@ class LagrangianDescentAscent(BatchSolver, PolishedSolver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the point and its multipliers every `check_every` steps."""
         model = Free() if self.multipliers is None else self.multipliers
-        rows = rows_of(problem, start, self.batch_size, self.check_every)
+        rows = rows_of(
+            problem,
+            start,
+            self.batch_size,
+            self.check_every,
+            variance_reduction=self.variance_reduction,
+        )
         drawn, features = rows.draw(start.w), self._features(problem)
         theta = model.start(features, self._first(problem, start), start.random_state)
         for k in range(1, self.max_iter + 1):

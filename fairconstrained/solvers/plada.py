@@ -81,6 +81,10 @@ class PLADA(BatchSolver, PolishedSolver):
         Whether the step in w is the proximal step above, without linearisation of the constraints.
     batch_size : int or None, default=None
         The number of rows of a mini-batch; None takes all rows.
+    variance_reduction : bool, default=True
+        Whether the constraints' values of a mini-batch are corrected by exact values at an earlier
+        point, as in :class:`StochasticSwitchingSubgradient`. Blocks of rows with exact values need
+        no correction.
     max_iter : int, default=1000
         The number of steps.
     check_every : int, default=20
@@ -101,7 +105,9 @@ class PLADA(BatchSolver, PolishedSolver):
     step takes two or more evaluations, and with eta = 1e-3 it hardly differs. After 10,000
     passes (E6 of ``python -m benchmarks papers``, COMPAS, demographic parity; the solution has
     0.616) the objective is 0.676 with exact and 0.622 with linearised steps, all feasible: per
-    pass, linearised steps are better.
+    pass, linearised steps are better. With batches (:meth:`stochastic`) the gap is 0.011% after
+    179 passes; without `variance_reduction` it is 0.021% after the same number of steps and 105
+    passes.
 
     References
     ----------
@@ -133,6 +139,7 @@ class PLADA(BatchSolver, PolishedSolver):
         u_max: float = np.inf,
         exact: bool = False,
         batch_size: int | None = None,
+        variance_reduction: bool = True,
         max_iter: int = 1000,
         check_every: int = 20,
         tol: float = 1e-4,
@@ -147,6 +154,7 @@ class PLADA(BatchSolver, PolishedSolver):
         self.u_max = u_max
         self.exact = exact
         self.batch_size = batch_size
+        self.variance_reduction = variance_reduction
         self.max_iter = max_iter
         self.check_every = check_every
         self.tol = tol
@@ -203,7 +211,13 @@ class PLADA(BatchSolver, PolishedSolver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer so far every `check_every` steps."""
-        rows = rows_of(problem, start, self.batch_size, self.check_every)
+        rows = rows_of(
+            problem,
+            start,
+            self.batch_size,
+            self.check_every,
+            variance_reduction=self.variance_reduction,
+        )
         drawn = rows.draw(start.w)
         dual = self._dual(rows, rows.first_values(drawn), start.multipliers)
         for k in range(1, self.max_iter + 1):

@@ -34,7 +34,14 @@ class BatchSolver(Solver):
         return () if self.batch_size is None else ("batchable",)
 
 
-def rows_of(problem: Problem, start: Start, batch_size: int | None, memory: int) -> RowSource:
+def rows_of(
+    problem: Problem,
+    start: Start,
+    batch_size: int | None,
+    memory: int,
+    *,
+    variance_reduction: bool = True,
+) -> RowSource:
     """Return what the steps of a run read.
 
     Parameters
@@ -48,6 +55,8 @@ def rows_of(problem: Problem, start: Start, batch_size: int | None, memory: int)
         block of rows, batches are whole blocks with their constraints.
     memory : int
         The number of points that the answer averages over, with batches.
+    variance_reduction : bool, default=True
+        Whether a batch's values of constraints are corrected by exact ones at an earlier point.
     """
     if batch_size is None:
         return AllRows(start.at(problem))
@@ -55,7 +64,7 @@ def rows_of(problem: Problem, start: Start, batch_size: int | None, memory: int)
         constraints = ConstraintSampler(problem, batch_size, start.random_state)
         return Blocks(constraints, start.at(problem), memory)
     sampler = StratifiedSampler(problem, batch_size, start.random_state)
-    return Batches(sampler, start.at(problem), memory)
+    return Batches(sampler, start.at(problem), memory, corrected=variance_reduction)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,17 +180,22 @@ class _Averaged(RowSource):
 class Batches(_Averaged):
     """A mini-batch per step, the constraints' values corrected by exact ones at an anchor."""
 
-    def __init__(self, sampler: StratifiedSampler, anchor: Evaluation, memory: int):
+    def __init__(
+        self, sampler: StratifiedSampler, anchor: Evaluation, memory: int, *, corrected: bool
+    ):
         super().__init__(anchor, memory)
         self.sampler = sampler
+        self.corrected = corrected
         self.lipschitz = Lipschitz(sampler.draw().at(anchor.w))
 
     def draw(self, w: Array) -> Drawn:
-        """Return a batch at `w`, with the constraints' values corrected."""
+        """Return a batch at `w`, and the constraints' values."""
         batch = self.sampler.draw()
-        at, there = batch.at(w), batch.at(self.anchor.w)
+        at, values = batch.at(w), None
+        if self.corrected:
+            values = self.anchor.constraints + at.constraints - batch.at(self.anchor.w).constraints
         self.add(w)
-        return Drawn(at, self.anchor.constraints + at.constraints - there.constraints)
+        return Drawn(at, at.constraints if values is None else values)
 
 
 class Blocks(_Averaged):

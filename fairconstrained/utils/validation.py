@@ -98,18 +98,6 @@ def check_switch(argument: str, value: object) -> bool:
     return bool(value)
 
 
-def check_jobs(n_jobs: object) -> None:
-    """Check a number of jobs.
-
-    Raises
-    ------
-    ValueError
-        If it is not None or an integer other than 0.
-    """
-    if n_jobs is not None and (not is_number(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be None or an integer other than 0; got {n_jobs!r}.")
-
-
 def check_seed(random_state: object) -> None:
     """Check a random state.
 

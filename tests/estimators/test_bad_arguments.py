@@ -217,7 +217,7 @@ OF_SOLVERS = {
     **_each(
         (
             "accelerate", "repair", "adapt", "exact", "linearized", "own_tolerance", "polish",
-            "safeguard",
+            "safeguard", "variance_reduction",
         ),
         ["yes", 2, [], 0.5, THING, None],
     ),

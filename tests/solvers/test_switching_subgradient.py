@@ -15,8 +15,11 @@ from fairconstrained.penalties.separable import L1, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PolyakSteps, Status, StronglyConvexSteps, SwitchingSubgradient
+from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers._tools.subgradient_steps import Bend, Best, worst_constraint
 from fairconstrained.solvers.exact_penalty import ExactPenalty
+from fairconstrained.solvers.rows import rows_of
+from fairconstrained.solvers.start import Start
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.solvers.switching_subgradient import (
     DiminishingTolerance,
@@ -201,3 +204,49 @@ def test_batches_depend_on_the_random_state_alone():
     ]
     assert np.array_equal(runs[0], runs[1])
     assert not np.array_equal(runs[0], runs[2])
+
+
+def test_ssg_on_batches_without_additions_is_the_printed_step():
+    # the start violates, so that a step with the values of a batch restores the constraint
+    problem, rule = fair(), StaticTolerance(0.01)
+    start = 3.0 * np.ones(problem.n_variables)
+    plain = {"variance_reduction": False, "average": "all", "repair": False, "polish": False}
+    solver = StochasticSwitchingSubgradient(rule, batch_size=40, epoch=1, max_iter=30, **plain)
+    run = Start(start, random_state=np.random.RandomState(0))
+    points = [iterate.at.w for iterate in solver.iterate(problem, run)]
+    sampler, w = StratifiedSampler(problem, 40, np.random.RandomState(0)), start
+    kinds = set()
+    for point in points:
+        at = sampler.draw().at(w)
+        level, worst = float(at.constraints.max()), int(at.constraints.argmax())
+        unit = np.eye(len(at.constraints))[worst]
+        restores = level > 0.01
+        gradient = at.gradient(unit, objective=0.0) if restores else at.gradient()
+        size = (level if restores else 0.01) / float(gradient @ gradient)
+        w = w - size * gradient
+        np.testing.assert_allclose(point, w, rtol=1e-10)
+        kinds.add(restores)
+    assert kinds == {True, False}
+
+
+@pytest.mark.parametrize(
+    "addition", [{"variance_reduction": False}, {"average": "all"}, {"repair": False}], ids=repr
+)
+def test_every_addition_of_ssg_on_batches_changes_the_run(addition):
+    plain = StochasticSwitchingSubgradient(batch_size=100, max_iter=3, polish=False)
+    runs = [
+        solver.minimize(many_rows(2000), random_state=0).w
+        for solver in (plain, plain.with_options(**addition))
+    ]
+    assert not np.array_equal(*runs)
+
+
+def test_variance_reduction_corrects_the_values_of_a_batch():
+    problem = many_rows(2000)
+    start = Start(np.ones(problem.n_variables), random_state=np.random.RandomState(0))
+    w = start.w + 1e-3
+    for reduced in (False, True):
+        rows = rows_of(problem, start, 50, 10, variance_reduction=reduced)
+        values = rows.draw(w).values
+        error = np.abs(values - problem.at(w).constraints).max()
+        assert bool(error < 1e-3) is reduced

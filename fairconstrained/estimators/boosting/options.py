@@ -19,7 +19,8 @@ from fairconstrained.estimators.boosting._lightgbm_names import (
     known_names,
     main_name,
 )
-from fairconstrained.utils.validation import check_count, check_jobs, check_switch, is_number
+from fairconstrained.utils.validation import check_count, check_switch, is_number
+from fairconstrained.utils.workers import check_jobs
 
 
 @dataclass(frozen=True)

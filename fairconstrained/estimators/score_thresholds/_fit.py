@@ -41,13 +41,8 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.fitted import set_fitted
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import (
-    check_jobs,
-    check_kappa,
-    check_seed,
-    check_switch,
-    is_number,
-)
+from fairconstrained.utils.validation import check_kappa, check_seed, check_switch, is_number
+from fairconstrained.utils.workers import check_jobs
 
 
 def check_threshold_options(estimator: Any) -> None:

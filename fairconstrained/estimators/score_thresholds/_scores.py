@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from fairconstrained.inspection.scores import check_two_classes
@@ -22,6 +22,7 @@ from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.splits import splits_of
 from fairconstrained.utils.typing import Array, Classifier, RandomState
 from fairconstrained.utils.validation import is_number
+from fairconstrained.utils.workers import workers
 
 # For each method: the usual threshold.
 RESPONSES = {"predict_proba": 0.5, "decision_function": 0.0}
@@ -165,7 +166,7 @@ class Scoring:
     ) -> ScoredRows:
         """Return a classifier fitted to all rows, and scores of those fitted to other folds."""
         splits = self._splits(X, y, positions)
-        found = Parallel(n_jobs=self.n_jobs)(
+        found = workers(self.n_jobs, len(y))(
             delayed(self._fold)(X, y, fit_params, train, test) for train, test in splits
         )
         rows = np.concatenate([test for _, test in splits])

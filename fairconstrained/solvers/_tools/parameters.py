@@ -155,7 +155,7 @@ PARAMETERS: Mapping[str, Valid] = {
     **dict.fromkeys(
         (
             "accelerate", "adapt", "exact", "linearized", "own_tolerance", "polish", "repair",
-            "safeguard",
+            "safeguard", "variance_reduction",
         ),
         Switch(),
     ),
