@@ -143,12 +143,16 @@ def _run(line: Line, kind: str, options: Namespace) -> Row:
         passes = min(line.passes, DEFAULT_PASSES)
     problem, start = (setup.default, setup.first) if own else (setup.problem, setup.start)
     row = solve(problem, setup.problem, start, solver, setup.rho, passes, options)
-    return row if setting is None else {**row, "setting": setting}
+    words = {"setting": setting, "remark": setup.remark}
+    return {**row, **{name: one for name, one in words.items() if one}}
 
 
 def _setting(line: Line, options: Namespace) -> str | None:
-    """Return which solver of the paper's grid is the best one on the small form of the problem."""
-    if line.grid is None:
+    """Return which solver of the paper's grid is the best one on the small form of the problem.
+
+    Quick runs take the first one.
+    """
+    if line.grid is None or options.quick:
         return None
     setup = line.setup(True)
     return best_of(line.grid(setup), setup, min(options.passes, line.passes, TRIAL_PASSES))

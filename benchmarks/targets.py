@@ -47,7 +47,8 @@ _WHY = {
     "path": "a point takes one or two evaluations; its certificate, its measures on decisions and "
     "Python overhead cost as much; a single fit takes ten evaluations only",
     "jobs": "five folds on two workers take three fifths at best; the tolerances and the last fit "
-    "are not divided; joblib may wait 0.1 s until the workers' files can be removed",
+    "are not divided; rows are copied to the workers, or shared in files, which joblib may take "
+    "0.1 s to remove",
 }
 
 

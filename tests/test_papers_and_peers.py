@@ -7,7 +7,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from benchmarks import additions, boosters, peers, roc_fairness
+from benchmarks import boosters, peers
 from benchmarks.harness import (
     boosters_page,
     papers_page,
@@ -17,8 +17,7 @@ from benchmarks.harness import (
 )
 from benchmarks.harness.dominance import Outcome
 from benchmarks.harness.intervals import half_width, jackknife_half_width
-from benchmarks.harness.paper_grids import ConstantSteps
-from benchmarks.harness.paper_lines import all_lines, simple_example
+from benchmarks.harness.paper_lines import all_lines
 from benchmarks.harness.peers_page import frontier
 from benchmarks.harness.peers_verdicts import (
     at_gaps,
@@ -30,30 +29,6 @@ from benchmarks.harness.peers_verdicts import (
 )
 from benchmarks.harness.rank_parity import PAIRWISE, REGULARISATION
 from benchmarks.harness.rank_tolerances import TOLERANCES
-from fairconstrained.solvers import Solver
-
-
-def test_every_experiment_has_lines_with_the_papers_solvers() -> None:
-    lines = all_lines()
-    assert {line.experiment for line in lines} == {"E1", "E2", "E3", "E4", "E5", "E6"}
-    of_table_2 = [line for line in lines if line.published.count(",") == 4]
-    assert len(of_table_2) == 3 * 12  # six methods, two data sets, E4 and both variants of E3
-    assert {line.data for line in lines if line.experiment == "E3"} == {
-        f"{data}, x* {kind}" for data in ("a9a", "compas") for kind in ("exact", "by SGD")
-    }
-    setup = simple_example(True)
-    for line in lines:
-        if line.paper is not None:
-            solver = line.paper(setup)
-            assert isinstance(solver, Solver)
-            assert not solver.polishes or "Penalty" in repr(solver)
-
-
-def test_constant_steps_are_constant() -> None:
-    rule = ConstantSteps(0.5)
-    assert {rule.descent(k, 1e-4, 9.0, 1.0) for k in (0, 99)} == {0.5}
-    assert rule.restoration(3, 0.1, 4.0) == 0.5
-    assert rule.tolerance(3, 0.1) == 0.1
 
 
 def test_every_baseline_has_tolerances_for_every_notion_and_data_set() -> None:
@@ -352,18 +327,3 @@ def test_gap_and_accuracy_of_random_predictions_are_expected_ones() -> None:
     assert found["gap"] == pytest.approx(0.5)
     assert found["accuracy"] == pytest.approx(0.75)
     assert found["least positives"] == 1
-
-
-def test_every_addition_is_a_solver_that_differs_from_the_default() -> None:
-    for name, solvers in additions.variants().items():
-        texts = [repr(solver) for solver in solvers.values()]
-        assert len(set(texts)) == len(texts), name
-
-
-def test_the_bound_of_e3_is_of_the_seed_with_the_median_loss(monkeypatch) -> None:
-    losses = [0.4, 0.1, 0.3, 0.2, 0.5]
-    monkeypatch.setattr(
-        roc_fairness, "sampled_point", lambda data, seed: (np.full(1, seed), losses[seed])
-    )
-    point, loss = roc_fairness.sampled_loss("a9a")
-    assert (point[0], loss) == (2, 0.3)

@@ -30,7 +30,9 @@ _NOTES = {
         "The objective is the largest of the absolute differences at all thresholds, the hinge "
         "loss is the only constraint. With x* by single-row stochastic steps, as in the paper, the "
         "bound is a few per cent above the least loss and the problem has solutions near the "
-        "published values; of five seeds the one of the median loss is taken. With the exact x* "
+        "published values; of five seeds the one of the median loss is taken. How far above "
+        "decides the objective: the lines of the five seeds show what the default reaches with "
+        "each of them. With the exact x* "
         "the published values cannot be reached: the least "
         "unfairness on a9a is 0.209. On COMPAS the paper's 16 features are not named, so that its "
         "values are those of another problem. SVio has the same constant for the objective and for "
@@ -105,6 +107,8 @@ def why(row: Row) -> str:
     if paper is not None and paper.get("violation", 0.0) > 1e-3:
         reasons.append("paper() ends infeasible")
     form = form_of(row, "paper")
+    if default is not None and "remark" in default:
+        reasons.append(default["remark"])
     if paper is not None and "setting" in paper:
         reasons.append(f"chosen from the paper's grid: {paper['setting']}")
     if form == "full":
@@ -278,8 +282,9 @@ prints a curve only. Every run has its form in brackets:
 
 3S-Econ chooses the steps of the proximal methods in E3 to E5 from a grid, by the objective after
 5,000 iterations. So do the runs here, for SSG as well, with 5,000 data passes on the small form of
-the problem (100 thresholds in E3, 3,000 images in E5); the last column has the setting. 3S-Econ's
-own steps are those that its paper chose. IPC does not say from what values the parameters of its
+the problem (100 thresholds in E3, 3,000 images in E5); the last column has the setting. Lines
+without one have steps of 0.001, or c1 = 20 and c2 = 0.01. 3S-Econ's own steps are those that its
+paper chose. IPC does not say from what values the parameters of its
 baselines are chosen; in E2 they have one value.
 
 The papers' figures have pages of their own: [methods side by side](curves.md) (IPC figures 1 and 2,

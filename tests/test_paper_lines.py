@@ -1,0 +1,91 @@
+"""The lines of the papers' tables, their methods and the grids of their parameters."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+import numpy as np
+import pytest
+
+from benchmarks import additions, roc_fairness
+from benchmarks.harness.paper_grids import GRIDS, ConstantSteps, best_of
+from benchmarks.harness.paper_lines import all_lines, simple_example
+from fairconstrained.solvers import Solver
+
+
+def test_every_experiment_has_lines_with_the_papers_solvers() -> None:
+    lines = all_lines()
+    assert {line.experiment for line in lines} == {"E1", "E2", "E3", "E4", "E5", "E6"}
+    of_table_2 = [line for line in lines if line.published.count(",") == 4]
+    assert len(of_table_2) == 3 * 12  # six methods, two data sets, E4 and both variants of E3
+    assert {line.data for line in lines if line.experiment == "E3"} == {
+        f"{data}, x* {kind}"
+        for data in ("a9a", "compas")
+        for kind in ("exact", "by SGD", *(f"of seed {seed}" for seed in range(5)))
+    }
+    setup = simple_example(True)
+    for line in lines:
+        if line.paper is not None:
+            solver = line.paper(setup)
+            assert isinstance(solver, Solver)
+            assert not solver.polishes or "Penalty" in repr(solver)
+
+
+def test_constant_steps_are_constant() -> None:
+    rule = ConstantSteps(0.5)
+    assert {rule.descent(k, 1e-4, 9.0, 1.0) for k in (0, 99)} == {0.5}
+    assert rule.restoration(3, 0.1, 4.0) == 0.5
+    assert rule.tolerance(3, 0.1) == 0.1
+
+
+def test_grids_are_those_of_the_paper() -> None:
+    setup = simple_example(True)
+    sizes = {name: len(grid(setup)) for name, grid in GRIDS.items()}
+    assert sizes == {"SSG": 4, "IPP-SSG": 4, "IPP-ConEx": 16}
+    for line in all_lines():
+        has_grid = line.experiment in ("E3", "E4", "E5") and line.method in GRIDS
+        assert (line.grid is not None) is has_grid
+        if line.grid is not None and line.paper is not None:
+            assert repr(line.paper(setup)) == repr(next(iter(line.grid(setup).values())))
+
+
+class Ends:
+    """A solver whose runs end with given figures."""
+
+    def __init__(self, objective: float, violation: float):
+        self.result = Namespace(objective=objective, violation=violation)
+
+    def unpolished(self) -> Ends:
+        return self
+
+    def minimize(self, *args: object, **options: object) -> Namespace:
+        assert options["max_data_passes"] == 5000.0
+        return self.result
+
+
+@pytest.mark.parametrize(
+    ("ends", "best"),
+    [
+        ({"a": (0.5, 0.0), "b": (0.4, 1e-4), "c": (0.1, 0.2)}, "b"),
+        ({"a": (0.5, 0.3), "b": (0.9, 0.2), "c": (0.1, 0.4)}, "b"),
+        ({"a": (np.nan, 0.0), "b": (0.9, 0.0), "c": (np.inf, 0.0)}, "b"),
+    ],
+)
+def test_the_best_of_a_grid_is_feasible_and_has_the_lowest_objective(ends, best) -> None:
+    solvers = {name: Ends(*figures) for name, figures in ends.items()}
+    assert best_of(solvers, simple_example(True), 5000.0) == best
+
+
+def test_every_addition_is_a_solver_that_differs_from_the_default() -> None:
+    for name, solvers in additions.variants().items():
+        texts = [repr(solver) for solver in solvers.values()]
+        assert len(set(texts)) == len(texts), name
+
+
+def test_the_bound_of_e3_is_of_the_seed_with_the_median_loss(monkeypatch) -> None:
+    losses = [0.4, 0.1, 0.3, 0.2, 0.5]
+    monkeypatch.setattr(
+        roc_fairness, "sampled_point", lambda data, seed: (np.full(1, seed), losses[seed])
+    )
+    point, loss = roc_fairness.sampled_loss("a9a")
+    assert (point[0], loss) == (2, 0.3)
