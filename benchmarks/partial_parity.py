@@ -18,7 +18,11 @@ EXPERIMENT = rank_parity.Experiment(
         "bank": (0.01, 0.08, 0.22, 0.3),
         "law_school": (0.005, 0.08, 0.1, 0.15, 0.2),
     },
-    further_kappas={"a9a": (0.4, 0.6), "bank": (0.5, 0.7), "law_school": (0.0, 0.4, 0.6, 0.8)},
+    further_kappas={
+        "a9a": (0.0, 0.4, 0.6),
+        "bank": (0.0, 0.5, 0.7),
+        "law_school": (0.0, 0.4, 0.6, 0.8),
+    },
 )
 add_options = rank_parity.add_options
 

@@ -18,7 +18,11 @@ EXPERIMENT = rank_parity.Experiment(
         "bank": (0.01, 0.03, 0.05, 0.07, 0.1),
         "law_school": (0.005, 0.04, 0.06, 0.1, 0.15),
     },
-    further_kappas={"a9a": (0.3, 0.5), "bank": (0.2, 0.4), "law_school": (0.3, 0.45, 0.6)},
+    further_kappas={
+        "a9a": (0.0, 0.3, 0.5),
+        "bank": (0.0, 0.2, 0.4),
+        "law_school": (0.0, 0.3, 0.45, 0.6),
+    },
 )
 add_options = rank_parity.add_options
 
