@@ -182,7 +182,8 @@ _CURVES = """# The papers' figures that compare methods
 `python -m benchmarks sensitivity --only ipc-1 ipc-2 3s-econ-2 3s-econ-3 3s-econ-4 plada-1 plada-2
 --docs docs` writes this page ({environment}). All runs have the settings of `paper()`; SSG
 and IPP-SSG have steps of 0.001, IPP-ConEx has c1 = 20 and c2 = 0.01. They end earlier than those of
-the papers; [](papers.md) has longer ones, without curves. Tables show the last points. Seconds in figures are elapsed ones, scaled so that a run ends at its CPU seconds:
-other processes run on the machine. On logarithmic axes a violation of 0 is drawn at 1e-8.
+the papers; [](papers.md) has longer ones, without curves. Tables show the last points. Seconds in
+figures are elapsed ones, scaled so that a run ends at its CPU seconds: other processes run on the
+machine. On logarithmic axes a violation of 0 is drawn at 1e-8.
 """
 _HEADS = {"sensitivity": _PARAMETERS, "curves": _CURVES}
