@@ -19,11 +19,11 @@ from fairconstrained.solvers.multiplier_models import (
     constraint_features,
 )
 from fairconstrained.solvers.polished import PolishedSolver
-from fairconstrained.solvers.rows import BatchSolver, Drawn, RowSource, rows_of
+from fairconstrained.solvers.rows import Drawn, PrimalDualSolver, RowSource
 from fairconstrained.utils.typing import Array, Matrix
 
 
-class LagrangianDescentAscent(BatchSolver, PolishedSolver):
+class LagrangianDescentAscent(PrimalDualSolver, PolishedSolver):
     r"""Gradient descent in the weights and ascent in the multipliers of the Lagrangian.
 
     .. math::
@@ -185,13 +185,7 @@ class LagrangianDescentAscent(BatchSolver, PolishedSolver):
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the point and its multipliers every `check_every` steps."""
         model = Free() if self.multipliers is None else self.multipliers
-        rows = rows_of(
-            problem,
-            start,
-            self.batch_size,
-            self.check_every,
-            variance_reduction=self.variance_reduction,
-        )
+        rows = self.rows(problem, start)
         drawn, features = rows.draw(start.w), self._features(problem)
         theta = model.start(features, self._first(problem, start), start.random_state)
         for k in range(1, self.max_iter + 1):

@@ -12,13 +12,13 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.proximal_step import proximal_step
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
-from fairconstrained.solvers.rows import BatchSolver, Drawn, RowSource, rows_of
+from fairconstrained.solvers.rows import Drawn, PrimalDualSolver, RowSource
 from fairconstrained.utils.typing import Array
 
 _LARGEST_RHO = 1e6
 
 
-class PLADA(BatchSolver, PolishedSolver):
+class PLADA(PrimalDualSolver, PolishedSolver):
     r"""Alternating directions on the proximal-perturbed Lagrangian.
 
     With :math:`\rho = \alpha / (1 + \alpha \beta)`, slack variables u and auxiliary multipliers mu,
@@ -211,13 +211,7 @@ class PLADA(BatchSolver, PolishedSolver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answer so far every `check_every` steps."""
-        rows = rows_of(
-            problem,
-            start,
-            self.batch_size,
-            self.check_every,
-            variance_reduction=self.variance_reduction,
-        )
+        rows = self.rows(problem, start)
         drawn = rows.draw(start.w)
         dual = self._dual(rows, rows.first_values(drawn), start.multipliers)
         for k in range(1, self.max_iter + 1):

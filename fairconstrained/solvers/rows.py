@@ -34,6 +34,31 @@ class BatchSolver(Solver):
         return () if self.batch_size is None else ("batchable",)
 
 
+class PrimalDualSolver(BatchSolver):
+    """Base of the methods whose steps change weights and multipliers.
+
+    Attributes
+    ----------
+    check_every : int
+        A parameter: the steps between two measurements.
+    variance_reduction : bool
+        A parameter: whether a batch's values of constraints are corrected.
+    """
+
+    check_every: int
+    variance_reduction: bool
+
+    def rows(self, problem: Problem, start: Start) -> RowSource:
+        """Return what the steps of a run read, see `rows_of`."""
+        return rows_of(
+            problem,
+            start,
+            self.batch_size,
+            self.check_every,
+            variance_reduction=self.variance_reduction,
+        )
+
+
 def rows_of(
     problem: Problem,
     start: Start,
