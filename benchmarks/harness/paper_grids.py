@@ -14,7 +14,6 @@ from fairconstrained.solvers import IPC, ConEx, Result, Solver, SwitchingSubgrad
 from fairconstrained.solvers.switching_subgradient import StepRule
 from fairconstrained.utils.typing import Array
 
-_INNER = 1000, 100, 10  # steps in a subproblem; the paper tunes this number and does not name it
 _FEASIBLE = 1e-3  # largest violation of a run that is chosen for its objective
 
 
@@ -72,28 +71,28 @@ def subgradients(setup: PaperProblem) -> dict[str, Solver]:
 
 
 def proximal_subgradients(setup: PaperProblem) -> dict[str, Solver]:
-    """Return the proximal methods with the switching subgradient method for their subproblems."""
+    """Return the proximal methods with 1,000 steps of the switching subgradient method."""
     return {
-        f"steps of {size:g}, {n} in a subproblem": proximal(
-            SwitchingSubgradient(ConstantSteps(size), max_iter=n, check_every=n), setup
+        f"steps of {size:g}": proximal(
+            SwitchingSubgradient(ConstantSteps(size), max_iter=1000, check_every=1000), setup
         )
-        for n, size in product(_INNER, (1e-3, 2e-4, 5e-4, 5e-3))
+        for size in (1e-3, 2e-4, 5e-4, 5e-3)
     }
 
 
 def proximal_conex(setup: PaperProblem) -> dict[str, Solver]:
-    """Return the proximal methods with ConEx for their subproblems."""
+    """Return the proximal methods with 1,000 steps of ConEx."""
     return {
-        f"c1 = {c1:g}, c2 = {c2:g}, {n} steps in a subproblem": proximal(
-            ConEx.paper(c1=c1, c2=c2, max_iter=n, check_every=n), setup
+        f"c1 = {c1:g}, c2 = {c2:g}": proximal(
+            ConEx.paper(c1=c1, c2=c2, max_iter=1000, check_every=1000), setup
         )
-        for n, c1, c2 in product(_INNER, (20.0, 50.0, 100.0, 200.0), (0.01, 0.002, 0.005, 0.02))
+        for c1, c2 in product((20.0, 50.0, 100.0, 200.0), (0.01, 0.002, 0.005, 0.02))
     }
 
 
 def proximal(oracle: Solver, setup: PaperProblem) -> Solver:
     """Return the proximal method with an oracle, and rho^ of twice the constant."""
-    return IPC.paper(oracle=oracle, rho=2.0 * setup.rho, max_iter=10_000_000)
+    return IPC.paper(oracle=oracle, rho=2.0 * setup.rho, max_iter=10_000)
 
 
 GRIDS: dict[str, Grid] = {
