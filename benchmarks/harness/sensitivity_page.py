@@ -173,6 +173,8 @@ All runs have the settings of `paper()`, except for the parameter that is varied
 text of a figure names. They end after {steps} iterations; those of IDCA and SSG, whose steps
 differ, after {steps} data passes. Runs in the papers are longer: SSG makes 50,000 steps in
 figures 9 and 10, with the best of eight tolerances, so that the curves of the papers may differ.
+With a diminishing tolerance SSG's answer is, as printed, the best point that met the tolerance of
+its own step, which may be one of the first points.
 Tables show the last points. SVio is near-stationarity, the distance to the proximal point; values
 for which the subproblem has no feasible point are left out. On logarithmic axes a violation of 0 is
 drawn at 1e-8.
