@@ -71,8 +71,8 @@ class StochasticSwitchingSubgradient(PolishedSolver):
     the gap is 0.05% after 269 passes; with `polish` the run converges after 237. Without
     `variance_reduction` the gap is 0.09%, after the same number of steps and 182 passes. With the
     average of all points it is 0.06%. Without `repair` the result violates the constraints by
-    0.009, and no measured point is feasible. Without all three the gap is 0.18%. The paper prints no algorithm for its SSG-S,
-    so that there is no `paper()`.
+    0.009, and no measured point is feasible. Without all three the gap is 0.18%. The paper prints
+    no algorithm for its SSG-S, so that there is no `paper()`.
 
     References
     ----------
