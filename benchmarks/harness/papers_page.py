@@ -283,10 +283,10 @@ prints a curve only. Every run has its form in brackets:
 3S-Econ chooses the steps of the proximal methods in E3 to E5 from a grid, by the objective after
 5,000 iterations. So do the runs here, for SSG as well, with 5,000 data passes on the small form of
 the problem (100 thresholds in E3, 3,000 images in E5); the last column has the setting. The paper
-tunes the number of steps in a subproblem as well and does not name it; here it is 1,000. With 10
-IPP-SSG ends lower in E3 on a9a, and higher in E4 on COMPAS. Lines without a setting have steps of
-0.001, or c1 = 20 and c2 = 0.01. 3S-Econ's own steps are those that its paper chose. IPC does not
-say from what values the parameters of its baselines are chosen; in E2 they have one value.
+tunes the number of steps in a subproblem as well and does not name it; here it is 1,000. Lines
+without a setting have steps of 0.001, or c1 = 20 and c2 = 0.01. 3S-Econ's own steps are those that
+its paper chose. IPC does not say from what values the parameters of its baselines are chosen; in E2
+they have one value.
 
 The papers' figures have pages of their own: [methods side by side](curves.md) (IPC figures 1 and 2,
 3S-Econ 2 to 4, PLADA 1 and 2) and [parameters](sensitivity.md) (3S-Econ figure 1, PLADA D.1 and

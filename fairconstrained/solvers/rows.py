@@ -216,11 +216,12 @@ class Batches(_Averaged):
     def draw(self, w: Array) -> Drawn:
         """Return a batch at `w`, and the constraints' values."""
         batch = self.sampler.draw()
-        at, values = batch.at(w), None
+        at = batch.at(w)
+        values = at.constraints
         if self.corrected:
-            values = self.anchor.constraints + at.constraints - batch.at(self.anchor.w).constraints
+            values = self.anchor.constraints + values - batch.at(self.anchor.w).constraints
         self.add(w)
-        return Drawn(at, at.constraints if values is None else values)
+        return Drawn(at, values)
 
 
 class Blocks(_Averaged):

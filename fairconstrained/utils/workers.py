@@ -10,7 +10,6 @@ from sklearn.utils.parallel import Parallel
 from fairconstrained.utils.validation import is_number
 
 _FEW_ROWS = 100_000
-_LEAST_SHARED = {True: "16M", False: "1M"}  # whether the rows are few: the arrays that are shared
 
 
 def check_jobs(n_jobs: object) -> None:
@@ -28,8 +27,8 @@ def check_jobs(n_jobs: object) -> None:
 def workers(n_jobs: int | None, n_rows: int, **options: Any) -> Parallel:
     """Return what runs functions of the rows in worker processes.
 
-    Joblib lets workers share large arrays in files, and may wait 0.1 s until it can remove them.
-    With few rows most arrays are copied instead.
+    Joblib lets workers share arrays of more than 1 MB in files, and may take 0.1 s to remove these
+    files. With at most 100,000 rows, arrays of up to 16 MB are copied to the workers instead.
 
     Parameters
     ----------
@@ -40,4 +39,5 @@ def workers(n_jobs: int | None, n_rows: int, **options: Any) -> Parallel:
     **options
         Further options of :class:`sklearn.utils.parallel.Parallel`.
     """
-    return Parallel(n_jobs=n_jobs, max_nbytes=_LEAST_SHARED[n_rows <= _FEW_ROWS], **options)
+    least_shared = "16M" if n_rows <= _FEW_ROWS else "1M"
+    return Parallel(n_jobs=n_jobs, max_nbytes=least_shared, **options)
