@@ -84,8 +84,12 @@ def solve(
     Where the answer still violates the constraints although a constant model meets them, or is
     worse than the best constant model that does, the problem is solved again from that model, by
     the default solver. In a domain, this fit may make 1,000 data passes, or what is left of the
-    limit if that is more. If it is not better either, the constant model is returned. The answer of
-    a solver that does not seek feasibility, a penalty of given strength, is kept.
+    limit if that is more. If it is not better either, the constant model is returned.
+
+    `solver` of the result is the solver that found the answer. Where that is not the solver of the
+    fit, or where a constant model is returned, the message says so. The answer of a solver that is
+    not replaceable (a penalty of given strength, or an object with ``polish=False``, such as those
+    of ``paper()``) is kept.
 
     Parameters
     ----------
@@ -109,16 +113,28 @@ def solve(
         random_state=options.random_state,
         max_data_passes=passes,
     )
-    kept = result.status is Status.STOPPED or not solver.seeks_feasibility
-    if kept:
+    named = isinstance(options.solver, str)  # without polishing if its iterations are limited
+    replaceable = solver.seeks_feasibility if named else solver.replaceable
+    if result.status is Status.STOPPED or not replaceable:
         return result, at
-    result, at = _best_of_others(problem, result, at, options, passes, warm)
-    if _below_constants(problem, result, at):
-        return result, at
-    constant = _best_constant(problem, result)
-    if constant is None or not _is_better(problem, constant, result, at):
-        return result, at
-    return _from_constant(problem, constant, result, options, passes)
+    found, there = _best_of_others(problem, result, at, options, passes, warm)
+    if not _below_constants(problem, found, there):
+        constant = _best_constant(problem, found)
+        if constant is not None and _is_better(problem, constant, found, there):
+            found, there = _from_constant(problem, constant, found, options, passes)
+            if there is constant.iterate.at:
+                return _in_place_of(result, found, "a constant model"), there
+    if repr(found.solver) != repr(result.solver):
+        found = _in_place_of(result, found, type(found.solver).__name__)
+    return found, there
+
+
+def _in_place_of(result: Result, found: Result, whose: str) -> Result:
+    """Return an answer whose message says whose it is, and how the fit's solver ended."""
+    ended = f"objective {result.objective:.6g}, violation {result.violation:.2e}"
+    own = type(result.solver).__name__
+    message = f"{found.message} This is the answer of {whose}; {own} ended at {ended}."
+    return replace(found, message=message)
 
 
 def _best_of_others(
@@ -197,7 +213,7 @@ class _Best:
         self._left -= found.data_passes
         better = found.violation <= tol and found.objective < self.result.objective
         if _is_preferred(found, self.result):
-            self.result, self.at = replace(found, solver=self._solver, state=None), there
+            self.result, self.at = replace(found, state=None), there
         return Start(found.w, found.multipliers) if better and not found.converged else None
 
 
@@ -323,7 +339,7 @@ def _from_constant(
         used = result.data_passes + again.data_passes
         least = _objective_of_scores(problem, constant.iterate.at)
         if again.violation <= result.solver.tol and _objective_of_scores(problem, at) <= least:
-            return replace(again, data_passes=used, solver=result.solver), at
+            return replace(again, data_passes=used), at
         result = replace(result, data_passes=used)
     ended = Status.CONVERGED if constant.kkt.holds(result.solver.tol) else Status.STALLED
     status = Status.ITERATION_LIMIT if options.max_iter is not None else ended

@@ -182,6 +182,11 @@ class Solver(Parametrized, ABC):
         return True
 
     @property
+    def replaceable(self) -> bool:
+        """Whether an estimator may return another solver's answer where this one's is bad."""
+        return self.seeks_feasibility
+
+    @property
     def polishes(self) -> bool:
         """Whether runs are polished, see :mod:`fairconstrained.solvers.polished`."""
         return False

@@ -29,10 +29,16 @@ class PolishedSolver(Solver):
     ----------
     polish : bool
         A parameter: whether a run that ends short of its tolerance is finished by sequential
-        quadratic programming steps from its best point, see :func:`polished`.
+        quadratic programming steps from its best point, see :func:`polished`. If False, estimators
+        keep the answer of the solver alone, as the papers' algorithms do.
     """
 
     polish: bool
+
+    @property
+    def replaceable(self) -> bool:
+        """Whether an estimator may return another solver's answer where this one's is bad."""
+        return super().replaceable and self.polish
 
     @property
     def polishes(self) -> bool:

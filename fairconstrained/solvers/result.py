@@ -162,7 +162,8 @@ class Result:
     trace : Trace
         The measured iterates.
     solver : Solver
-        The solver that ran.
+        The solver that found `w`. An estimator may have tried others than its own; the message
+        then says so.
     state : SolverState or None
         The state that a warm start uses.
 

@@ -71,6 +71,11 @@ class Smoothing(RoundedKinks):
         """What the solver of the smooth problems says."""
         return self.solver is None or self.solver.seeks_feasibility
 
+    @property
+    def replaceable(self) -> bool:
+        """What the solver of the smooth problems says."""
+        return self.solver is None or self.solver.replaceable
+
     def _solver_for(self, smooth: Problem) -> Solver:
         """Return the solver of the smooth problems."""
         return AugmentedLagrangian() if self.solver is None else self.solver

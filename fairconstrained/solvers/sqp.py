@@ -59,7 +59,8 @@ class SQP(PolishedSolver):
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
-        Whether a run that does not reach `tol` is finished by steps from its best point.
+        Whether a run that does not reach `tol` is finished by steps from its best point. If False,
+        estimators keep the answer of this solver alone.
 
     References
     ----------

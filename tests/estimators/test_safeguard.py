@@ -29,19 +29,34 @@ from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.solvers import (
     IPC,
+    PLADA,
     SOLVERS,
     AugmentedLagrangian,
     ExactPenalty,
     LevelSearch,
     Smoothing,
+    Solver,
     SwitchingSubgradient,
     default_solver,
 )
+from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.result import Status
 from fairconstrained.terms.cell_means import average
 
 X, Y, GROUPS = make_biased_classification(400, gap=0.4, random_state=0)
 RARE = (np.arange(400) % 20 == 0).astype(int)
+
+
+class StopsAt(Solver):
+    """A solver that ends at a given point, short of its tolerance."""
+
+    def __init__(self, w, *, max_iter=1, tol=1e-4):
+        self.w = w
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def iterate(self, problem, start):
+        yield Iterate(problem.at(self.w), None, 1)
 
 
 def best_constant_loss(y):
@@ -156,7 +171,40 @@ def test_a_second_solver_is_tried_where_multipliers_are_large(seed):
     assert other.objective < 0.9 * alone.objective
     assert clf.result_.converged
     assert clf.objective_ <= other.objective + 1e-9
-    assert isinstance(clf.result_.solver, type(default_solver(problem)))
+    whose, own = (type(one).__name__ for one in (clf.result_.solver, default_solver(problem)))
+    assert whose in ("IPC", "ExactPenalty")
+    assert f"This is the answer of {whose}; {own} ended at" in clf.result_.message
+
+
+def test_the_message_says_that_a_constant_model_is_kept():
+    clf = FairLogisticClassifier(None, solver="plada", max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="the answer of a constant model; PLADA ended at"):
+        clf.fit(X, RARE)
+
+
+@pytest.mark.parametrize(
+    ("solver", "kept"),
+    [
+        (StopsAt(np.ones(X.shape[1] + 1)), False),
+        (PLADA(max_iter=1, polish=False), True),
+        (PLADA.paper(max_iter=1), True),
+    ],
+)
+def test_the_answer_of_an_object_that_does_not_polish_is_kept(solver, kept):
+    assert solver.replaceable is not kept and Smoothing(solver).replaceable is not kept
+    """So that an estimator with `paper()` has the answer of the printed algorithm."""
+    clf = FairLogisticClassifier("demographic_parity", 0.0, solver=solver)
+    problem = Fit.of(clf, X, Y, None, GROUPS).problem
+    start = Start(np.ones(problem.n_variables))
+    alone = solver.minimize(problem, start.w)
+    found, _ = safeguard.solve(solver, problem, clf, warm=start)
+    assert alone.violation > solver.tol
+    if kept:
+        assert_allclose(found.w, alone.w)
+        assert found.violation == alone.violation
+    else:
+        assert found.violation <= solver.tol
+        assert f"; {type(solver).__name__} ended at" in found.message
 
 
 def few_rows(seed):
@@ -169,22 +217,28 @@ def few_rows(seed):
 
 @pytest.mark.parametrize("solver", ["auto", "augmented-lagrangian"])
 @pytest.mark.parametrize(
-    ("constraint", "kappa", "seed", "other"),
+    ("constraint", "kappa", "seeds", "other"),
     [
-        ("partial_dp", 0.1, 1, IPC()),
-        ("partial_dp", 0.1, 10, ExactPenalty()),
-        ("partial_dp", 0.1, 21, IPC()),
-        ("weak_partial_dp", 0.05, 26, Smoothing(ExactPenalty())),
+        ("partial_dp", 0.1, (1, 21, 10, 5, 8, 33), IPC()),
+        ("partial_dp", 0.1, (10, 1, 21, 5, 8, 33), ExactPenalty()),
+        ("weak_partial_dp", 0.05, (26, 5, 8, 33), Smoothing(ExactPenalty())),
     ],
 )
-def test_other_solvers_are_tried_with_few_rows(constraint, kappa, seed, other, solver):
-    """The default solver alone ends at poor local solutions; the best one is another solver's."""
-    X, y, groups = few_rows(seed)
+def test_other_solvers_are_tried_with_few_rows(constraint, kappa, seeds, other, solver):
+    """The best solution is another solver's where the default one ends at a poor local solution.
+
+    Where that is the case depends on the last digits: the first such rows are taken.
+    """
     clf = FairLogisticClassifier(constraint, kappa, alpha=1e-6, solver=solver)
-    problem = Fit.of(clf, X, y, None, groups).problem
-    alone, best = default_solver(problem).minimize(problem), other.minimize(problem)
+    for seed in seeds:
+        X, y, groups = few_rows(seed)
+        problem = Fit.of(clf, X, y, None, groups).problem
+        alone, best = default_solver(problem).minimize(problem), other.minimize(problem)
+        if best.converged and best.objective < 0.9 * alone.objective:
+            break
+    else:
+        pytest.fail("the default solver alone ends at a good solution with all seeds")
     clf.fit(X, y, sensitive_features=groups)
-    assert best.converged and best.objective < 0.9 * alone.objective
     assert clf.result_.converged and clf.objective_ <= 1.001 * best.objective
 
 
@@ -219,15 +273,20 @@ def test_solvers_chosen_by_name_end_at_the_same_solution_with_few_rows(kappa, se
     assert np.ptp(objectives) <= 1e-3 * np.min(objectives)
 
 
-@pytest.mark.parametrize("seed", [92, 95, 109])
-def test_the_solver_of_the_fit_goes_on_where_another_one_stops_at_a_better_point(seed):
-    X, y, groups = few_rows(seed)
-    clf = FairLogisticClassifier("partial_dp", 0.1, alpha=1e-6)
-    problem = Fit.of(clf, X, y, None, groups).problem
-    alone, other = default_solver(problem).minimize(problem), ExactPenalty().minimize(problem)
-    clf.fit(X, y, sensitive_features=groups)
-    assert not other.converged and other.objective < alone.objective
-    assert clf.result_.converged and clf.objective_ < 0.97 * other.objective
+def test_the_solver_of_the_fit_goes_on_where_another_one_stops_at_a_better_point(monkeypatch):
+    X, y, groups = few_rows(0)
+    clf, strict = (FairLogisticClassifier("demographic_parity", kappa) for kappa in (0.1, 0.05))
+    problem, stricter = (Fit.of(one, X, y, None, groups).problem for one in (clf, strict))
+    solver = default_solver(problem)
+    inside = solver.minimize(stricter).w
+    assert not StopsAt(inside).minimize(problem).converged
+    best, at = solver.solve(problem)
+    poor = replace(best, objective=1.5 * best.objective)
+    monkeypatch.setattr(safeguard, "_others", lambda problem, tol: [StopsAt(inside)])
+    found, _ = safeguard.solve(solver, problem, clf, known=(poor, at))
+    assert found.converged and isinstance(found.solver, type(solver))
+    assert found.objective == pytest.approx(best.objective, rel=1e-4)
+    assert found.data_passes > best.data_passes + 1
 
 
 @pytest.mark.parametrize("seed", [3, 13])

@@ -51,7 +51,9 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         functions with known kinks), "ipp-ssg" (weakly convex problems) and "ssg" (all problems).
         With goal="fairness" it takes "level-search". The user guide lists all names and their
         requirements. A solver object such as ``IPC(rho=0.01)`` has its own tolerance; `tol` is then
-        not used. ``result_.solver`` is the solver that ran.
+        not used. Where the model that a solver finds violates the constraints, others are tried,
+        unless it is an object with ``polish=False``, such as ``IPC.paper()``. ``result_.solver`` is
+        the solver that found the model.
     beta : float or None, default=None
         The parameter `beta` of the solver, for "3s-econ" (penalty parameter) and "plada" (proximal
         parameter) and their stochastic versions. None takes the solver's default. Other solvers
