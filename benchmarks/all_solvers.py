@@ -187,7 +187,7 @@ def fit(case: Case, solver: str, seed: int, seconds: float) -> dict[str, Any]:
         "KKT residual": result.kkt_residual,
         "passes": result.data_passes,
         "CPU seconds": time.process_time() - clock,
-        "answered by": type(result.solver).__name__,
+        "answer of": "" if result.replaces is None else type(result.solver).__name__,
         "trace": vars(result.trace),
     }
 
@@ -277,7 +277,7 @@ def _row(one: Run, result: dict[str, Any], best: float) -> Row:
     for name in ("violation", "KKT residual", "passes"):
         row[name] = result.get(name, "")
     row["passes to 1%"] = passes
-    for name in ("CPU seconds", "answered by", "version"):
+    for name in ("CPU seconds", "answer of", "version"):
         row[name] = result.get(name, "")
     return {**row, "verdict": verdict(one, result, gap)}
 
@@ -299,8 +299,11 @@ def overview(rows: list[Row]) -> list[Row]:
     problems = {(row["data"], row["constraint"]): {} for row in rows}
     for row in rows:
         verdicts = problems[row["data"], row["constraint"]]
-        if verdicts.get(row["solver"], "met") == "met":  # of several seeds the first failure
-            verdicts[row["solver"]] = row["verdict"]
+        if verdicts.get(row["solver"], "met") in (
+            "met",
+            "met*",
+        ):  # of several seeds the first failure
+            verdicts[row["solver"]] = row["verdict"] + ("*" if row["answer of"] else "")
     names = [name for name in SOLVERS if any(name in found for found in problems.values())]
     return [
         {"data": data, "constraint": constraint, **{name: found.get(name, "") for name in names}}

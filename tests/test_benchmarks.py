@@ -103,16 +103,21 @@ def test_the_page_of_all_solvers_has_every_run_and_says_what_is_missing():
     names = ("objective", "relative gap", "violation", "KKT residual", "passes", "CPU seconds")
     figures = dict.fromkeys(names, 0.25)
     rows = [
-        {"data": "some", "constraint": "parity", "solver": solver, **figures, "verdict": verdict}
-        for solver, verdict in (("ipc", "met"), ("ssg", "gap 5.0%"))
+        {"data": "some", "constraint": "parity", "solver": solver, **figures, **end}
+        for solver, end in {
+            "ipc": {"answer of": "", "verdict": "met"},
+            "idca": {"answer of": "ExactPenalty", "verdict": "met"},
+            "ssg": {"answer of": "", "verdict": "gap 5.0%"},
+        }.items()
     ]
     text = page(rows, all_solvers.overview(rows), 3, "python -m benchmarks", **limits)
     assert "versions of the code" not in text
     rows[0]["version"] = "another"
     text = page(rows, all_solvers.overview(rows), 3, "python -m benchmarks", **limits)
     assert "The runs are of 2 versions of the code." in text
-    assert "1 of 2 runs are met. 3 more have not been run." in text
-    assert text.count("0.25") == 2 * len(figures)
+    assert "2 of 3 runs are met, 1 of them with another solver's answer. 3 more have" in text
+    assert text.count("| met* ") == 1 and text.count("| ExactPenalty ") == 1
+    assert text.count("0.25") == 3 * len(figures)
     assert text.count("| gap 5.0%") == 3  # in the list of what is not met, too
     assert "ends short of the tolerance" in text
 

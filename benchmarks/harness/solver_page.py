@@ -22,12 +22,23 @@ This page is written by
 A run is *met* if it violates the constraints by at most {feasible:g}, if its objective is at most
 {near:.0%} above the best feasible one of all solvers (gaps are relative; {main}: {near_main:.0%}),
 and if it takes at most 60 seconds of CPU time ({main}: {seconds:g}; on a thousand generated rows
-all solvers: 10). Otherwise the verdict states what is not met. Objective, violation, KKT
-residual and data passes do not depend on the machine, CPU seconds do. {environment}.
+all solvers: 10). Otherwise the verdict states what is not met. Where the answer of a solver
+violates the constraints, or is likely to be a poor local solution, a fit tries others
+([solvers](guide/solvers.md)). A star marks the runs with the answer of another one, which the
+column "answer of" names. Objective, violation, KKT residual and data passes hardly depend on the
+machine, CPU seconds do. {environment}.
 """
 _SUBGRADIENT = ("ssg", "ipp-ssg", "ssg-stochastic", "3s-econ", "3s-econ-stochastic")
 _OPTIMAL = 1e-4  # the tolerance of the solvers on the KKT residual
-_COLUMNS = ("objective", "relative gap", "violation", "KKT residual", "passes", "CPU seconds")
+_COLUMNS = (
+    "objective",
+    "relative gap",
+    "violation",
+    "KKT residual",
+    "passes",
+    "CPU seconds",
+    "answer of",
+)
 _MISS = ("data", "constraint", "solver", "verdict")
 
 
@@ -49,7 +60,8 @@ def page(rows: list[Row], verdicts: list[Row], missing: int, command: str, **lim
     """
     text = _HEAD.format(command=command, environment=environment(), **limits)
     met = sum(row["verdict"] == "met" for row in rows)
-    text += f"\n{met} of {len(rows)} runs are met."
+    others = sum(row["verdict"] == "met" and bool(row["answer of"]) for row in rows)
+    text += f"\n{met} of {len(rows)} runs are met, {others} of them with another solver's answer."
     text += f" {missing} more have not been run." if missing else ""
     versions = len({row.get("version") for row in rows})
     text += f" The runs are of {versions} versions of the code.\n" if versions > 1 else "\n"

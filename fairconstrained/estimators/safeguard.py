@@ -87,9 +87,9 @@ def solve(
     limit if that is more. If it is not better either, the constant model is returned.
 
     `solver` of the result is the solver that found the answer. Where that is not the solver of the
-    fit, or where a constant model is returned, the message says so. The answer of a solver that is
-    not replaceable (a penalty of given strength, or an object with ``polish=False``, such as those
-    of ``paper()``) is kept.
+    fit, or where a constant model is returned, `replaces` and the message say so. The answer of a
+    solver that is not replaceable (a penalty of given strength, or an object with
+    ``polish=False``, such as those of ``paper()``) is kept.
 
     Parameters
     ----------
@@ -130,11 +130,11 @@ def solve(
 
 
 def _in_place_of(result: Result, found: Result, whose: str) -> Result:
-    """Return an answer whose message says whose it is, and how the fit's solver ended."""
+    """Return an answer that says whose it is, and how the solver of the fit ended."""
     ended = f"objective {result.objective:.6g}, violation {result.violation:.2e}"
     own = type(result.solver).__name__
     message = f"{found.message} This is the answer of {whose}; {own} ended at {ended}."
-    return replace(found, message=message)
+    return replace(found, message=message, replaces=result.solver)
 
 
 def _best_of_others(

@@ -162,10 +162,12 @@ class Result:
     trace : Trace
         The measured iterates.
     solver : Solver
-        The solver that found `w`. An estimator may have tried others than its own; the message
-        then says so.
+        The solver that found `w`.
     state : SolverState or None
         The state that a warm start uses.
+    replaces : Solver or None
+        The solver of the fit, if an estimator has replaced its answer by that of another solver or
+        by a constant model; else None.
 
     Examples
     --------
@@ -189,6 +191,7 @@ class Result:
     trace: Trace = field(repr=False)
     solver: Solver
     state: SolverState | None = field(default=None, repr=False)
+    replaces: Solver | None = field(default=None, repr=False)
 
     @property
     def converged(self) -> bool:
