@@ -153,10 +153,11 @@ ones, where baselines are fairer or less fair. The paper minimises the regularis
 15,000 to 80,000 subgradient steps, whose length validation rows choose; "regularisation" makes
 1,000 steps of the library's default lengths, and "regularisation, solved" is the minimum to a
 tolerance. Both have the sigmoids of ours. "IDCA, ramp" has the ramp of the paper; its subproblems
-are solved by interior points. "IDCA, paper()" is the printed method, with 150 steps of algorithm 2
-in each of its 100 subproblems. Where it is missing in the tables it has not been run: it takes
-hours. The validation rows of the paper are not used. The figure leaves out points far below ours,
-and counts them.
+are solved by interior points, and where it violates the constraint a fit tries other solvers, as
+every fit does. "IDCA, paper()" is the printed method alone, with 150 steps of algorithm 2 in each
+of its 100 subproblems. Where it is missing in the tables it has not been run: it takes hours. The
+validation rows of the paper are not used. The figure leaves out points far below ours, and counts
+them.
 """
 _SCORES = """The selection rates of one group against the other's over all thresholds, and the
 densities of scores on the test rows of the first split (figures 2 to 8 of the paper). The range of

@@ -50,8 +50,9 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
         Whether workers keep dense features in a file; set it before `fit`. "auto" does so if the
         features need more than half the memory of all workers.
     coef_, intercept_, classes_, objective_, violation_, gap_, decision_gap_, result_
-        As those of :class:`fairconstrained.FairLogisticClassifier`. The gaps of predictions of
-        constraints on ranks and pairs come from histograms of the scores with 4096 bins.
+        As those of :class:`fairconstrained.FairLogisticClassifier`. With more than
+        20,000 rows the gaps of predictions of constraints on ranks and pairs come from histograms
+        of the scores with 4096 bins.
     decision_search_, certificate_
         As those of :class:`fairconstrained.FairLogisticClassifier`.
     holdout_share_, holdout_seed_ : float, int

@@ -163,5 +163,5 @@ SEVERAL_CLASSES = SearchBudget(
 )
 """The budget for several classes, whose intercepts are searched one after another."""
 
-SHARDED = SearchBudget(n_evaluated_points=48, evaluated_scores=0.0)
+SHARDED = SearchBudget(n_evaluated_points=48)
 """The budget for rows in shards, where all points of a line are evaluated in the same reads."""

@@ -15,7 +15,12 @@ from fairconstrained.decisions.score_line import Line, Measure, Scores
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards.distributions import SCORE_BINS, n_reads, of_distribution
+from fairconstrained.shards.distributions import (
+    SCORE_BINS,
+    are_collected,
+    n_reads,
+    of_distribution,
+)
 from fairconstrained.shards.lines import LineSums, densities_at, rate_slopes_at
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.terms.cell_means import average
@@ -144,6 +149,8 @@ class ShardedCandidateSearch(CandidateSearch):
         strict = part.zero_one()
         if strict.term is None or not of_distribution(strict.term):
             return strict
+        if all(are_collected(model.shards) for model in sharded_models(self.problem)):
+            return strict
         return strict.shifted(np.minimum(1.0 / SCORE_BINS, 0.1 * strict.term.gap_bounds))
 
     @cached_property
@@ -167,7 +174,7 @@ class ShardedCandidateSearch(CandidateSearch):
 
         def outputs(position: int, own: list[Measure]) -> list[Array]:
             model, asked = models[position], [(one.term, w[one.auxiliary]) for one in own]
-            self._count_for_lines(model.n_rows * n_reads([term for term, _ in asked]))
+            self._count_for_lines(model.n_rows * n_reads([term for term, _ in asked], model.shards))
             sums = model.values(w[: model.n_parameters], asked)
             return [one.term.head(values) for one, values in zip(own, sums, strict=True)]
 

@@ -95,7 +95,7 @@ class Unconstrained(ScoresByRow):
         """The distribution of the scores of every atom, for rows in shards."""
         model = self.problem.objective.model
         assert isinstance(model, ShardedLinearModel)
-        return model.histogram(self.result.w[: model.n_parameters])
+        return model.distribution(self.result.w[: model.n_parameters])
 
     def weighted_scores(
         self, data: TrainingData, rows: Array | None = None

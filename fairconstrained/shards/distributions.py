@@ -1,4 +1,7 @@
-"""Histograms of scores, for terms that are evaluated from the distribution of the scores."""
+"""Distributions of scores, for terms that are evaluated from them.
+
+Scores of few rows are collected; histograms stand for those of many.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fairconstrained.shards.places import Shards
+from fairconstrained.shards.rows import Shard
 from fairconstrained.terms.base import Reweightable, Shardable, Term
 from fairconstrained.utils.typing import Array
 
 SCORE_BINS = 4096
 """The bins between the least and the largest score, in which scores count as equal."""
+_FEW_ROWS = 20_000  # up to which scores are collected, so that distributions are exact
 
 
 def of_distribution(term: Term) -> bool:
@@ -19,16 +25,46 @@ def of_distribution(term: Term) -> bool:
     return isinstance(term, Reweightable) and not summed
 
 
-def n_reads(terms: Sequence[Term]) -> int:
+def are_collected(shards: Shards) -> bool:
+    """Return whether the scores of rows are collected, so that distributions are exact."""
+    return shards.n_rows <= _FEW_ROWS
+
+
+def collected(shards: Shards, *places: tuple[Array, float]) -> list[Array]:
+    """Return the scores of all rows for several models, their atoms and their weights: one round.
+
+    Parameters
+    ----------
+    shards : Shards
+        The rows.
+    *places : tuple of (ndarray of shape (n_features,), float)
+        The coefficients and the intercept of each model.
+    """
+    parts = shards.gather(rows_with_scores, *places)
+    return [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+
+
+def rows_with_scores(shard: Shard, *places: tuple[Array, float]) -> tuple[Array, ...]:
+    """Return the scores of the rows of a shard, their atoms and their weights."""
+    none = (*(np.zeros(0) for _ in places), np.zeros(0, dtype=int), np.zeros(0))
+    parts = [none] + [
+        (*(block.scores(*place) for place in places), block.atoms.astype(int), block.weight)
+        for block in shard.blocks()
+    ]
+    return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+
+
+def n_reads(terms: Sequence[Term], shards: Shards) -> int:
     """Return how often rows are read for the statistics of terms: twice more for histograms."""
     found = [of_distribution(term) for term in terms]
-    return 2 * any(found) + (not all(found))
+    more = 1 if are_collected(shards) else 2
+    return more * any(found) + (not all(found))
 
 
 def from_distribution(
     term: Term, auxiliary: Array, scores: Array, atoms: Array, weight: Array, totals: Array
 ) -> Array:
-    """Return the statistics of a term, with the bins of a histogram in place of the rows.
+    """Return the statistics of a term from scores, or bins of a histogram in place of them.
 
     Parameters
     ----------
@@ -37,8 +73,8 @@ def from_distribution(
     auxiliary : ndarray of shape (n_auxiliary,)
         Its own variables.
     scores, atoms, weight : ndarray of shape (n,)
-        See :meth:`~fairconstrained.shards.model.ShardedLinearModel.histogram`; with the atoms of
-        the term.
+        See :meth:`~fairconstrained.shards.model.ShardedLinearModel.distribution`; with the atoms
+        of the term.
     totals : ndarray of shape (n_atoms,)
         The total weight of each of these.
     """

@@ -6,12 +6,19 @@ for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from fairconstrained.shards.distributions import SCORE_BINS, from_distribution, of_distribution
+from fairconstrained.shards.distributions import (
+    SCORE_BINS,
+    are_collected,
+    bins_with_rows,
+    collected,
+    from_distribution,
+    of_distribution,
+)
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.places import total
 from fairconstrained.shards.rows import Shard
@@ -104,8 +111,8 @@ class LineSums:
     ) -> list[Array]:
         """Return the statistics of terms, (n_points, n_statistics): one read.
 
-        Terms of the distribution of the scores take two more reads for histograms; their statistics
-        are approximate.
+        Terms of the distribution of the scores take one more read. If there are many rows they take
+        two, for histograms, and their statistics are approximate.
 
         Parameters
         ----------
@@ -129,17 +136,26 @@ class LineSums:
         """Return the statistics of terms of the distribution of the scores."""
         if not asked:
             return []
-        model, found = self.model, [list[Array]() for _ in asked]
+        found, totals = [list[Array]() for _ in asked], self.model.totals
+        for k, (scores, atoms, mass) in enumerate(self._distributions(points)):
+            for own, (term, auxiliary) in zip(found, asked, strict=True):
+                own.append(from_distribution(term, auxiliary[k], scores, atoms, mass, totals))
+        return [np.array(one) for one in found]
+
+    def _distributions(self, points: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """Yield the distribution of the scores at every point, see `model.distribution`."""
+        model = self.model
         self.count(model.n_rows)
+        if are_collected(model.shards):
+            start, change, atoms, weight = collected(model.shards, *self._ends)
+            for t in points:
+                yield model.own(start + t * change, atoms, weight)
+            return
         ends: Array = np.array(model.shards.gather(ranges_along, *self._ends, points))[:, 0]
         low, high = ends[..., 0].min(axis=0), ends[..., 1].max(axis=0)
         (counts,) = self._total(histograms_along, points, low, high, model.n_all_atoms)
         for k, weight in enumerate(counts):
-            scores, atoms, mass = model.binned(weight, low[k], high[k])
-            for own, (term, auxiliary) in zip(found, asked, strict=True):
-                totals = model.totals
-                own.append(from_distribution(term, auxiliary[k], scores, atoms, mass, totals))
-        return [np.array(one) for one in found]
+            yield model.own(*bins_with_rows(weight, low[k], high[k]))
 
 
 def densities_at(

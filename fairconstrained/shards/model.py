@@ -13,7 +13,9 @@ from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards.distributions import (
     SCORE_BINS,
+    are_collected,
     bins_with_rows,
+    collected,
     from_distribution,
     of_distribution,
 )
@@ -206,12 +208,12 @@ class ShardedLinearModel:
     ) -> list[Statistics]:
         """Return the statistics where some terms need the distribution of the scores.
 
-        A histogram stands for the rows of these terms, so that their statistics are approximate:
-        scores are known to one part in thousands of their range.
+        A histogram stands for the rows of these terms if there are many: their statistics are then
+        approximate, and scores are known to one part in thousands of their range.
         """
         sums = [request for request in requests if not of_distribution(request[0])]
         rest = iter(self.statistics(w, sums) if sums else ())
-        scores, atoms, weight = self._own(*self.histogram(w))
+        scores, atoms, weight = self.own(*self.distribution(w))
         found = []
         for term, auxiliary in requests:
             if of_distribution(term):
@@ -224,8 +226,8 @@ class ShardedLinearModel:
                 found.append(next(rest))
         return found
 
-    def _own(self, scores: Array, atoms: Array, weight: Array) -> tuple[Array, Array, Array]:
-        """Return the part of a histogram that this model's atoms have, with their positions."""
+    def own(self, scores: Array, atoms: Array, weight: Array) -> tuple[Array, Array, Array]:
+        """Return the part of a distribution that this model's atoms have, by their positions."""
         if self.positions is None:
             return scores, atoms, weight
         inside = self.positions[atoms] >= 0
@@ -343,42 +345,32 @@ class ShardedLinearModel:
         (squares,) = total(self.shards, mean_square, *self.place(v))
         return float(np.sqrt(squares[0] / self.totals.sum()))
 
-    def histogram(self, w: Array, n_bins: int = SCORE_BINS) -> tuple[Array, Array, Array]:
-        """Return the distribution of the scores of every atom: two rounds.
+    def distribution(self, w: Array) -> tuple[Array, Array, Array]:
+        """Return the distribution of the scores of every atom: a round, two if there are many rows.
 
         Parameters
         ----------
         w : ndarray of shape (n_parameters,)
             The parameters.
-        n_bins : int, default=4096
-            The number of bins between the least and the largest score.
 
         Returns
         -------
         scores : ndarray of shape (n,)
-            The middles of bins that have rows; the first and the last one are the extremes.
+            Those of the rows. If there are many, the middles of the bins of a histogram that have
+            rows; the first and the last one are the extremes.
         atoms : ndarray of int of shape (n,)
             Their atoms.
         weight : ndarray of shape (n,)
             The total weight of their rows.
         """
+        if are_collected(self.shards):
+            scores, atoms, weight = collected(self.shards, self.place(w))
+            return scores, atoms, weight
         ends: Array = np.array(self.shards.gather(score_range, *self.place(w)))[:, 0]
         low, high = ends[:, 0].min(), ends[:, 1].max()
-        asked = (low, high, n_bins, self.n_all_atoms)
+        asked = (low, high, SCORE_BINS, self.n_all_atoms)
         (counts,) = total(self.shards, score_histogram, *self.place(w), *asked)
         return bins_with_rows(counts, low, high)
-
-    def binned(self, counts: Array, low: float, high: float) -> tuple[Array, Array, Array]:
-        """Return the distribution of the scores of this model's atoms, see `histogram`.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (n_all_atoms, n_bins)
-            The weight of the rows in every bin.
-        low, high : float
-            The range of the bins.
-        """
-        return self._own(*bins_with_rows(counts, low, high))
 
     @property
     def n_all_atoms(self) -> int:

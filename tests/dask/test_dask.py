@@ -25,7 +25,6 @@ from fairconstrained.dask import FairHingeClassifier, FairLogisticClassifier  # 
 
 N_ROWS = 3000
 RANKS = {"partial_dp", "weak_partial_dp"}
-PAIRS = {"group_auc", "inter_group_auc", "intra_group_auc"}
 NAMES = sorted(name for name in CONSTRAINTS if not CONSTRAINTS[name]().needs_queries)
 
 
@@ -79,7 +78,7 @@ def test_every_constraint_has_the_solution_of_the_rows_in_memory(rows, name):
         assert there.violation_ <= 1e-4
     else:
         assert_same_fit(there, here)
-    precision = 0.01 if name in RANKS | PAIRS else 1e-9  # from histograms of the scores
+    precision = 0.01 if name in RANKS else 1e-6  # a row of the range, where solutions differ
     assert there.decision_gap_ == pytest.approx(here.decision_gap_, abs=precision)
 
 

@@ -6,6 +6,7 @@ import pytest
 from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.decisions.near_threshold import rate_slopes
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.shards import distributions
 from fairconstrained.shards.atom_scores import AtomScores
 from fairconstrained.shards.lines import LineSums, densities_at, rate_slopes_at
 from fairconstrained.shards.rows import AtomRows
@@ -59,7 +60,11 @@ def test_zeros_are_quantiles_that_do_not_depend_on_the_shards(reach):
 
 
 @pytest.mark.parametrize("name", ["partial_dp", "group_auc"])
-def test_statistics_of_distributions_are_those_of_histograms(name):
+@pytest.mark.parametrize(("few_rows", "precision", "n_reads"), [(20_000, 1e-12, 1), (0, 0.01, 2)])
+def test_statistics_of_distributions_are_exact_for_few_rows(
+    name, few_rows, precision, n_reads, monkeypatch
+):
+    monkeypatch.setattr(distributions, "_FEW_ROWS", few_rows)
     given = {"ranks": (0.1, 0.6), "n_ranks": 3} if name == "partial_dp" else {}
     fit = bound(CONSTRAINTS[name](**given))
     sharded = in_shards(fit)
@@ -67,11 +72,13 @@ def test_statistics_of_distributions_are_those_of_histograms(name):
     w, direction = random.normal(scale=0.5, size=(2, fit.model.n_parameters))
     term = sharded.constraints[0].zero_one().term
     points, own = np.array([-1.0, 0.5]), np.zeros((2, term.n_auxiliary))
-    (found,) = line_of(sharded, w, direction).statistics([term], [own], points)
+    counted = []
+    (found,) = line_of(sharded, w, direction, counted).statistics([term], [own], points)
+    assert counted == [fit.model.n_rows] * n_reads
     for t, statistics in zip(points, found, strict=True):
         scores = fit.model.forward(w + t * direction)[0]
         here = fit.problem.constraints[0].zero_one().term.forward(scores)[0]
-        np.testing.assert_allclose(statistics, here, atol=0.01)
+        np.testing.assert_allclose(statistics, here, atol=precision)
 
 
 @pytest.mark.parametrize("name", NAMES)
