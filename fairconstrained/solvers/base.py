@@ -79,9 +79,8 @@ class Measured:
 
     def without_rows(self) -> Measured:
         """Return the same without the forward passes of its evaluation."""
-        return replace(
-            self, iterate=replace(self.iterate, at=self.iterate.at.without_rows(), rounded=None)
-        )
+        bare = replace(self.iterate, at=self.iterate.at.without_rows(), rounded=None)
+        return replace(self, iterate=bare)
 
     @property
     def violation(self) -> float:
