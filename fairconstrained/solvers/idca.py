@@ -128,7 +128,9 @@ class IDCA(OracleSolver):
 
         Algorithm 2 solves a subproblem to the tolerance of its steps, 1e-3 here, and the number of
         steps grows with the inverse square of that: the default tolerance of 1e-4 cannot be met.
-        The default oracle uses that majorants are smooth or can be rounded.
+        `tol` is therefore that of the steps, too: the answer is the best point that violates the
+        constraints by at most that much. The default oracle uses that majorants are smooth or can
+        be rounded.
 
         Parameters
         ----------
@@ -142,7 +144,7 @@ class IDCA(OracleSolver):
         rule = StaticTolerance(epsilon)
         oracle = SwitchingSubgradient(rule, own_tolerance=True, max_iter=steps, check_every=steps)
         setting = {"oracle": oracle, "max_iter": 100, "safeguard": False, "polish": False}
-        return cls(**{**setting, **options})
+        return cls(**{**setting, "tol": epsilon, **options})
 
     def _oracle_for(self, problem: Problem) -> Solver:
         if self.oracle is not None:

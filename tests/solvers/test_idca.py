@@ -131,3 +131,4 @@ def test_paper_preset_runs_and_stays_within_its_tolerance() -> None:
     result = solver.minimize(ramp_problem())
     assert result.violation <= 1e-3
     assert result.objective < ramp_problem().at(np.zeros(5)).objective - 1e-3
+    assert result.objective == min(result.trace.objective)  # not the one of least violation
