@@ -319,8 +319,9 @@ class SwitchingSubgradient(PolishedSolver):
     def paper(cls, **options: Any) -> SwitchingSubgradient:
         """Return IDCA's setting: a static tolerance of 1e-3 for 50,000 steps.
 
-        The answer violates by up to this tolerance, and the theory's number of steps is of the
-        order of its inverse to the fourth power. The default aims at points inside the constraints,
+        The answer violates by up to this tolerance, which is therefore `tol` as well, unless other
+        steps are given. The theory's number of steps is of the order of its inverse to the fourth
+        power. The default aims at points inside the constraints,
         with steps from the measured curvature. As printed, the answer is the best of the points
         that met the tolerance of their own step: with :class:`DiminishingTolerance` it is one of
         the first points, and violates.
@@ -330,8 +331,10 @@ class SwitchingSubgradient(PolishedSolver):
         **options
             Further hyperparameters, for instance ``steps=DiminishingTolerance(0.5)``.
         """
-        setting = {"steps": StaticTolerance(), "max_iter": 50_000, "check_every": 1000}
-        return cls(**{**setting, "own_tolerance": True, "polish": False, **options})
+        steps = StaticTolerance()
+        setting = {} if "steps" in options else {"steps": steps, "tol": steps.epsilon}
+        run = {"max_iter": 50_000, "check_every": 1000, "own_tolerance": True, "polish": False}
+        return cls(**{**setting, **run, **options})
 
     @classmethod
     def valid_parameters(cls) -> dict[str, Valid]:

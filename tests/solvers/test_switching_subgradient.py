@@ -89,7 +89,12 @@ def test_paper_preset():
     solver = SwitchingSubgradient.paper(steps=DiminishingTolerance(2.0))
     assert solver.max_iter == 50_000
     assert solver.steps.c == 2.0
-    assert SwitchingSubgradient.paper().steps.epsilon == 1e-3
+    assert solver.tol == 1e-4
+    static = SwitchingSubgradient.paper(max_iter=2000, check_every=100)
+    assert static.steps.epsilon == static.tol == 1e-3
+    result = static.minimize(fair())  # the best of the points that are nearly feasible
+    assert result.violation <= 1e-3
+    assert result.objective == min(result.trace.objective)
 
 
 def test_curvature_of_a_parabola_is_measured():
