@@ -30,7 +30,7 @@ class PolishedSolver(Solver):
     polish : bool
         A parameter: whether a run that ends short of its tolerance is finished by sequential
         quadratic programming steps from its best point, see :func:`polished`. If False, estimators
-        keep the answer of the solver alone, as the papers' algorithms do.
+        keep the answer of the solver, so that ``paper()`` gives that of the printed algorithm.
     """
 
     polish: bool
