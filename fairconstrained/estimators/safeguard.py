@@ -123,17 +123,17 @@ def solve(
         if constant is not None and _is_better(problem, constant, found, there):
             found, there = _from_constant(problem, constant, found, options, passes)
             if there is constant.iterate.at:
-                return _in_place_of(result, found, "a constant model"), there
+                return _in_place_of(result, found, "The model is constant"), there
     if repr(found.solver) != repr(result.solver):
-        found = _in_place_of(result, found, type(found.solver).__name__)
+        found = _in_place_of(result, found, f"The model is that of {type(found.solver).__name__}")
     return found, there
 
 
-def _in_place_of(result: Result, found: Result, whose: str) -> Result:
-    """Return an answer that says whose it is, and how the solver of the fit ended."""
+def _in_place_of(result: Result, found: Result, what: str) -> Result:
+    """Return an answer that says what it is, and how the solver of the fit ended."""
     ended = f"objective {result.objective:.6g}, violation {result.violation:.2e}"
     own = type(result.solver).__name__
-    message = f"{found.message} This is the answer of {whose}; {own} ended at {ended}."
+    message = f"{found.message} {what}; {own} ended at {ended}."
     return replace(found, message=message, replaces=result.solver)
 
 

@@ -96,12 +96,12 @@ def test_a_second_solver_is_tried_where_multipliers_are_large(seed):
     assert clf.objective_ <= other.objective + 1e-9
     whose, own = (type(one).__name__ for one in (clf.result_.solver, default_solver(problem)))
     assert whose in ("IPC", "ExactPenalty")
-    assert f"This is the answer of {whose}; {own} ended at" in clf.result_.message
+    assert f"The model is that of {whose}; {own} ended at" in clf.result_.message
 
 
 def test_the_message_says_that_a_constant_model_is_kept():
     clf = FairLogisticClassifier(None, solver="plada", max_iter=1, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="the answer of a constant model; PLADA ended at"):
+    with pytest.warns(ConvergenceWarning, match="The model is constant; PLADA ended at"):
         clf.fit(X, RARE)
 
 
