@@ -113,7 +113,7 @@ def solve(
         random_state=options.random_state,
         max_data_passes=passes,
     )
-    named = isinstance(options.solver, str)  # without polishing if its iterations are limited
+    named = isinstance(options.solver, str)  # `max_iter` alone may have switched polishing off
     replaceable = solver.seeks_feasibility if named else solver.replaceable
     if result.status is Status.STOPPED or not replaceable:
         return result, at

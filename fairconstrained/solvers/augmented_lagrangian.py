@@ -64,7 +64,7 @@ class AugmentedLagrangian(PolishedSolver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
-        steps from its best point. If False, estimators keep the answer of this solver alone.
+        steps from its best point. If False, estimators try no other solver either.
 
     References
     ----------

@@ -60,7 +60,7 @@ class SQP(PolishedSolver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by steps from its best point. If False,
-        estimators keep the answer of this solver alone.
+        estimators try no other solver either.
 
     References
     ----------
