@@ -85,6 +85,19 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
     assert "(1 more have too few splits)" in text
 
 
+def test_the_page_says_where_ours_is_behind_the_printed_method() -> None:
+    table = [
+        rank_row("ours", 0.9, of_splits(0.8)),
+        rank_row("ours", 0.5, of_splits(0.84)),
+        rank_row("IDCA, paper()", 0.7, of_splits(0.83)),  # ours has 0.82 there
+        rank_row("IDCA, paper()", 0.7, of_splits(0.81)),
+    ]
+    text = rank_page.beside_printed(rank_page.Ranks("E9", "DP^I", table)).replace("*", "")
+    assert "ahead (1)" in text
+    assert "behind (1), by up to 0.0100" in text
+    assert not rank_page.beside_printed(rank_page.Ranks("E9", "DP^I", table[:2]))
+
+
 def test_splits_that_ours_lacks_are_left_out() -> None:
     table = [
         rank_row("ours", 0.9, of_splits(0.8, 3)),
