@@ -108,9 +108,8 @@ def beside_printed(ranks: Ranks) -> str:
         counts = Counter(row["ours is"] for row in rows)
         text = ", ".join(f"{one} ({counts[one]})" for one in Outcome if counts[one])
         behind = [-row["difference"] for row in rows if row["ours is"] is Outcome.BEHIND]
-        texts.append(
-            f"{TITLES[data]} {text}" + (f" (by up to {max(behind):.4f})" if behind else "")
-        )
+        text += f", by up to {max(behind):.4f}" if behind else ""
+        texts.append(f"{TITLES[data]}: {text}")
     return f'Where ours lies at the points of "{PRINTED}": {"; ".join(texts)}.' if texts else ""
 
 
