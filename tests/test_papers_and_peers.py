@@ -76,7 +76,7 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
     ]
     assert found[0]["ours there"] == pytest.approx(0.82)
     assert found[0]["+-"] == pytest.approx(0.0, abs=1e-12)
-    text = rank_page.verdict_of(ranks)
+    (text,) = rank_page.verdicts_of(ranks)  # the printed method was not run
     assert "of 5 points" in text
     assert (
         "level with 1 at the same fairness, ahead of 1 and behind 2; fairer than any of ours"
@@ -85,17 +85,16 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
     assert "(1 more have too few splits)" in text
 
 
-def test_the_page_says_where_ours_is_behind_the_printed_method() -> None:
+def test_the_printed_method_has_a_verdict_of_its_own() -> None:
     table = [
         rank_row("ours", 0.9, of_splits(0.8)),
         rank_row("ours", 0.5, of_splits(0.84)),
         rank_row("IDCA, paper()", 0.7, of_splits(0.83)),  # ours has 0.82 there
         rank_row("IDCA, paper()", 0.7, of_splits(0.81)),
     ]
-    text = rank_page.beside_printed(rank_page.Ranks("E9", "DP^I", table)).replace("*", "")
-    assert "ahead (1)" in text
-    assert "behind (1), by up to 0.0100" in text
-    assert not rank_page.beside_printed(rank_page.Ranks("E9", "DP^I", table[:2]))
+    (text,) = rank_page.verdicts_of(rank_page.Ranks("E9", "DP^I", table))
+    assert 'of 2 points of "IDCA, paper()"' in text
+    assert "ahead of 1 and behind 1" in text.replace("*", "")
 
 
 def test_splits_that_ours_lacks_are_left_out() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness.rank_page import Ranks, every_level, section, verdict_of
+from benchmarks.harness.rank_page import Ranks, every_level, section, verdicts_of
 from benchmarks.harness.tables import Row, as_markdown, environment
 
 _CUT = "data pass limit"
@@ -184,7 +184,8 @@ def _lead(table: list[Row], ranks: list[Ranks]) -> str:
         f"{len(both)}. In {good} of these the default's objective is at most that of `paper()`, to "
         "0.1%.\n"
     )
-    text += "".join(f"- {one}\n" for one in [*_against_the_best(table), *map(verdict_of, ranks)])
+    verdicts = [one for some in ranks for one in verdicts_of(some)]
+    text += "".join(f"- {one}\n" for one in [*_against_the_best(table), *verdicts])
     rows = []
     for experiment in dict.fromkeys(row["line"].experiment for row in table):
         some = [row for row in table if row["line"].experiment == experiment]

@@ -24,7 +24,7 @@ from benchmarks.harness.rank_parity import (
 from benchmarks.harness.tables import Row, as_markdown
 
 BASELINES = ("group AUC", "inter-group", "intra-group", *REGULARISATION)
-PRINTED = "IDCA, paper()"  # the paper's own method, which is no baseline
+PRINTED = "IDCA, paper()"  # the method of the paper
 _SPLITS = 5  # of the papers
 
 
@@ -48,20 +48,18 @@ class Ranks:
     shown: dict[str, ScoresOf] = field(default_factory=dict)
 
 
-def dominance(
-    ranks: Ranks, baselines: Collection[str] = BASELINES, ours: Collection[str] = OURS
-) -> list[Row]:
-    """Return the accuracy of ours less that of a baseline, at the fairness of the baseline."""
+def dominance(ranks: Ranks, methods: Collection[str] = BASELINES) -> list[Row]:
+    """Return the accuracy of ours less that of a method, at the fairness of the method."""
     out = []
     for row in ranks.table:
-        if row["method"] not in baselines:
+        if row["method"] not in methods:
             continue
         same = [one for one in ranks.table if one["data"] == row["data"]]
-        own = [_point(one) for one in same if one["method"] in ours]
-        found = compare_at(_point(row), own, TEST_TO_TRAIN[row["data"]])
+        ours = [_point(one) for one in same if one["method"] in OURS]
+        found = compare_at(_point(row), ours, TEST_TO_TRAIN[row["data"]])
         out.append(
             {
-                "data": row["data"], "baseline": row["method"], "level": row["level"],
+                "data": row["data"], "method": row["method"], "level": row["level"],
                 "1 - unfairness": row["1 - unfairness"], "accuracy": row["accuracy"],
                 "ours there": row["accuracy"] + found.gain, "difference": found.gain,
                 "+-": "-" if found.outcome is Outcome.FEW else found.noise,
@@ -80,37 +78,30 @@ def _point(row: Row) -> Point:
     return Point({k: one["accuracy"] for k, one in runs.items()}, fairness)
 
 
-def verdict_of(ranks: Ranks) -> str:
+def verdicts_of(ranks: Ranks) -> list[str]:
+    """Return sentences on where ours lies beside the baselines, and beside the printed method."""
+    return [
+        _verdict(ranks.name, found, what)
+        for methods, what in ((BASELINES, "baselines"), ((PRINTED,), f'"{PRINTED}"'))
+        if (found := dominance(ranks, methods))
+    ]
+
+
+def _verdict(experiment: str, found: list[Row], what: str) -> str:
     """Return a sentence on where ours lies, for the data sets with enough splits."""
-    found = dominance(ranks)
     counts = Counter(row["ours is"] for row in found)
     few = counts[Outcome.FEW]
     if few == len(found):
-        return f"{ranks.name} has too few splits for a verdict."
+        return f"{experiment} has too few splits to compare ours with {what}."
     names = dict.fromkeys(TITLES[row["data"]] for row in found if row["ours is"] is not Outcome.FEW)
     text = (
-        f"{ranks.name}, {' and '.join(names)}: of {len(found) - few} points of baselines at the "
-        f"paper's tolerances, ours is level with {counts[Outcome.LEVEL]} at the same fairness, "
+        f"{experiment}, {', '.join(names)}: of {len(found) - few} points of {what} at the paper's "
+        f"tolerances, ours is level with {counts[Outcome.LEVEL]} at the same fairness, "
         f"ahead of {counts[Outcome.AHEAD]} and behind {counts[Outcome.BEHIND]}"
     )
     if counts[Outcome.BEYOND]:
         text += f"; fairer than any of ours, and less accurate: {counts[Outcome.BEYOND]}"
     return text + (f" ({few} more have too few splits)." if few else ".")
-
-
-def beside_printed(ranks: Ranks) -> str:
-    """Return a sentence on where ours lies beside the paper's own method, for every data set."""
-    found: dict[str, list[Row]] = {}
-    for row in dominance(ranks, (PRINTED,), ("ours",)):
-        found.setdefault(row["data"], []).append(row)
-    texts = []
-    for data, rows in found.items():
-        counts = Counter(row["ours is"] for row in rows)
-        text = ", ".join(f"{one} ({counts[one]})" for one in Outcome if counts[one])
-        behind = [-row["difference"] for row in rows if row["ours is"] is Outcome.BEHIND]
-        text += f", by up to {max(behind):.4f}" if behind else ""
-        texts.append(f"{TITLES[data]}: {text}")
-    return f'Where ours lies at the points of "{PRINTED}": {"; ".join(texts)}.' if texts else ""
 
 
 def section(ranks: Ranks, folder: Path) -> str:
@@ -123,9 +114,9 @@ def section(ranks: Ranks, folder: Path) -> str:
         counts[row["data"]] = max(counts.get(row["data"], 0), row["splits"])
     data = ", ".join(f"{TITLES[name]} ({n} of {_SPLITS} splits)" for name, n in counts.items())
     return (
-        f"{verdict_of(ranks)} {beside_printed(ranks)}\n\nData: {data}. {_METHOD}\n"
+        f"{' '.join(verdicts_of(ranks))}\n\nData: {data}. {_METHOD}\n"
         f"![Frontiers](_static/{name})\n\n"
-        + _table(dominance(ranks))
+        + _table(dominance(ranks, (*BASELINES, PRINTED)))
         + _of_scores(ranks, list(counts), folder / "_static")
     )
 
@@ -166,7 +157,7 @@ def _cell(name: str, value: Any) -> Any:
 
 _METHOD = f"""The baselines are linear models
 with constraints on AUCs, or with a penalty on the violation ("regularisation"), at the paper's
-tolerances ("level"). "ours there" is the accuracy of our models at the fairness of the baseline's,
+tolerances ("level"). "ours there" is the accuracy of our models at the fairness of the method,
 interpolated between levels. "+-" is half the 95% interval of the difference over the same splits,
 with the noise of both measures and the overlap of the training rows; within it both are level, and
 with fewer than {LEAST_SPLITS} splits it says nothing. Ours has the paper's tolerances and further
@@ -176,11 +167,11 @@ ones, where baselines are fairer or less fair. The paper minimises the regularis
 tolerance. Both have the sigmoids of ours. "IDCA, ramp" has the ramp of the paper; its subproblems
 are solved by interior points, and where it violates the constraint a fit tries other solvers, as
 every fit does. "IDCA, paper()" is the printed method alone, with 150 steps of algorithm 2 in each
-of its 100 subproblems and a tolerance of {PAPER_EPSILON:g}. It has the paper's ramps, and ours has
-sigmoids. The paper chooses the tolerance from
-0.0005 to 0.005, and 100 to 400 subproblems, by the accuracy on validation rows. On the first split
-of law school in E9, with kappa = 0.1, the objective falls faster with 0.005 than with 0.001, and
-still falls after 100 subproblems. The figure leaves out points far below ours, and counts them.
+of its 100 subproblems and a tolerance of {PAPER_EPSILON:g}. It has the paper's ramps, where ours
+has sigmoids. The paper chooses the tolerance from 0.0005 to 0.005, and 100 to 400 subproblems, by
+the accuracy on validation rows. On the first split of law school in E9, with kappa = 0.1, the
+objective falls faster with 0.005 than with 0.001, and still falls after 100 subproblems. The figure
+leaves out points far below ours. It shows their number.
 """
 _SCORES = """The selection rates of one group against the other's over all thresholds, and the
 densities of scores on the test rows of the first split (figures 2 to 8 of the paper). The range of
