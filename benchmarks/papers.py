@@ -18,16 +18,13 @@ from benchmarks import partial_parity, weak_partial_parity
 from benchmarks.harness import rank_parity
 from benchmarks.harness.options import Default, add_seeds
 from benchmarks.harness.paper_grids import best_of
-from benchmarks.harness.paper_lines import Line, all_lines, solver_of_line
+from benchmarks.harness.paper_lines import Line, Setup, all_lines, solver_of_line
 from benchmarks.harness.papers_page import write_page
 from benchmarks.harness.rank_data import RANKS
 from benchmarks.harness.rank_page import Ranks
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
-from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Solver, SwitchingSubgradient
-from fairconstrained.solvers.stationarity import near_stationarity
-from fairconstrained.utils.typing import Array
+from fairconstrained.solvers import Solver
 
 EXPERIMENTS = ("E1", "E2", "E3", "E4", "E5", "E6", "E9", "E10")
 RANK_EXPERIMENTS = {"E9": partial_parity.EXPERIMENT, "E10": weak_partial_parity.EXPERIMENT}
@@ -35,6 +32,7 @@ FORMS = ("full", "quick")
 KINDS = ("paper", "default")
 DEFAULT_PASSES = 5000.0  # a run with the library's defaults ends after these at the latest
 TRIAL_PASSES = 5000.0  # of each setting of a grid: the paper's 5,000 iterations
+_POINT = 1000  # the most variables of a solution that is stored
 _STATIONARITY = {"full": 2000, "quick": 150}  # steps of the subproblem of near-stationarity
 
 
@@ -81,11 +79,24 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--docs", type=Path, help="folder of the page papers.md and its figures")
 
 
-def solve(
-    problem: Problem, original: Problem, start: Array, solver: Solver, rho: float, passes: float,
-    options: Namespace,
-) -> Row:  # fmt: skip
-    """Return the figures of a run; near-stationarity is that of the problem in its own form."""
+def solve(setup: Setup, own: bool, solver: Solver, passes: float, options: Namespace) -> Row:
+    """Return the figures of a run and, if it is short, the solution.
+
+    Parameters
+    ----------
+    setup : Setup
+        The problem.
+    own : bool
+        Whether the solver takes the problem in its own form. Near-stationarity is always that of
+        the paper's form.
+    solver : Solver
+        The solver.
+    passes : float
+        The most data passes.
+    options : Namespace
+        The options of the command.
+    """
+    problem, start = (setup.default, setup.first) if own else (setup.problem, setup.start)
     missing = solver.missing(problem)
     if missing:
         return {"status": f"needs {' and '.join(missing)}"}
@@ -103,12 +114,10 @@ def solve(
         "seconds": time.process_time() - clock,
         "solver": type(result.solver).__name__,
     }
+    point = result.w[: setup.problem.n_variables]
     steps = _STATIONARITY["quick" if options.quick else "full"]
-    point = result.w[: original.n_variables]
-    inner = SwitchingSubgradient(max_iter=steps, check_every=steps, polish=False)
-    finite = np.all(np.isfinite(point))
-    found = near_stationarity(original, point, rho, tol=1e-2, solver=inner) if finite else np.inf
-    return {**row, "SVio": found}
+    row["SVio"] = setup.near_stationarity(point, steps) if np.all(np.isfinite(point)) else np.inf
+    return {**row, "point": list(point)} if len(point) <= _POINT else row
 
 
 def figures(line: Line, kind: str, options: Namespace, store: Store) -> Row | None:
@@ -141,8 +150,7 @@ def _run(line: Line, kind: str, options: Namespace) -> Row:
     else:
         solver, own = solver_of_line(line, setup)
         passes = min(line.passes, DEFAULT_PASSES)
-    problem, start = (setup.default, setup.first) if own else (setup.problem, setup.start)
-    row = solve(problem, setup.problem, start, solver, setup.rho, passes, options)
+    row = solve(setup, own, solver, passes, options)
     words = {"setting": setting, "remark": setup.remark}
     return {**row, **{name: one for name, one in words.items() if one}}
 

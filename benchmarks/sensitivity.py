@@ -29,9 +29,7 @@ from benchmarks.harness.sensitivity_lines import (
 from benchmarks.harness.sensitivity_page import write_pages
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
-from fairconstrained.solvers import Solver, SwitchingSubgradient
 from fairconstrained.solvers.base import Measured
-from fairconstrained.solvers.stationarity import near_stationarity
 from fairconstrained.utils.typing import Array
 
 _POINTS = 60  # measured points of a curve
@@ -112,11 +110,9 @@ def _stationarity(
     """Yield near-stationarity at a few of the points, geometrically spaced."""
     at = np.unique(np.geomspace(1, len(points), _STATIONARITY_POINTS).astype(int)) - 1
     steps = _SUBPROBLEM["quick" if options.quick else "full"]
-    inner: Solver = SwitchingSubgradient(max_iter=steps, check_every=steps, polish=False)
     for k in at:
         iteration, w = points[k]
-        found = near_stationarity(setup.problem, w, setup.rho, tol=1e-2, solver=inner)
-        yield iteration, found
+        yield iteration, setup.near_stationarity(w, steps)
 
 
 def _thinned(row: Row) -> Row:

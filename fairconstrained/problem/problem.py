@@ -283,14 +283,9 @@ class Problem:
 
     def strata(self) -> list[Array]:
         """Return, for every model, codes of the cells that each of its rows belongs to."""
+        terms = [(p.model, p.term) for p in self.parts if isinstance(p.term, Batchable)]
         return [
-            joint_codes(
-                [
-                    part.term.strata()
-                    for part in self.parts
-                    if isinstance(part.term, Batchable) and part.model is model
-                ]
-            )
+            joint_codes([term.strata() for own, term in terms if own is model])
             for model in self.models
         ]
 
@@ -307,7 +302,7 @@ class Problem:
             for model in self.models
         ]
 
-    def proximal(self, center: Array, rho: float) -> Problem:
+    def proximal(self, center: Array, rho: float, constraint_rho: float | None = None) -> Problem:
         r"""Return IPC's subproblem: :math:`\tfrac{\rho}{2}\|w - c\|^2` added to every function.
 
         Parameters
@@ -316,14 +311,17 @@ class Problem:
             The centre c.
         rho : float
             The strength; the subproblem is strongly convex where it exceeds minus the modulus.
+        constraint_rho : float or None, default=None
+            The strength for the constraints; None is `rho`.
 
         References
         ----------
         IPC, equation (4).
         """
-        proximity = Proximity(center, rho)
-        problem = self._map(lambda part: part.add(proximity))
-        if "modulus" in self.__dict__:  # known already: what is added is known as well
+        near = Proximity(center, rho)
+        other = near if constraint_rho is None else Proximity(center, constraint_rho)
+        problem = self._map(lambda part: part.add(near if part is self.objective else other))
+        if other is near and "modulus" in self.__dict__:  # what is added is known as well
             problem.__dict__["modulus"] = self.modulus + rho
         return problem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.parameters import PARAMETERS
+from fairconstrained.solvers._tools.parameters import PARAMETERS, Range
 from fairconstrained.solvers._tools.run_arguments import check_point
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Solver
@@ -13,6 +13,7 @@ from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 from fairconstrained.utils.typing import Array
 
 _LEAST = 1e-2  # of rho, where the functions are convex and any will do
+_CONSTRAINT_RHO = Range()
 
 
 def near_stationarity(
@@ -20,18 +21,20 @@ def near_stationarity(
     w: Array,
     rho: float | None = None,
     *,
+    constraint_rho: float | None = None,
     tol: float = 1e-4,
     solver: Solver | None = None,
 ) -> float:
     r"""Return 3S-Econ's SVio, the distance :math:`\|\hat w - w\|` to the proximal point.
 
     .. math::
-        \hat w = \arg\min_{v \in W} f(v) + \rho \|v - w\|^2 \quad\text{s.t.}\quad
-        g_j(v) + \rho \|v - w\|^2 \le 0.
+        \hat w = \arg\min_{v \in W} f(v) + \rho_f \|v - w\|^2 \quad\text{s.t.}\quad
+        g_j(v) + \rho_g \|v - w\|^2 \le 0.
 
     It is zero exactly at the stationary points. Unlike the KKT residual it is continuous at kinks
-    of the functions. Multiplied by :math:`2 \rho` it is the norm of a subgradient at :math:`\hat
-    w`. The data passes of the subproblem are not counted.
+    of the functions. Where neither a constraint nor the domain is active, it is the norm of a
+    subgradient of f at :math:`\hat w`, divided by :math:`2 \rho_f`. The data passes of the
+    subproblem are not counted.
 
     Parameters
     ----------
@@ -40,9 +43,12 @@ def near_stationarity(
     w : ndarray of shape (n_variables,)
         The point.
     rho : float or None, default=None
-        The proximal parameter, at least the weak convexity constant of the functions. None takes
-        the bound ``-problem.modulus``, or 0.01 if that is smaller. Only values for the same rho can
-        be compared.
+        The proximal parameter :math:`\rho_f` of the objective, at least the weak convexity constant
+        of the functions. None takes the bound ``-problem.modulus``, or 0.01 if that is smaller.
+        Only values for the same parameters can be compared.
+    constraint_rho : float or None, default=None
+        The proximal parameter :math:`\rho_g` of the constraints, >= 0; None takes :math:`\rho_f`.
+        It may be 0 if the constraints are convex.
     tol : float, default=1e-4
         The tolerance to which the subproblem is solved (the paper: 1e-2).
     solver : Solver or None, default=None
@@ -82,6 +88,10 @@ def near_stationarity(
     check_point("w", w, problem)
     if rho is not None and not PARAMETERS["rho"].contains(rho):
         raise ValueError(f"rho must be {PARAMETERS['rho']}, or None; got {rho!r}.")
+    if constraint_rho is not None and not _CONSTRAINT_RHO.contains(constraint_rho):
+        raise ValueError(
+            f"constraint_rho must be {_CONSTRAINT_RHO}, or None; got {constraint_rho!r}."
+        )
     if not PARAMETERS["tol"].contains(tol):
         raise ValueError(f"tol must be {PARAMETERS['tol']}; got {tol!r}.")
     if not isinstance(solver, Solver | None):
@@ -93,5 +103,7 @@ def near_stationarity(
     if solver is None:
         solver = AugmentedLagrangian(polish=False) if problem.smooth else SwitchingSubgradient()
     w = np.asarray(w, dtype=float)
-    found = solver.minimize(problem.uncounted().proximal(w, 2.0 * rho), w, tol=tol, random_state=0)
+    bound = None if constraint_rho is None else 2.0 * constraint_rho
+    near = problem.uncounted().proximal(w, 2.0 * rho, bound)
+    found = solver.minimize(near, w, tol=tol, random_state=0)
     return float(np.linalg.norm(found.w - w)) if found.violation <= tol else np.inf

@@ -55,6 +55,12 @@ def test_proximal_parameters(value) -> None:
         near_stationarity(PROBLEM, np.zeros(N), value)
 
 
+@pytest.mark.parametrize("value", [one for one in NUMBERS if one is not None])
+def test_proximal_parameters_of_the_constraints(value) -> None:
+    with pytest.raises(ValueError, match="constraint_rho must be a number >= 0"):
+        near_stationarity(PROBLEM, np.zeros(N), constraint_rho=value)
+
+
 def test_the_solver_of_the_proximal_subproblem_is_an_instance() -> None:
     with pytest.raises(TypeError, match="solver must be a solver"):
         near_stationarity(PROBLEM, np.zeros(N), solver=IPC)  # type: ignore[arg-type]

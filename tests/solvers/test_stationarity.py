@@ -41,6 +41,22 @@ def test_constraint_with_its_proximal_term_limits_the_distance() -> None:
     assert w == pytest.approx(expected, abs=1e-3)
 
 
+def test_constraint_may_have_no_proximal_term() -> None:
+    """From 0 with w_1 + w_2 <= 1: the projection of the free solution (3, 4) / (1 + 2 rho)."""
+    half_plane = CompositeFunction(None, None, Linear(np.ones(2), -1.0))
+    w = near_stationarity(bowl(half_plane), np.zeros(2), 1.0, constraint_rho=0.0)
+    expected = np.array([1.0, 4.0 / 3.0]) - (7.0 / 3.0 - 1.0) / 2.0
+    assert w == pytest.approx(np.linalg.norm(expected), abs=1e-3)
+
+
+def test_the_same_constant_for_the_constraints_changes_nothing() -> None:
+    problem = PROBLEMS["demographic parity"]()
+    w, known = problem.start(), PROBLEMS["demographic parity"]()
+    assert known.modulus < 0  # is known before the terms are added
+    expected = near_stationarity(problem, w, 1.0)
+    assert near_stationarity(known, w, 1.0, constraint_rho=1.0) == pytest.approx(expected, rel=1e-6)
+
+
 def test_it_is_zero_at_solutions_and_only_there() -> None:
     problem = PROBLEMS["demographic parity"]()
     solution = AugmentedLagrangian(tol=1e-7).minimize(problem).w
