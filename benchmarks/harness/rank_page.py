@@ -157,21 +157,19 @@ def _cell(name: str, value: Any) -> Any:
 
 _METHOD = f"""The methods:
 
-- "ours" has sigmoids, with the paper's tolerances and further ones, where baselines are fairer or
-  less fair.
+- "ours" solves the paper's problem, whose surrogates are ramps, with `solver="auto"`. It has the
+  paper's tolerances and further ones, where baselines are fairer or less fair.
 - "group AUC", "inter-group" and "intra-group" are linear models with constraints on AUCs, with the
   paper's tolerances.
 - "regularisation" has a penalty on the violation in place of a constraint, with the paper's weights
-  and the sigmoids of ours. The paper minimises this objective by 15,000 to 80,000 subgradient
+  and ramps. The paper minimises this objective by 15,000 to 80,000 subgradient
   steps, whose length validation rows choose. "regularisation" makes 1,000 steps of the library's
   default lengths; "regularisation, solved" is the minimum to a tolerance.
-- "IDCA, paper()" is the printed method alone, with the paper's ramps, 150 steps of algorithm 2 in
+- "IDCA, paper()" is the printed method alone, with 150 steps of algorithm 2 in
   each of its 100 subproblems, and a tolerance of {PAPER_EPSILON:g}. All its runs end after these
   subproblems. The paper chooses the tolerance from 0.0005 to 0.005, and 100 to 400 subproblems, by
   the accuracy on validation rows. On the first split of law school in E9, with kappa = 0.1, the
   objective falls faster with 0.005 than with 0.001.
-- "IDCA, ramp" has the paper's ramps as well, and solves its subproblems by interior points. Where
-  it violates the constraint a fit tries other solvers, as every fit does.
 
 The columns:
 
