@@ -7,9 +7,10 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from benchmarks import additions, roc_fairness
+from benchmarks import additions, neyman_pearson, roc_fairness
+from benchmarks.harness.data import parts
 from benchmarks.harness.paper_grids import GRIDS, ConstantSteps, best_of
-from benchmarks.harness.paper_lines import all_lines, simple_example
+from benchmarks.harness.paper_lines import all_lines, digits, roc, simple_example
 from fairconstrained.solvers import Solver
 
 
@@ -89,3 +90,18 @@ def test_the_bound_of_e3_is_of_the_seed_with_the_median_loss(monkeypatch) -> Non
     )
     point, loss = roc_fairness.sampled_loss("a9a")
     assert (point[0], loss) == (2, 0.3)
+
+
+def test_the_constants_of_near_stationarity_are_those_of_the_paper(data_folder) -> None:
+    """3S-Econ, section 4.1: sums over two groups for Problem 1, the largest class for Problem 3."""
+    _, (X, _, groups) = parts("compas")
+    squares = (X**2).sum(axis=1)
+    setup = roc("compas", exact=True, small=True)
+    assert setup.constraint_rho == 0.0
+    means = [squares[groups == group].mean() for group in np.unique(groups)]
+    assert setup.rho == pytest.approx(means[0] + means[1])
+    images, labels = neyman_pearson.mnist(3000)
+    norms = (images**2).sum(axis=1)
+    setup = digits(True)
+    assert setup.constraint_rho is None
+    assert setup.rho == pytest.approx(max(norms[labels == k].mean() for k in range(10)), rel=1e-5)

@@ -35,14 +35,15 @@ _NOTES = {
         "each of them. With the exact x* "
         "the published values cannot be reached: the least "
         "unfairness on a9a is 0.209. On COMPAS the paper's 16 features are not named, so that its "
-        "values are those of another problem. SVio has the same constant for the objective and for "
-        "the constraint; the paper has 0 for the constraint, which is convex."
+        "values are those of another problem. As in the paper, the constant of SVio is 0 for the "
+        "constraint, which is convex; for the objective it is the sum of the two groups' mean "
+        "squared norms. (The paper prints 4 n as the last index of a sum over the n rows of a "
+        "group; here the sum ends at n.)"
     ),
     "E4": "On COMPAS the paper's 16 features are not named: its problem is another one.",
     "E5": (
-        "The sums leave out the class that has priority, so that 0 is strictly feasible. SVio has "
-        "the mean squared norm of all images as its constant; the paper has the largest mean of a "
-        "class."
+        "The sums leave out the class that has priority, so that 0 is strictly feasible. The "
+        "constant of SVio is the largest mean squared norm of a class."
     ),
     "E6": "The paper prints curves only. Adult has all 48,842 rows.",
     "E9": (
@@ -264,10 +265,10 @@ tables in minutes, and `--only E3` computes one table. Stored results are used a
 code of the library does not change.{versions}
 
 The columns "published" and "ours" have the objective, the violation of the constraints (CVio),
-near-stationarity (SVio, the distance to the proximal point with the paper's constant; "none" if the
-switching subgradient method found no feasible point of its subproblem), data passes and CPU seconds
-on one core. For all three measures, smaller is better. "plot" is a method of which the paper
-prints a curve only. Every run has its form in brackets:
+near-stationarity (SVio, the distance to the proximal point with the paper's constants; "none" if
+the switching subgradient method found no feasible point of its subproblem), data passes and CPU
+seconds on one core. For all three measures, smaller is better. "plot" is a method of which the
+paper prints a curve only. Every run has its form in brackets:
 
 - "(full)": the paper's problem and as many data passes as the paper has. 3S-Econ counts two passes
   over the constraint in an iteration of SSG, of the proximal methods and of 3S-Econ-D, where this
