@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness.options import Default
-from benchmarks.harness.paper_lines import Setup
+from benchmarks.harness.paper_setup import SVIO_TOL, Setup
 from benchmarks.harness.sensitivity_lines import (
     FIGURES,
     Figure,
@@ -35,7 +35,6 @@ from fairconstrained.utils.typing import Array
 _POINTS = 60  # measured points of a curve
 _STATIONARITY_POINTS = 6  # of these, the ones whose near-stationarity is computed
 _SAME_RUNS = {"ipc-2": "ipc-1"}  # figures of the same runs
-_SUBPROBLEM = {"full": 500, "quick": 100}  # steps of the subproblem of near-stationarity
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -86,7 +85,7 @@ def curve(run: Run, setup: Setup, options: Namespace) -> Row:
         "seconds": time.process_time() - clock,
     }
     if figure.stationarity:
-        row["stationarity"] = list(_stationarity(setup, points, options))
+        row |= {"stationarity": list(_stationarity(setup, points)), "SVio tolerance": SVIO_TOL}
     if not figure.multipliers:
         first = problem.at(setup.start)
         start = {"objective": first.objective, "violation": first.violation}
@@ -104,15 +103,12 @@ def steps_of(figure: Figure, options: Namespace) -> int:
     return int(figure.passes if own else options.steps)  # type: ignore[arg-type]
 
 
-def _stationarity(
-    setup: Setup, points: list[tuple[int, Array]], options: Namespace
-) -> Iterator[tuple[int, float]]:
+def _stationarity(setup: Setup, points: list[tuple[int, Array]]) -> Iterator[tuple[int, float]]:
     """Yield near-stationarity at a few of the points, geometrically spaced."""
     at = np.unique(np.geomspace(1, len(points), _STATIONARITY_POINTS).astype(int)) - 1
-    steps = _SUBPROBLEM["quick" if options.quick else "full"]
     for k in at:
         iteration, w = points[k]
-        yield iteration, setup.near_stationarity(w, steps)
+        yield iteration, setup.near_stationarity(w, SVIO_TOL)
 
 
 def _thinned(row: Row) -> Row:
@@ -143,9 +139,13 @@ def found_for(figure: Figure, options: Namespace, store: Store) -> list[tuple[Ru
     return out
 
 
-def _shown(stationarity: float) -> float | str:
-    """Return near-stationarity, "none" where the subproblem has no feasible point."""
-    return stationarity if np.isfinite(stationarity) else "none"
+def _shown(row: Row) -> float | str:
+    """Return the last near-stationarity: "none" without a solution, "*" if it is not accurate."""
+    if not row.get("stationarity"):
+        return ""
+    found = row["stationarity"][-1][1]
+    shown = found if np.isfinite(found) else "none"
+    return shown if "SVio tolerance" in row else f"{shown:.2g}*" if shown != "none" else shown
 
 
 def last_point(run: Run, row: Row) -> Row:
@@ -159,7 +159,7 @@ def last_point(run: Run, row: Row) -> Row:
         "data passes": row["passes"][-1],
         "objective": row["objective"][-1],
         "violation": row["violation"][-1],
-        "SVio": _shown(row["stationarity"][-1][1]) if row.get("stationarity") else "",
+        "SVio": _shown(row),
         "|lambda - mu|": row["difference"][-1] if "difference" in row else "",
         "CPU seconds": row["seconds"],
     }

@@ -6,12 +6,15 @@ from argparse import Namespace
 
 import numpy as np
 import pytest
+from _support.problems import PROBLEMS
 
 from benchmarks import additions, neyman_pearson, roc_fairness
 from benchmarks.harness.data import parts
 from benchmarks.harness.paper_grids import GRIDS, ConstantSteps, best_of
 from benchmarks.harness.paper_lines import all_lines, digits, roc, simple_example
-from fairconstrained.solvers import Solver
+from benchmarks.harness.paper_setup import Setup
+from fairconstrained.problem.epigraph import swapped
+from fairconstrained.solvers import Solver, SwitchingSubgradient, near_stationarity
 
 
 def test_every_experiment_has_lines_with_the_papers_solvers() -> None:
@@ -105,3 +108,23 @@ def test_the_constants_of_near_stationarity_are_those_of_the_paper(data_folder) 
     setup = digits(True)
     assert setup.constraint_rho is None
     assert setup.rho == pytest.approx(max(norms[labels == k].mean() for k in range(10)), rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:near_stationarity")  # the oracle has no certificate
+def test_near_stationarity_of_a_maximum_is_that_of_its_epigraph_form() -> None:
+    base = PROBLEMS["demographic parity"]()
+    w = base.start()
+    bound = 1.1 * base.uncounted().at(w).objective
+    problem, epigraph = swapped(base, bound), base.epigraph(bound)
+    w = np.random.default_rng(0).normal(scale=0.1, size=base.n_variables)
+    setup = Setup(problem, w, 1.0, epigraph, np.append(w, 0.0), constraint_rho=0.0)
+    oracle = SwitchingSubgradient(max_iter=20_000, check_every=20_000, polish=False)
+    expected = near_stationarity(problem, w, 1.0, constraint_rho=0.0, tol=1e-4, solver=oracle)
+    assert expected > 0.01
+    assert setup.near_stationarity(w, 1e-4) == pytest.approx(expected, rel=0.05)
+
+
+def test_near_stationarity_is_nan_where_its_subproblem_has_no_feasible_point() -> None:
+    base = PROBLEMS["infeasible start"]()
+    setup = Setup(base, base.start(), 10.0, base, base.start())
+    assert np.isnan(setup.near_stationarity(base.start(), 1e-4))

@@ -110,8 +110,8 @@ def test_splits_that_ours_lacks_are_left_out() -> None:
 
 def test_the_page_of_the_papers_says_what_is_quick_and_what_is_not_run(tmp_path) -> None:
     line = next(line for line in all_lines() if line.experiment == "E4")
-    figures = {"objective": 0.5, "violation": 0.0, "SVio": np.inf, "passes": 100.0, "seconds": 2.0}
-    figures["status"] = "data pass limit"
+    figures = {"objective": 0.5, "violation": 0.0, "SVio": np.nan, "passes": 100.0, "seconds": 2.0}
+    figures |= {"status": "data pass limit", "SVio tolerance": 1e-4}
     row = {"line": line, "paper": {**figures, "form": "quick"}, "default": None}
     papers_page.write_page(tmp_path, [row], [])
     text = (tmp_path / "papers.md").read_text()
@@ -157,6 +157,7 @@ def test_runs_with_paper_that_have_fewer_passes_than_published_are_not_full(tmp_
     assert "run with as many data passes as published: 0, of which 0 reach" in text
     assert "9 passes, 2 s (fewer passes)" in text and "9 of 80000 passes" in text
     assert "9 passes, 2 s (full)" in text  # by default
+    assert "SVio 1.0e-01*, 9 passes" in text  # not an accurate one
 
 
 def test_the_default_is_compared_with_the_best_published_row(tmp_path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import sensitivity
 from benchmarks.harness.data import generated
-from benchmarks.harness.paper_lines import Setup
+from benchmarks.harness.paper_setup import Setup
 from benchmarks.harness.problems import logistic_problem
 from benchmarks.harness.sensitivity_lines import (
     FIGURES,

@@ -15,6 +15,7 @@ import numpy as np
 from benchmarks import minority_rate, neyman_pearson, roc_fairness, scad_demographic_parity
 from benchmarks.harness.data import Data, load, parts
 from benchmarks.harness.paper_grids import GRIDS, Grid, first, proximal
+from benchmarks.harness.paper_setup import Setup, solver_for
 from benchmarks.harness.problems import logistic_problem
 from fairconstrained.constraints import DemographicParity, EqualizedOdds
 from fairconstrained.datasets import fetch_a9a
@@ -30,13 +31,10 @@ from fairconstrained.solvers import (
     ConEx,
     ExactPenalty,
     OnlineStochastic,
-    Smoothing,
     Solver,
     SwitchingSubgradient,
     ThreeSEcon,
-    default_solver,
 )
-from fairconstrained.solvers.stationarity import near_stationarity
 from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.utils.typing import Array
 
@@ -65,44 +63,6 @@ class QuadraticForm(Penalty):
     def gradient(self, w: Array) -> Array:
         """Return the gradient."""
         return self.diagonal * w
-
-
-@dataclass(frozen=True)
-class Setup:
-    """A problem of a paper.
-
-    Attributes
-    ----------
-    problem : Problem
-        In the paper's form.
-    start : ndarray
-        Where the paper starts.
-    rho : float
-        The constant of near-stationarity, and half of rho^ of the proximal methods.
-    default : Problem
-        The problem for the library's default: without kinks or in epigraph form where that helps.
-    first : ndarray
-        Its start.
-    remark : str
-        What the page says about the problem.
-    constraint_rho : float or None
-        The constant of near-stationarity for the constraints; None is `rho`.
-    """
-
-    problem: Problem
-    start: Array
-    rho: float
-    default: Problem
-    first: Array
-    remark: str = ""
-    constraint_rho: float | None = None
-
-    def near_stationarity(self, w: Array, steps: int) -> float:
-        """Return SVio at a point, by so many steps of the switching subgradient method."""
-        inner = SwitchingSubgradient(max_iter=steps, check_every=steps, polish=False)
-        return near_stationarity(
-            self.problem, w, self.rho, constraint_rho=self.constraint_rho, tol=1e-2, solver=inner
-        )
 
 
 @dataclass(frozen=True)
@@ -395,5 +355,4 @@ def solver_of_line(line: Line, setup: Setup) -> tuple[Solver, bool]:
     """Return the solver by default, and whether it takes the problem in its own form."""
     if line.default is not None:
         return line.default(), False
-    solver = default_solver(setup.default)
-    return (Smoothing() if solver.missing(setup.default) else solver), True
+    return solver_for(setup.default), True

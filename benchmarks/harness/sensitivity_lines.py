@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.paper_lines import Line, Setup, all_lines, classification, roc
+from benchmarks.harness.paper_lines import Line, all_lines, classification, roc
+from benchmarks.harness.paper_setup import Setup
 from benchmarks.harness.problems import logistic_problem
 from benchmarks.harness.rank_data import RANKS, split
 from benchmarks.harness.tables import Row

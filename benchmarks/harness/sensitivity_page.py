@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.harness.paper_setup import SVIO_TOL
 from benchmarks.harness.rank_figures import COLOURS, plt
 from benchmarks.harness.sensitivity_lines import FIGURES, Run, runs_of
 from benchmarks.harness.tables import Row, as_markdown, environment
@@ -106,7 +107,8 @@ def write_pages(
     for page, head in _HEADS.items():
         some = {name: runs for name, runs in found.items() if runs and _page_of(name) == page}
         if some:
-            text = head.format(environment=environment(), steps=steps)
+            svio = _SVIO.format(tol=SVIO_TOL)
+            text = head.format(environment=environment(), steps=steps, svio=svio)
             absent = [
                 FIGURES[name].title
                 for name, runs in found.items()
@@ -166,6 +168,10 @@ def _lowest(runs: list[tuple[Run, Row]]) -> str:
     )
 
 
+_SVIO = """SVio is near-stationarity, the distance to the solution of the proximal subproblem. This
+is solved to a tolerance of {tol:g}, and points where it is not solved are left out. Values with *
+have a subproblem that is solved by 500 steps of the switching subgradient method, with the paper's
+tolerance of 0.01: values below 0.01 may be due to it."""
 _PARAMETERS = """# Parameters and progress of the papers' methods
 
 `python -m benchmarks sensitivity --steps {steps} --docs docs` writes this page ({environment}).
@@ -175,9 +181,9 @@ differ, after {steps} data passes. Runs in the papers are longer: SSG makes 50,0
 figures 9 and 10, with the best of eight tolerances, so that the curves of the papers may differ.
 With a diminishing tolerance SSG's answer is, as printed, the best point that met the tolerance of
 its own step, which may be one of the first points.
-Tables show the last points. SVio is near-stationarity, the distance to the proximal point; values
-for which the subproblem has no feasible point are left out. On logarithmic axes a violation of 0 is
-drawn at 1e-8.
+Tables show the last points. On logarithmic axes a violation of 0 is drawn at 1e-8.
+
+{svio}
 """
 _CURVES = """# The papers' figures that compare methods
 
@@ -187,5 +193,7 @@ and IPP-SSG have steps of 0.001, IPP-ConEx has c1 = 20 and c2 = 0.01. They end e
 the papers; [](papers.md) has longer ones, without curves. Tables show the last points. Seconds in
 figures are elapsed ones, scaled so that a run ends at its CPU seconds: other processes run on the
 machine. On logarithmic axes a violation of 0 is drawn at 1e-8.
+
+{svio}
 """
 _HEADS = {"sensitivity": _PARAMETERS, "curves": _CURVES}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 
+from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.parameters import PARAMETERS, Range
 from fairconstrained.solvers._tools.run_arguments import check_point
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Solver
+from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 from fairconstrained.utils.typing import Array
 
@@ -50,10 +54,12 @@ def near_stationarity(
         The proximal parameter :math:`\rho_g` of the constraints, >= 0; None takes :math:`\rho_f`.
         It may be 0 if the constraints are convex.
     tol : float, default=1e-4
-        The tolerance to which the subproblem is solved (the paper: 1e-2).
+        The tolerance to which the subproblem is solved, and to which its constraints hold (the
+        paper: 1e-2). Distances below about ``sqrt(tol / rho)`` may be due to it.
     solver : Solver or None, default=None
         The solver of the subproblem. None takes the augmented Lagrangian method for smooth
-        problems, else, as in the paper, the switching subgradient method.
+        problems, rounded kinks (:class:`~fairconstrained.solvers.Smoothing`) where these are known,
+        else, as in the paper, the switching subgradient method.
 
     Returns
     -------
@@ -65,6 +71,11 @@ def near_stationarity(
     ------
     ValueError
         If the functions are not weakly convex and no rho is given, or if an argument is not valid.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If a feasible point of the subproblem was found, but it is not solved to the tolerance.
 
     References
     ----------
@@ -101,9 +112,25 @@ def near_stationarity(
             raise ValueError("rho: the problem is not weakly convex, so that no bound is known.")
         rho = max(-problem.modulus, _LEAST)
     if solver is None:
-        solver = AugmentedLagrangian(polish=False) if problem.smooth else SwitchingSubgradient()
+        solver = _solver_for(problem)
     w = np.asarray(w, dtype=float)
     bound = None if constraint_rho is None else 2.0 * constraint_rho
     near = problem.uncounted().proximal(w, 2.0 * rho, bound)
     found = solver.minimize(near, w, tol=tol, random_state=0)
-    return float(np.linalg.norm(found.w - w)) if found.violation <= tol else np.inf
+    if found.violation > tol:
+        return np.inf
+    if not found.converged:
+        warnings.warn(
+            f"near_stationarity: the subproblem was not solved to tol={tol:g}. {found.message} The "
+            "distance is that to the best point found. Pass another solver or a larger tol.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return float(np.linalg.norm(found.w - w))
+
+
+def _solver_for(problem: Problem) -> Solver:
+    """Return the solver of a proximal subproblem."""
+    if problem.smooth:
+        return AugmentedLagrangian(polish=False)
+    return Smoothing() if problem.smoothable else SwitchingSubgradient()

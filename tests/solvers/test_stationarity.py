@@ -7,8 +7,9 @@ import pytest
 from _support.problems import NON_SMOOTH, PROBLEMS
 
 from fairconstrained.domains import L2Ball
+from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.penalties.base import Linear
-from fairconstrained.penalties.separable import Proximity
+from fairconstrained.penalties.separable import L1, Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import AugmentedLagrangian
@@ -67,6 +68,24 @@ def test_it_is_zero_at_solutions_and_only_there() -> None:
 def test_non_smooth_problems_are_solved_by_subgradients() -> None:
     problem = NON_SMOOTH["hinge"]()
     assert 0.05 < near_stationarity(problem, problem.start(), tol=1e-3) < 1.0
+
+
+def test_known_kinks_are_rounded_and_the_distance_is_accurate() -> None:
+    """The least of |w|_1 + <c, w> + rho |w|^2 is -c, soft-thresholded by 1, over 2 rho."""
+    slopes, rho = np.array([3.0, -0.5]), 2.0
+    problem = Problem(CompositeFunction(None, None, L1(1.0) + Linear(slopes)), n_variables=2)
+    assert problem.smoothable and not problem.smooth
+    assert near_stationarity(problem, np.zeros(2), rho) == pytest.approx(
+        2.0 / (2.0 * rho), abs=1e-3
+    )
+
+
+def test_a_subproblem_that_is_not_solved_is_reported() -> None:
+    problem = PROBLEMS["unconstrained"]()
+    few = AugmentedLagrangian(max_iter=1, max_inner=1, polish=False)
+    with pytest.warns(ConvergenceWarning, match="near_stationarity: the subproblem was not solved"):
+        distance = near_stationarity(problem, problem.start(), 1e-2, solver=few)
+    assert np.isfinite(distance)
 
 
 def test_it_is_infinite_far_from_feasible_points() -> None:
