@@ -171,7 +171,8 @@ def _lowest(runs: list[tuple[Run, Row]]) -> str:
 _SVIO = """SVio is near-stationarity, the distance to the solution of the proximal subproblem. This
 is solved to a tolerance of {tol:g}, and points where it is not solved are left out. Values with *
 have a subproblem that is solved by 500 steps of the switching subgradient method, with the paper's
-tolerance of 0.01: values below 0.01 may be due to it."""
+tolerance of 0.01, and in E3 with one constant for both functions: values below 0.01 may be due to
+the tolerance."""
 _PARAMETERS = """# Parameters and progress of the papers' methods
 
 `python -m benchmarks sensitivity --steps {steps} --docs docs` writes this page ({environment}).
