@@ -277,9 +277,10 @@ better. "plot" is a method of which the paper prints a curve only.
 SVio is the distance to the solution of the proximal subproblem, with the paper's constants. The
 paper solves it by the switching subgradient method to a tolerance of 0.01. With this tolerance, by
 which its constraints may be violated as well, nearly all methods in E3 have the same value. Here
-the tolerance is {svio_tol:g}. "none" is a subproblem that is not solved, mostly because the point
-violates the constraints. Values with * are of 2,000 steps of the switching subgradient method with
-the tolerance of the paper, and in E3 with the same constant for both functions.
+the tolerance is {svio_tol:g}: with smaller ones, values above 0.0005 change by less than a tenth.
+"none" is a subproblem that is not solved, mostly because the point violates the constraints. Values
+with * are of 2,000 steps of the switching subgradient method with the tolerance of the paper, and
+in E3 with the same constant for both functions.
 
 Every run has its form in brackets:
 
