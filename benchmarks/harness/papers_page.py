@@ -44,7 +44,8 @@ _NOTES = {
     "E4": "On COMPAS the paper's 16 features are not named: its problem is another one.",
     "E5": (
         "The sums leave out the class that has priority, so that 0 is strictly feasible. The "
-        "constant of SVio is the largest mean squared norm of a class."
+        "constant of SVio is the largest mean squared norm of a class. Rows with * have the mean "
+        "squared norm of all images in its place, also in rho of the proximal methods."
     ),
     "E6": "The paper prints curves only. Adult has all 48,842 rows.",
     "E9": (
@@ -277,10 +278,11 @@ better. "plot" is a method of which the paper prints a curve only.
 SVio is the distance to the solution of the proximal subproblem, with the paper's constants. The
 paper solves it by the switching subgradient method to a tolerance of 0.01. With this tolerance, by
 which its constraints may be violated as well, nearly all methods in E3 have the same value. Here
-the tolerance is {svio_tol:g}: with smaller ones, values above 0.0005 change by less than a tenth.
-"none" is a subproblem that is not solved, mostly because the point violates the constraints. Values
-with * are of 2,000 steps of the switching subgradient method with the tolerance of the paper, and
-in E3 with the same constant for both functions.
+the tolerance is {svio_tol:g}: with smaller ones, values above 0.0005 change by less than a tenth,
+and points that solve their own subproblem to it have values near 0. "none" is a subproblem that is
+not solved, mostly because the point violates the constraints. Values with * are of 2,000 steps of
+the switching subgradient method with the tolerance of the paper, and in E3 with the same constant
+for both functions.
 
 Every run has its form in brackets:
 
