@@ -88,8 +88,8 @@ def solve(setup: Setup, own: bool, solver: Solver, passes: float, options: Names
     setup : Setup
         The problem.
     own : bool
-        Whether the solver takes the problem in its own form. Near-stationarity is always that of
-        the paper's form.
+        Whether the solver takes `setup.default` in place of the paper's form of the problem.
+        Near-stationarity is always that of the paper's form.
     solver : Solver
         The solver.
     passes : float

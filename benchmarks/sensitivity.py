@@ -140,12 +140,13 @@ def found_for(figure: Figure, options: Namespace, store: Store) -> list[tuple[Ru
 
 
 def _shown(row: Row) -> float | str:
-    """Return the last near-stationarity: "none" without a solution, "*" if it is not accurate."""
+    """Return the last near-stationarity: "none" without a solution, with "*" if it is older."""
     if not row.get("stationarity"):
         return ""
-    found = row["stationarity"][-1][1]
-    shown = found if np.isfinite(found) else "none"
-    return shown if "SVio tolerance" in row else f"{shown:.2g}*" if shown != "none" else shown
+    found = float(row["stationarity"][-1][1])
+    if not np.isfinite(found):
+        return "none"
+    return found if "SVio tolerance" in row else f"{found:.2g}*"
 
 
 def last_point(run: Run, row: Row) -> Row:

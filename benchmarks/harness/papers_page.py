@@ -276,13 +276,14 @@ near-stationarity (SVio), data passes and CPU seconds on one core. For the first
 better. "plot" is a method of which the paper prints a curve only.
 
 SVio is the distance to the solution of the proximal subproblem, with the paper's constants. The
-paper solves it by the switching subgradient method to a tolerance of 0.01. With this tolerance, by
-which its constraints may be violated as well, nearly all methods in E3 have the same value. Here
-the tolerance is {svio_tol:g}: with smaller ones, values above 0.0005 change by less than a tenth,
-and points that solve their own subproblem to it have values near 0. "none" is a subproblem that is
-not solved, mostly because the point violates the constraints. Values with * are of 2,000 steps of
-the switching subgradient method with the tolerance of the paper, and in E3 with the same constant
-for both functions.
+paper solves this subproblem by the switching subgradient method to a tolerance of 0.01. Its
+constraints may then be violated by 0.01 as well, and nearly all methods in E3 have the same value.
+Here the tolerance is {svio_tol:g}. With a smaller one, values above 0.0005 change by less than a
+tenth. A value near 0 means that the point itself solves the subproblem to the tolerance. "none" is
+a subproblem that is not solved, mostly because the point violates the constraints.
+
+Values of SVio with * are older: the subproblem was solved by 2,000 steps of the switching
+subgradient method with the tolerance of the paper. In E3 both functions then had the same constant.
 
 Every run has its form in brackets:
 

@@ -17,7 +17,7 @@ from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 from fairconstrained.utils.typing import Array
 
 _LEAST = 1e-2  # of rho, where the functions are convex and any will do
-_CONSTRAINT_RHO = Range()
+_CONSTRAINT_RHO = Range()  # 0 as well, where the constraints are convex
 
 
 def near_stationarity(
@@ -55,11 +55,11 @@ def near_stationarity(
         It may be 0 if the constraints are convex.
     tol : float, default=1e-4
         The tolerance to which the subproblem is solved, and to which its constraints hold (the
-        paper: 1e-2). Distances below about ``sqrt(tol / rho)`` may be due to it.
+        paper: 1e-2). The distance may be wrong by about ``sqrt(tol / rho)``.
     solver : Solver or None, default=None
         The solver of the subproblem. None takes the augmented Lagrangian method for smooth
-        problems, rounded kinks (:class:`~fairconstrained.solvers.Smoothing`) where these are known,
-        else, as in the paper, the switching subgradient method.
+        problems, and :class:`~fairconstrained.solvers.Smoothing` for problems whose kinks are
+        known. For all others it takes the switching subgradient method, as the paper does.
 
     Returns
     -------
