@@ -124,7 +124,7 @@ def solve(
             found, there = _from_constant(problem, constant, found, options, passes)
             if there is constant.iterate.at:
                 return _in_place_of(result, found, "The model is constant"), there
-    if repr(found.solver) != repr(result.solver):
+    if found.solver is not result.solver and repr(found.solver) != repr(result.solver):
         found = _in_place_of(result, found, f"The model is that of {type(found.solver).__name__}")
     return found, there
 

@@ -12,8 +12,8 @@ class Parametrized:
 
     `sklearn.base.clone`, searches and nested parameters such as ``surrogate__tau`` work with it. It
     needs nothing of scikit-learn itself: workers of a cluster receive such objects, and would have
-    to import scikit-learn, which takes some 50 MB. The names of the parameters are read once per
-    class.
+    to import scikit-learn, which takes some 50 MB. The signature of the constructor is read once
+    per class.
     """
 
     def check_parameters(self) -> None:
@@ -21,12 +21,18 @@ class Parametrized:
 
     @classmethod
     @cache
+    def _defaults(cls) -> dict[str, Any]:
+        """Return the defaults of the arguments of the constructor, by name in sorted order."""
+        if cls.__init__ is object.__init__:
+            return {}
+        given = list(signature(cls.__init__).parameters.values())[1:]
+        named = {one.name: one.default for one in given if one.kind is not Parameter.VAR_KEYWORD}
+        return dict(sorted(named.items()))
+
+    @classmethod
     def _get_param_names(cls) -> list[str]:
         """Return the names of the arguments of the constructor, sorted."""
-        if cls.__init__ is object.__init__:
-            return []
-        given = list(signature(cls.__init__).parameters.values())[1:]
-        return sorted(one.name for one in given if one.kind is not Parameter.VAR_KEYWORD)
+        return list(cls._defaults())
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters.
@@ -40,7 +46,7 @@ class Parametrized:
         -------
         params : dict
         """
-        found = {name: getattr(self, name) for name in self._get_param_names()}
+        found = {name: getattr(self, name) for name in self._defaults()}
         if not deep:
             return found
         nested: dict[str, Any] = {}
@@ -78,9 +84,7 @@ class Parametrized:
 
     def __repr__(self) -> str:
         """Return the constructor with the parameters that differ from their defaults."""
-        defaults = signature(type(self).__init__).parameters
+        defaults = self._defaults()
         given = {name: repr(value) for name, value in self.get_params(deep=False).items()}
-        shown = [
-            f"{name}={text}" for name, text in given.items() if text != repr(defaults[name].default)
-        ]
+        shown = [f"{name}={text}" for name, text in given.items() if text != repr(defaults[name])]
         return f"{type(self).__name__}({', '.join(shown)})"
