@@ -8,11 +8,8 @@ imports.
 from __future__ import annotations
 
 import multiprocessing
-import resource
-import sys
 import tracemalloc
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -20,6 +17,7 @@ import numpy as np
 
 from benchmarks.harness.fits import add_grid, fit, grid, rows_of, where
 from benchmarks.harness.options import Default
+from benchmarks.harness.peak_memory import peak, reset_peak
 from benchmarks.harness.tables import Row, at_most, write_table
 
 MEASURES = ("tracemalloc", "resident size")
@@ -28,24 +26,6 @@ MEASURES = ("tracemalloc", "resident size")
 def n_bytes(X: Any) -> int:
     """Return the size of a CSR matrix."""
     return X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-
-
-def reset_peak() -> None:
-    """Forget the peak so far, so that loading the data does not hide the fit (Linux)."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        print("the peak cannot be reset here: increments may be too small", file=sys.stderr)
-
-
-def peak() -> int:
-    """Return the peak resident size in bytes."""
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    status = Path("/proc/self/status")  # as ru_maxrss, without what the parent process had
-    if status.exists():
-        line = next(x for x in status.read_text().splitlines() if x.startswith("VmHWM"))
-        kilobytes = int(line.split()[1])
-    return 1024 * kilobytes if sys.platform != "darwin" else kilobytes
 
 
 def increment(options: Namespace, constraint: str, kappa: float, how: str) -> int:

@@ -34,7 +34,7 @@ from benchmarks.harness.intervals import LEAST_SPLITS
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.peer_worker import PEERS
 from benchmarks.harness.peers_page import frontier, write_page
-from benchmarks.harness.peers_verdicts import TEST_SHARE, UNCONSTRAINED, at_gaps
+from benchmarks.harness.peers_verdicts import FIRST, TEST_SHARE, UNCONSTRAINED, at_gaps
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained.datasets import (
@@ -171,8 +171,7 @@ def points(data: str, peer: str, jobs: list[Job], options: Namespace, store: Sto
     known = {job: store.get(key, any_version=any_version) for job, key in keys.items()}
     todo = [job for job, one in known.items() if one is None or "missing" in one]
     todo = [] if options.only_known else todo
-    for first in range(0, len(todo), AT_ONCE):
-        some = todo[first : first + AT_ONCE]
+    for some in _together(todo):
         tasks = [_task(data, *job) for job in some]
         python = options.pythons.get(peer, sys.executable)
         for job, found in zip(some, run_worker(python, peer, tasks), strict=True):
@@ -186,6 +185,13 @@ def points(data: str, peer: str, jobs: list[Job], options: Namespace, store: Sto
             absent = [{"data": data, "notion": notion, "peer": peer, "missing": one.get("missing")}]
             out += absent if "missing" in one else one["points"]
     return out
+
+
+def _together(jobs: list[Job]) -> list[list[Job]]:
+    """Return the jobs of every process; those of the first split, whose costs count, are alone."""
+    alone = [[job] for job in jobs if job[1] == FIRST]
+    others = [job for job in jobs if job[1] != FIRST]
+    return alone + [others[k : k + AT_ONCE] for k in range(0, len(others), AT_ONCE)]
 
 
 def _task(data: str, notion: str, seed: int) -> dict[str, Any]:

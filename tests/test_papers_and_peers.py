@@ -273,10 +273,26 @@ def test_figures_count_the_points_that_they_leave_out(low: float, hidden: int) -
     rank_figures.plt().close(axis.figure)
 
 
-def test_seconds_are_multiples_of_those_of_ours_of_the_same_kind() -> None:
-    slow = [{**row, "CPU seconds": 1.5} for row in points("fairret", 0.7, 0.004)]
-    (row,) = speeds(frontier(points("ours, decisions", 0.8, 0.004) + slow))
-    assert (row["method"], row["times the CPU seconds"], row["tasks"]) == ("fairret", "3", 1)
+def test_seconds_are_multiples_of_those_of_ours_of_the_same_kind_on_the_first_split() -> None:
+    slow = [
+        {**row, "CPU seconds": 1.5 if row["split"] == 0 else 9.0, "MiB": 7.0}
+        for row in points("fairret", 0.7, 0.004)
+    ]
+    rows = points("ours, decisions", 0.8, 0.004) + slow
+    ours, other = speeds(frontier(rows))
+    shown = ("method", "times the CPU seconds", "MiB", "tasks")
+    assert [ours[name] for name in shown] == ["ours, decisions", "1", "1.0", 1]
+    assert [other[name] for name in shown] == ["fairret", "3", "7.0", 1]
+
+
+def test_a_method_without_the_first_split_has_no_seconds() -> None:
+    later = [row for row in points("scikit-lego", 0.7, 0.004) if row["split"] > 0]
+    table = frontier(points("ours, decisions", 0.8, 0.004) + later)
+    assert [row["method"] for row in speeds(table)] == ["ours, decisions"]
+    assert {row["method"]: row["s at 0.01"] for row in at_gaps(table)} == {
+        "ours, decisions": "0.5",
+        "scikit-lego": "-",
+    }
 
 
 def test_the_page_of_the_peers_begins_with_who_is_ahead(tmp_path) -> None:

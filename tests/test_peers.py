@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import Namespace
 
@@ -27,6 +28,7 @@ def test_a_peer_runs_in_a_process_and_a_missing_one_gives_a_reason(tmp_path) -> 
     )
     for found in (free, ours):
         assert found["fits"][0]["CPU seconds"] > 0.0
+        assert found["MiB"] >= 0.0
         assert found["arrays"]["chance0"].shape == y.shape
     gaps = [
         peers.measures("demographic_parity", y, groups, one["arrays"]["chance0"], y)["gap"]
@@ -54,6 +56,39 @@ def test_results_of_peers_are_kept(tmp_path, monkeypatch) -> None:
     options.only_known = True
     peers.points("compas", "fairret", [("demographic_parity", 0)], options, store)
     assert calls == ["fairret"]
+
+
+def test_jobs_of_the_first_split_have_a_process_of_their_own(tmp_path, monkeypatch) -> None:
+    calls = []
+
+    def run_worker(python, peer, tasks):
+        calls.append(tasks)
+        return [{"missing": "x is not installed"} for _ in tasks]
+
+    monkeypatch.setattr(peers, "run_worker", run_worker)
+    monkeypatch.setattr(peers, "_task", lambda data, *job: job)
+    options = Namespace(any_version=False, only_known=False, pythons={})
+    jobs = [(notion, split) for notion in ("demographic_parity", "odds") for split in range(4)]
+    peers.points("compas", "fairret", jobs, options, Store(tmp_path))
+    assert [len(tasks) for tasks in calls] == [1, 1, peers.AT_ONCE, 1]
+    assert sorted(job for tasks in calls for job in tasks) == sorted(jobs)
+
+
+def test_the_memory_of_fits_is_measured_beyond_the_data(tmp_path, monkeypatch) -> None:
+    size = 2**26  # bytes
+
+    def large(task):
+        used = np.ones(size // 8)
+        yield peer_fits.Found(0.0, np.full(len(task.y), used[0]), task.y, False)
+
+    task = tmp_path / "0.in.npz"
+    rows = {name: np.ones(9) for name in ("X", "y", "groups", "X_test", "groups_test")}
+    np.savez(task, **rows, notion=np.array("odds"), settings=np.zeros(1), seed=np.array(0))
+    monkeypatch.setitem(peer_worker.PEERS, "large", peer_worker.Peer(large, "numpy"))
+    peer_worker.measure("large", task)
+    with np.load(tmp_path / "0.out.npz") as file:
+        found = json.loads(str(file["facts"]))
+    assert found["MiB"] == pytest.approx(size / 2**20, rel=0.2)
 
 
 def test_interpreters_are_given_by_package_or_by_method() -> None:

@@ -2,14 +2,13 @@
 
 ``PYTHON -m benchmarks.harness.peer_worker PEER FOLDER``: reads every file ``*.in.npz`` of the
 folder, with rows, a notion of fairness and settings, and writes what every fit predicts on the test
-rows, its seconds, and the peak memory to ``*.out.npz``. It imports NumPy and scikit-learn, and what
-the peer needs; the interpreter may be that of any environment.
+rows, its seconds, and the growth of the peak memory to ``*.out.npz``. It imports NumPy and
+scikit-learn, and what the peer needs; the interpreter may be that of any environment.
 """
 
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 import warnings
@@ -21,6 +20,7 @@ import numpy as np
 
 from benchmarks.harness import peer_fits as fits
 from benchmarks.harness.fairlearn_peers import NOTIONS
+from benchmarks.harness.peak_memory import peak, reset_peak
 
 ALL = tuple(NOTIONS)
 
@@ -103,15 +103,20 @@ def main(name: str, folder: str) -> None:
     sources = sorted(Path(folder).glob("*.in.npz"))
     with suppress(Exception):  # few rows may lack what a method needs
         list(PEERS[name].fits(fits.Task(np.load(sources[0])).small()))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for source in sources:
-        measure(name, source, before)
+        measure(name, source)
 
 
-def measure(name: str, source: Path, before: float) -> None:
-    """Run the fits of a task; `before` is the peak memory before the first, in KiB."""
+def measure(name: str, source: Path) -> None:
+    """Run the fits of a task.
+
+    Memory that the process got for an earlier task is used again and not measured.
+    """
+    task = fits.Task(np.load(source))
+    reset_peak()
+    before = peak()
     facts, arrays, clock = [], {}, time.process_time()
-    for k, one in enumerate(PEERS[name].fits(fits.Task(np.load(source)))):
+    for k, one in enumerate(PEERS[name].fits(task)):
         seconds = time.process_time() - clock
         facts.append(
             {"setting": one.setting, "probability": one.probability, "CPU seconds": seconds}
@@ -121,8 +126,7 @@ def measure(name: str, source: Path, before: float) -> None:
     if PEERS[name].joint:
         total = sum(fact["CPU seconds"] for fact in facts)
         facts = [{**fact, "CPU seconds": total} for fact in facts]
-    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024.0
-    text = json.dumps({"fits": facts, "MiB": memory})
+    text = json.dumps({"fits": facts, "MiB": (peak() - before) / 2**20})
     target = source.with_name(source.name.replace(".in.npz", ".out.npz"))
     np.savez(target, facts=np.array(text), **arrays)
 

@@ -16,6 +16,8 @@ from benchmarks.harness.intervals import LEAST_SPLITS, half_width
 from benchmarks.harness.names import TITLES
 from benchmarks.harness.peer_worker import PEERS
 from benchmarks.harness.peers_verdicts import (
+    COSTS,
+    FIRST,
     TEST_TO_TRAIN,
     UNCONSTRAINED,
     Verdict,
@@ -33,11 +35,11 @@ DATA = ("compas", "communities", "law_school", "bank", "adult")  # from few rows
 SMALL_CELL = 50
 _WIDEST = 0.3  # the largest gap in a figure
 _KINDS = ("linear", "linear, sees the group", "trees")
-_MEANS = ("accuracy", "AUC", "log loss", "gap", "gap, low", "gap, high", "CPU seconds", "MiB")
+_MEANS = ("accuracy", "AUC", "log loss", "gap", "gap, low", "gap, high")
 
 
 def frontier(rows: list[Row]) -> list[Row]:
-    """Return means over the splits, a row for every setting of every peer."""
+    """Return means over the splits, and the first one's costs, for every setting of every peer."""
     found: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         key = tuple(row[name] for name in ("data", "notion", "peer", "setting"))
@@ -49,6 +51,7 @@ def frontier(rows: list[Row]) -> list[Row]:
             values = [one[name] for one in some if one[name] is not None]
             row[name] = mean(values) if values else ""
         by_split = {one["split"]: one for one in some}
+        row |= {name: by_split.get(FIRST, {}).get(name, "") for name in COSTS}
         row["pooled gap"] = pooled_gap([one["cells"] for one in some])
         row["+-"] = half_width(np.array([one["accuracy"] for one in some]), TEST_TO_TRAIN)
         row["splits"] = len(by_split)
@@ -139,7 +142,7 @@ def write_page(
     notions = list(dict.fromkeys(row["notion"] for row in table))
     pooled, single = verdicts(table), verdicts(table, "gap")
     text = _HEAD + _lead(pooled) + "\n## Who is ahead\n\n" + _AHEAD
-    text += _table(summary(pooled)) + "\n## Seconds\n\n" + _SECONDS
+    text += _table(summary(pooled)) + "\n## Seconds and memory\n\n" + _SECONDS
     text += _table(speeds(table)) + "\n## At given gaps\n\n" + _AT_GAPS
     text += _table(at_levels(table))
     for notion in notions:
@@ -274,7 +277,8 @@ over all coefficients.
 
 """
 _SECONDS = """CPU seconds of a fit and its predictions, as multiples of those of this library on the
-same task: medians over the tasks. GridSearch's are those of all its models together.
+same task, and how far the fits of all settings of a task raise the peak memory beyond the data:
+medians over the tasks, on their first split. GridSearch's seconds are those of all its models.
 
 """
 _HEAD = """# Peers side by side
@@ -299,7 +303,8 @@ The AUC is that of the scores of the mixture for ExponentiatedGradient, and that
 probabilities for ThresholdOptimizer and error-parity, which have no probabilities of the positive
 class and therefore no log loss. The pooled gap is that of the rates of the test rows of all splits
 together; gaps with simultaneous 95% intervals are means over single splits. CPU seconds include a
-fit and its predictions on the test rows, without imports. MiB is the growth of the peak memory of
-the process over all fits. Packages for networks train their linear model by 300 full-batch steps of
-Adam.
+fit and its predictions on the test rows, without imports. MiB is how far the peak memory of the
+process rises over the fits of all settings, after a fit on few rows. Both are of the first split,
+which has a process of its own. Packages for networks train their linear model by 300 full-batch
+steps of Adam.
 """

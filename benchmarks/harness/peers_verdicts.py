@@ -1,4 +1,4 @@
-"""Who is ahead among the peers: accuracy at given gaps, with intervals, and seconds."""
+"""Who is ahead among the peers: accuracy at given gaps with intervals, seconds and memory."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ POOLED = "pooled gap"
 TEST_SHARE = 0.3  # of the rows of a split
 TEST_TO_TRAIN = TEST_SHARE / (1.0 - TEST_SHARE)
 UNCONSTRAINED = "no constraint"
+FIRST = 0  # the split whose costs are shown
+COSTS = ("CPU seconds", "MiB")
 REFERENCE = {
     "linear": "ours, decisions",
     "linear, sees the group": "ours, thresholds by group",
@@ -42,7 +44,7 @@ def at_gaps(table: list[Row]) -> list[Row]:
         for level in LEVELS:
             found = best(own, level)
             row[f"at {level:g}"] = f"{found['accuracy']:.4f}" if found else "-"
-            row[f"s at {level:g}"] = f"{found['CPU seconds']:.2g}" if found else "-"
+            row[f"s at {level:g}"] = _in_words(found["CPU seconds"]) if found else "-"
         row["kind"], row["random"] = own[0]["kind"], own[0]["random"]
         out.append(row)
     return out
@@ -189,26 +191,39 @@ def summary(found: list[Verdict]) -> list[Row]:
 
 
 def speeds(table: list[Row]) -> list[Row]:
-    """Return the CPU seconds of every method as multiples of those of ours of the same kind.
+    """Return the CPU seconds of every method as multiples of those of ours, and its memory.
 
-    They are medians over the tasks; a task's seconds are means over settings and splits.
+    Ours is of the same kind. They are medians over the tasks; a task's seconds are means over the
+    settings. Tasks without a result on the first split are left out.
     """
-    seconds: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
+    costs: dict[tuple[str, str], dict[tuple[str, str], list[Row]]] = {}
     for row in table:
-        own = seconds.setdefault((row["kind"], row["method"]), {})
-        own.setdefault((row["data"], row["notion"]), []).append(row["CPU seconds"])
+        if "" not in [row[name] for name in COSTS]:
+            own = costs.setdefault((row["kind"], row["method"]), {})
+            own.setdefault((row["data"], row["notion"]), []).append(row)
     out = []
-    for (kind, method), tasks in seconds.items():
-        reference = seconds.get((kind, REFERENCE[kind]), {})
+    for (kind, method), tasks in costs.items():
+        reference = costs.get((kind, REFERENCE[kind]), {})
         common = [task for task in tasks if task in reference]
-        ratios = [mean(tasks[task]) / mean(reference[task]) for task in common]
-        if ratios and method != REFERENCE[kind]:
-            out.append(
-                {
-                    "method": method,
-                    "compared with": REFERENCE[kind],
-                    "times the CPU seconds": f"{median(ratios):.2g}",
-                    "tasks": len(ratios),
-                }
-            )
+        if not common:
+            continue
+        ratios = [_mean_seconds(tasks[task]) / _mean_seconds(reference[task]) for task in common]
+        out.append(
+            {
+                "method": method,
+                "compared with": REFERENCE[kind],
+                "times the CPU seconds": f"{median(ratios):.2g}",
+                "MiB": f"{median(tasks[task][0]['MiB'] for task in common):.1f}",
+                "tasks": len(ratios),
+            }
+        )
     return out
+
+
+def _mean_seconds(rows: list[Row]) -> float:
+    return mean(row["CPU seconds"] for row in rows)
+
+
+def _in_words(seconds: float | str) -> str:
+    """Return seconds with two digits, "-" if they were not measured."""
+    return f"{seconds:.2g}" if seconds != "" else "-"
