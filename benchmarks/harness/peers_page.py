@@ -277,8 +277,9 @@ over all coefficients.
 
 """
 _SECONDS = """CPU seconds of a fit and its predictions, as multiples of those of this library on the
-same task, and how far the fits of all settings of a task raise the peak memory beyond the data:
-medians over the tasks, on their first split. GridSearch's seconds are those of all its models.
+same task, and how far the fits of all settings of a task raise the peak memory beyond the data
+("MiB"). Both are medians over the tasks, measured on the first split. GridSearch's seconds are
+those of all its models together.
 
 """
 _HEAD = """# Peers side by side
