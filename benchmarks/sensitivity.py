@@ -140,13 +140,11 @@ def found_for(figure: Figure, options: Namespace, store: Store) -> list[tuple[Ru
 
 
 def _shown(row: Row) -> float | str:
-    """Return the last near-stationarity: "none" without a solution, with "*" if it is older."""
+    """Return the last near-stationarity, "none" where its subproblem has no solution."""
     if not row.get("stationarity"):
         return ""
     found = float(row["stationarity"][-1][1])
-    if not np.isfinite(found):
-        return "none"
-    return found if "SVio tolerance" in row else f"{found:.2g}*"
+    return found if np.isfinite(found) else "none"
 
 
 def last_point(run: Run, row: Row) -> Row:

@@ -94,7 +94,7 @@ def _cell(row: Row, kind: str) -> str:
     if found is None or "objective" not in found:
         return form
     shown = f"{found['SVio']:.1e}" if np.isfinite(found["SVio"]) else "none"
-    shown += "" if "SVio tolerance" in found else "*"
+    shown = shown if "SVio tolerance" in found else "-"
     return (
         f"{found['objective']:.4g}, CVio {found['violation']:.1e}, SVio {shown}, "
         f"{found['passes']:.3g} passes, {found['seconds']:.2g} s ({form})"
@@ -280,10 +280,8 @@ paper solves this subproblem by the switching subgradient method to a tolerance 
 constraints may then be violated by 0.01 as well, and nearly all methods in E3 have the same value.
 Here the tolerance is {svio_tol:g}. With a smaller one, values above 0.0005 change by less than a
 tenth. A value near 0 means that the point itself solves the subproblem to the tolerance. "none" is
-a subproblem that is not solved, mostly because the point violates the constraints.
-
-Values of SVio with * are older: the subproblem was solved by 2,000 steps of the switching
-subgradient method with the tolerance of the paper. In E3 both functions then had the same constant.
+a subproblem that is not solved, mostly because the point violates the constraints. "-" is a run
+that was made before SVio was measured with this tolerance, and that was not repeated.
 
 Every run has its form in brackets:
 

@@ -169,10 +169,7 @@ def _lowest(runs: list[tuple[Run, Row]]) -> str:
 
 
 _SVIO = """SVio is near-stationarity, the distance to the solution of the proximal subproblem. The
-subproblem is solved to a tolerance of {tol:g}. Points where it is not solved are left out. Values
-with * are older: the subproblem was solved by 500 steps of the switching subgradient method with
-the paper's tolerance of 0.01, and in E3 both functions had the same constant. Such values may be
-wrong by 0.01."""
+subproblem is solved to a tolerance of {tol:g}. Points where it is not solved are left out."""
 _PARAMETERS = """# Parameters and progress of the papers' methods
 
 `python -m benchmarks sensitivity --steps {steps} --docs docs` writes this page ({environment}).
