@@ -11,6 +11,7 @@ import numpy as np
 from fairconstrained.models.base import Model, Scores
 from fairconstrained.penalties.base import Zero
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.known_gradients import KnownGradients
 from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass
 from fairconstrained.utils.rounding import same_values, within_rounding, without_rounding
 from fairconstrained.utils.typing import Array
@@ -63,7 +64,7 @@ class Evaluation:
         self._models: list[ModelPass] = like._models if like is not None and shared else []
         self._terms: list[TermPass] = [*like._terms] if like is not None and shared else []
         self._found: dict[tuple[int, int, int], TermPass] = {}  # for models and terms kept in it
-        self._gradient: tuple[Array, Array] | None = None
+        self._gradients = KnownGradients()
         self._with_zero_one = False
 
     def _has_parameters_of(self, other: Evaluation) -> bool:
@@ -254,6 +255,8 @@ class Evaluation:
     def gradient(self, multipliers: Array | None = None, *, objective: float = 1.0) -> Array:
         r"""Return the gradient of :math:`f + \sum_j \lambda_j g_j`: one backward pass per model.
 
+        No pass is made where the gradient is a combination of those that were asked for last.
+
         Parameters
         ----------
         multipliers : ndarray of shape (n_constraints,) or None, default=None
@@ -263,9 +266,11 @@ class Evaluation:
         """
         weights = np.zeros(1 if multipliers is None else 1 + len(multipliers))
         weights[0], weights[1:] = objective, 0.0 if multipliers is None else multipliers
-        if self._gradient is None or not same_values(self._gradient[0], weights):
-            self._gradient = weights, self._backward(weights)
-        return self._gradient[1].copy()
+        found = self._gradients.find(weights)
+        if found is None:
+            found = self._backward(weights)
+            self._gradients.add(weights, found.copy())
+        return found
 
     def hessian(self, multipliers: Array) -> Array:
         r"""Return the Hessian of :math:`f + \sum_j \lambda_j g_j`; it counts as a data pass.

@@ -6,6 +6,7 @@ import gc
 import weakref
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import (
@@ -17,6 +18,8 @@ from fairconstrained.constraints import WeakPartialDemographicParity
 from fairconstrained.functions import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.known_gradients import KnownGradients
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import average
 
@@ -176,3 +179,51 @@ def test_gradients_that_a_pass_keeps_are_those_of_the_weights_asked_for():
             expected - problem.at(w).gradient(),
             atol=1e-12,
         )
+
+
+def test_gradients_are_combined_from_known_ones_where_that_is_possible(problem, w, monkeypatch):
+    made = []
+    backward = Evaluation._backward
+
+    def counted(self, weights):
+        made.append(weights)
+        return backward(self, weights)
+
+    monkeypatch.setattr(Evaluation, "_backward", counted)
+    rng, at = np.random.default_rng(0), problem.at(w)
+    first, second = rng.random(problem.n_constraints), rng.random(problem.n_constraints)
+    at.gradient(first)
+    at.gradient(second, objective=0.0)
+    assert len(made) == 2
+    for share in (0.0, 0.3, -2.0):
+        found = at.gradient(first + share * second)
+        expected = backward(at, np.append(1.0, first + share * second))
+        assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    assert len(made) == 2
+    at.gradient(first + 0.3 * second, objective=2.0)
+    other = np.append(2.0, first + 0.3 * second)
+    assert len(made) == max(2, np.linalg.matrix_rank([*made[:2], other]))
+
+
+def test_a_gradient_that_is_changed_by_its_owner_is_not_changed_for_others(problem, w, multipliers):
+    at = problem.at(w)
+    expected = at.gradient(multipliers).copy()
+    for _ in range(2):
+        at.gradient(multipliers)[:] = 0.0
+    assert_array_equal(at.gradient(multipliers), expected)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_weights_that_are_not_finite_are_no_combination(bad):
+    known = KnownGradients()
+    for k in range(2):
+        known.add(np.eye(2)[k], np.ones(3))
+    assert known.find(np.array([1.0, bad])) is None
+    assert_array_equal(known.find(np.array([1.0, 2.0])), np.full(3, 3.0))
+
+
+def test_combinations_with_large_shares_are_not_used():
+    known = KnownGradients()
+    known.add(np.array([1.0, 0.0]), np.ones(2))
+    known.add(np.array([1.0, 1e-6]), np.ones(2))
+    assert known.find(np.array([1.0, 1.0])) is None
