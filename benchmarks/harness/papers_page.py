@@ -44,8 +44,8 @@ _NOTES = {
     "E4": "On COMPAS the paper's 16 features are not named: its problem is another one.",
     "E5": (
         "The sums leave out the class that has priority, so that 0 is strictly feasible. The "
-        "constant of SVio is the largest mean squared norm of a class. Where SVio was not measured, "
-        "rho of the proximal method is the mean squared norm of all images in its place."
+        "constant of SVio is the largest mean squared norm of a class. Where SVio is not measured "
+        "(-), rho of the proximal method is the mean squared norm of all images in its place."
     ),
     "E6": "The paper prints curves only. Adult has all 48,842 rows.",
     "E9": (
