@@ -40,38 +40,37 @@ def test_a_peer_runs_in_a_process_and_a_missing_one_gives_a_reason(tmp_path) -> 
     assert absent.package == "no_such_package"
 
 
-def test_results_of_peers_are_kept(tmp_path, monkeypatch) -> None:
-    calls = []
+@pytest.fixture
+def calls(monkeypatch) -> list[tuple]:
+    """The method and the tasks of every process, which finds no package."""
+    found: list[tuple] = []
 
     def run_worker(python, peer, tasks):
-        calls.append(peer)
-        return [{"missing": "x is not installed"} for _ in tasks]
-
-    monkeypatch.setattr(peers, "run_worker", run_worker)
-    monkeypatch.setattr(peers, "_task", lambda *job: {})
-    options = Namespace(any_version=False, only_known=False, pythons={})
-    store = Store(tmp_path)
-    rows = peers.points("compas", "fairret", [("demographic_parity", 0)], options, store)
-    assert rows[0]["missing"] == "x is not installed"
-    options.only_known = True
-    peers.points("compas", "fairret", [("demographic_parity", 0)], options, store)
-    assert calls == ["fairret"]
-
-
-def test_jobs_of_the_first_split_have_a_process_of_their_own(tmp_path, monkeypatch) -> None:
-    calls = []
-
-    def run_worker(python, peer, tasks):
-        calls.append(tasks)
+        found.append((peer, tasks))
         return [{"missing": "x is not installed"} for _ in tasks]
 
     monkeypatch.setattr(peers, "run_worker", run_worker)
     monkeypatch.setattr(peers, "_task", lambda data, *job: job)
-    options = Namespace(any_version=False, only_known=False, pythons={})
+    return found
+
+
+OPTIONS = Namespace(any_version=False, only_known=False, pythons={})
+
+
+def test_results_of_peers_are_kept(tmp_path, calls) -> None:
+    store, job = Store(tmp_path), ("demographic_parity", 0)
+    (row,) = peers.points("compas", "fairret", [job], OPTIONS, store)
+    assert row["missing"] == "x is not installed"
+    known = Namespace(**{**vars(OPTIONS), "only_known": True})
+    assert peers.points("compas", "fairret", [job], known, store) == [row]
+    assert calls == [("fairret", [job])]
+
+
+def test_jobs_of_the_first_split_have_a_process_of_their_own(tmp_path, calls) -> None:
     jobs = [(notion, split) for notion in ("demographic_parity", "odds") for split in range(4)]
-    peers.points("compas", "fairret", jobs, options, Store(tmp_path))
-    assert [len(tasks) for tasks in calls] == [1, 1, peers.AT_ONCE, 1]
-    assert sorted(job for tasks in calls for job in tasks) == sorted(jobs)
+    peers.points("compas", "fairret", jobs, OPTIONS, Store(tmp_path))
+    assert [len(tasks) for _, tasks in calls] == [1, 1, peers.AT_ONCE, 1]
+    assert sorted(job for _, tasks in calls for job in tasks) == sorted(jobs)
 
 
 def test_the_memory_of_fits_is_measured_beyond_the_data(tmp_path, monkeypatch) -> None:
