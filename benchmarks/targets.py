@@ -44,9 +44,9 @@ _WHY = {
     "large": "moments, checks and the sample cost about two evaluations; an evaluation in NumPy "
     "makes some thirty passes over a block where a compiled loop makes one",
     "memory": "blocks and a sample of the rows take a few megabytes, however few rows there are",
-    "path": "with one evaluation for each point the data passes alone would be {least:.1f} times "
-    "those of the fit; a point's certificate, measures on decisions and Python overhead cost as "
-    "much as an evaluation",
+    "path": "the model without constraints and one evaluation for each point make {least:.1f} "
+    "times the data passes of the fit; a point's certificate, measures on decisions and Python "
+    "overhead cost as much as an evaluation",
     "jobs": "five folds on two workers take three fifths at best; the tolerances and the last fit "
     "are not divided; rows are copied to the workers, or shared in files, which joblib may take "
     "0.1 s to remove",
