@@ -34,7 +34,7 @@ from benchmarks.harness.intervals import LEAST_SPLITS
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.peer_worker import PEERS
 from benchmarks.harness.peers_page import frontier, write_page
-from benchmarks.harness.peers_verdicts import FIRST, TEST_SHARE, UNCONSTRAINED, at_gaps
+from benchmarks.harness.peers_verdicts import SPLIT_OF_COSTS, TEST_SHARE, UNCONSTRAINED, at_gaps
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained.datasets import (
@@ -171,7 +171,7 @@ def points(data: str, peer: str, jobs: list[Job], options: Namespace, store: Sto
     known = {job: store.get(key, any_version=any_version) for job, key in keys.items()}
     todo = [job for job, one in known.items() if one is None or "missing" in one]
     todo = [] if options.only_known else todo
-    for some in _together(todo):
+    for some in _jobs_by_process(todo):
         tasks = [_task(data, *job) for job in some]
         python = options.pythons.get(peer, sys.executable)
         for job, found in zip(some, run_worker(python, peer, tasks), strict=True):
@@ -187,10 +187,10 @@ def points(data: str, peer: str, jobs: list[Job], options: Namespace, store: Sto
     return out
 
 
-def _together(jobs: list[Job]) -> list[list[Job]]:
-    """Return the jobs of every process; those of the first split, whose costs count, are alone."""
-    alone = [[job] for job in jobs if job[1] == FIRST]
-    others = [job for job in jobs if job[1] != FIRST]
+def _jobs_by_process(jobs: list[Job]) -> list[list[Job]]:
+    """Return the jobs of every process: one job if its memory is shown, else up to five."""
+    alone = [[job] for job in jobs if job[1] == SPLIT_OF_COSTS]
+    others = [job for job in jobs if job[1] != SPLIT_OF_COSTS]
     return alone + [others[k : k + AT_ONCE] for k in range(0, len(others), AT_ONCE)]
 
 

@@ -140,7 +140,7 @@ def found_for(figure: Figure, options: Namespace, store: Store) -> list[tuple[Ru
 
 
 def _shown(row: Row) -> float | str:
-    """Return the last near-stationarity, "none" where its subproblem has no solution."""
+    """Return the last near-stationarity, "none" if its subproblem is not solved."""
     if not row.get("stationarity"):
         return ""
     found = float(row["stationarity"][-1][1])

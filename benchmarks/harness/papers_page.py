@@ -44,8 +44,8 @@ _NOTES = {
     "E4": "On COMPAS the paper's 16 features are not named: its problem is another one.",
     "E5": (
         "The sums leave out the class that has priority, so that 0 is strictly feasible. The "
-        "constant of SVio is the largest mean squared norm of a class. Where SVio is not measured "
-        "(-), rho of the proximal method is the mean squared norm of all images in its place."
+        "constant of SVio is the largest mean squared norm of a class. The run "
+        "without SVio (-) has another rho: the mean squared norm of all images."
     ),
     "E6": "The paper prints curves only. Adult has all 48,842 rows.",
     "E9": (
@@ -279,9 +279,9 @@ SVio is the distance to the solution of the proximal subproblem, with the paper'
 paper solves this subproblem by the switching subgradient method to a tolerance of 0.01. Its
 constraints may then be violated by 0.01 as well, and nearly all methods in E3 have the same value.
 Here the tolerance is {svio_tol:g}. With a smaller one, values above 0.0005 change by less than a
-tenth. A value near 0 means that the point itself solves the subproblem to the tolerance. "none" is
-a subproblem that is not solved, mostly because the point violates the constraints. "-" is a run
-that was made before SVio was measured with this tolerance, and that was not repeated.
+tenth. A value near 0 means that the point itself solves the subproblem to the tolerance. "none"
+means that the subproblem is not solved, mostly because the point violates the constraints. "-"
+means that SVio was not measured: the run is older than this tolerance.
 
 Every run has its form in brackets:
 

@@ -11,7 +11,8 @@ from pathlib import Path
 def reset_peak() -> None:
     """Forget the peak so far, so that loading the data does not hide the fit (Linux).
 
-    Memory that is free is given back to the system first: a fit would use it again unseen.
+    Free memory is returned to the system first. Otherwise a fit would use it again, and it would
+    not be counted.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "malloc_trim"):
@@ -19,7 +20,10 @@ def reset_peak() -> None:
     try:
         Path("/proc/self/clear_refs").write_text("5")
     except OSError:
-        print("the peak cannot be reset here: increments may be too small", file=sys.stderr)
+        print(
+            "the peak memory cannot be reset on this system: its growth may be too small",
+            file=sys.stderr,
+        )
 
 
 def peak() -> int:

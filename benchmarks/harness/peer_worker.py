@@ -110,7 +110,7 @@ def main(name: str, folder: str) -> None:
 def measure(name: str, source: Path) -> None:
     """Run the fits of a task.
 
-    Memory that the process got for an earlier task is used again and not measured.
+    If the process has run an earlier task, its memory may be used again and is not counted.
     """
     task = fits.Task(np.load(source))
     reset_peak()

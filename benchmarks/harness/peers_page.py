@@ -17,7 +17,7 @@ from benchmarks.harness.names import TITLES
 from benchmarks.harness.peer_worker import PEERS
 from benchmarks.harness.peers_verdicts import (
     COSTS,
-    FIRST,
+    SPLIT_OF_COSTS,
     TEST_TO_TRAIN,
     UNCONSTRAINED,
     Verdict,
@@ -39,7 +39,7 @@ _MEANS = ("accuracy", "AUC", "log loss", "gap", "gap, low", "gap, high")
 
 
 def frontier(rows: list[Row]) -> list[Row]:
-    """Return means over the splits, and the first one's costs, for every setting of every peer."""
+    """Return a row for every setting of every peer: means over the splits, costs of one split."""
     found: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         key = tuple(row[name] for name in ("data", "notion", "peer", "setting"))
@@ -51,7 +51,7 @@ def frontier(rows: list[Row]) -> list[Row]:
             values = [one[name] for one in some if one[name] is not None]
             row[name] = mean(values) if values else ""
         by_split = {one["split"]: one for one in some}
-        row |= {name: by_split.get(FIRST, {}).get(name, "") for name in COSTS}
+        row |= {name: by_split.get(SPLIT_OF_COSTS, {}).get(name, "") for name in COSTS}
         row["pooled gap"] = pooled_gap([one["cells"] for one in some])
         row["+-"] = half_width(np.array([one["accuracy"] for one in some]), TEST_TO_TRAIN)
         row["splits"] = len(by_split)

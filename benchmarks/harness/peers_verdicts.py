@@ -18,8 +18,8 @@ POOLED = "pooled gap"
 TEST_SHARE = 0.3  # of the rows of a split
 TEST_TO_TRAIN = TEST_SHARE / (1.0 - TEST_SHARE)
 UNCONSTRAINED = "no constraint"
-FIRST = 0  # the split whose costs are shown
 COSTS = ("CPU seconds", "MiB")
+SPLIT_OF_COSTS = 0
 REFERENCE = {
     "linear": "ours, decisions",
     "linear, sees the group": "ours, thresholds by group",
@@ -44,7 +44,7 @@ def at_gaps(table: list[Row]) -> list[Row]:
         for level in LEVELS:
             found = best(own, level)
             row[f"at {level:g}"] = f"{found['accuracy']:.4f}" if found else "-"
-            row[f"s at {level:g}"] = _in_words(found["CPU seconds"]) if found else "-"
+            row[f"s at {level:g}"] = _shown_seconds(found["CPU seconds"]) if found else "-"
         row["kind"], row["random"] = own[0]["kind"], own[0]["random"]
         out.append(row)
     return out
@@ -191,10 +191,10 @@ def summary(found: list[Verdict]) -> list[Row]:
 
 
 def speeds(table: list[Row]) -> list[Row]:
-    """Return the CPU seconds of every method as multiples of those of ours, and its memory.
+    """Return how long every method takes, compared with ours of the same kind, and its memory.
 
-    Ours is of the same kind. They are medians over the tasks; a task's seconds are means over the
-    settings. Tasks without a result on the first split are left out.
+    Both are medians over the tasks. The seconds of a task are means over the settings. A task
+    without costs is left out.
     """
     costs: dict[tuple[str, str], dict[tuple[str, str], list[Row]]] = {}
     for row in table:
@@ -224,6 +224,6 @@ def _mean_seconds(rows: list[Row]) -> float:
     return mean(row["CPU seconds"] for row in rows)
 
 
-def _in_words(seconds: float | str) -> str:
+def _shown_seconds(seconds: float | str) -> str:
     """Return seconds with two digits, "-" if they were not measured."""
     return f"{seconds:.2g}" if seconds != "" else "-"

@@ -124,9 +124,14 @@ def solve(
             found, there = _from_constant(problem, constant, found, options, passes)
             if there is constant.iterate.at:
                 return _in_place_of(result, found, "The model is constant"), there
-    if found.solver is not result.solver and repr(found.solver) != repr(result.solver):
+    if not _are_the_same(found.solver, result.solver):
         found = _in_place_of(result, found, f"The model is that of {type(found.solver).__name__}")
     return found, there
+
+
+def _are_the_same(first: Solver, second: Solver) -> bool:
+    """Return whether two solvers have the same class and the same parameters."""
+    return first is second or repr(first) == repr(second)
 
 
 def _in_place_of(result: Result, found: Result, what: str) -> Result:
@@ -161,7 +166,7 @@ def _best_of_others(
     for other in _others(problem, tol):
         if violates and best.result.violation <= tol:
             break
-        if repr(other) == repr(result.solver):  # its answer is known
+        if _are_the_same(other, result.solver):  # its answer is known
             continue
         unfinished = best.solve(other, start)
         if unfinished is not None:

@@ -255,7 +255,7 @@ class Evaluation:
     def gradient(self, multipliers: Array | None = None, *, objective: float = 1.0) -> Array:
         r"""Return the gradient of :math:`f + \sum_j \lambda_j g_j`: one backward pass per model.
 
-        No pass is made where the gradient is a combination of those that were asked for last.
+        If it is a combination of the last gradients at this point, no backward pass is made.
 
         Parameters
         ----------

@@ -7,9 +7,9 @@ import numpy as np
 from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 
-_KEPT = 3  # gradients
-_ACCURACY = 1e-14  # of combined weights, relative to the largest one
-_LARGEST = 100.0  # coefficient of a combination: errors of rounding grow with it
+_MOST_KEPT = 3
+_WEIGHT_ACCURACY = 1e-14  # relative to the largest weight
+_LARGEST_SHARE = 100.0  # errors of rounding grow with it
 
 
 class KnownGradients:
@@ -45,8 +45,8 @@ class KnownGradients:
         gradient : ndarray of shape (n_variables,)
             The gradient of their weighted sum.
         """
-        self._weights = [*self._weights, weights][-_KEPT:]
-        self._gradients = [*self._gradients, gradient][-_KEPT:]
+        self._weights = [*self._weights, weights][-_MOST_KEPT:]
+        self._gradients = [*self._gradients, gradient][-_MOST_KEPT:]
 
     def find(self, weights: Array) -> Array | None:
         """Return a new array with the gradient for some weights, None if it is not known.
@@ -71,7 +71,10 @@ class KnownGradients:
             return None
         shares = np.linalg.lstsq(table, weights, rcond=None)[0]
         error = np.abs(table @ shares - weights).max()
-        if error > _ACCURACY * np.abs(weights).max() or np.abs(shares).max() > _LARGEST:
+        if (
+            error > _WEIGHT_ACCURACY * np.abs(weights).max()
+            or np.abs(shares).max() > _LARGEST_SHARE
+        ):
             return None
         combined: Array = shares @ np.array([self._gradients[k] for k in same])
         return combined
