@@ -21,6 +21,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.atom_scores import AtomScores
 from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.utils.codes import by_first_row
 from fairconstrained.utils.typing import Array, RandomState
 
 _FEW_ROWS = 10  # smaller groups are not divided separately
@@ -305,7 +306,8 @@ def divided(
 ) -> tuple[TrainingData, TrainingData, Array]:
     """Return the rows without a share of every cell, that share, and its positions."""
     random, held = check_random_state(random_state), np.zeros(len(cells), dtype=bool)
-    for cell in np.unique(cells):
+    cells = by_first_row(cells)
+    for cell in range(cells.max(initial=-1) + 1):
         rows = random.permutation(np.flatnonzero(cells == cell))
         held[rows[: min(max(round(share * len(rows)), 1), len(rows) - 1)]] = True
     kept, out = np.flatnonzero(~held), np.flatnonzero(held)

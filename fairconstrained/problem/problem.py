@@ -19,7 +19,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.epigraph import EpigraphOrigin
 from fairconstrained.problem.evaluation import Evaluation, EvaluationCounter
 from fairconstrained.terms.base import Batchable, common_blocks
-from fairconstrained.utils.codes import joint_codes
+from fairconstrained.utils.codes import by_first_row, joint_codes
 from fairconstrained.utils.typing import Array, RandomState
 
 _OF_ANY_TOLERANCE = ("models", "n_rows", "smooth", "weakly_convex", "twice_differentiable")
@@ -282,10 +282,10 @@ class Problem:
         return replace(self._map(take), full_rows=self.n_rows)
 
     def strata(self) -> list[Array]:
-        """Return, for every model, codes of the cells that each of its rows belongs to."""
+        """Return, for every model, codes of the cells of its rows, in the order of first rows."""
         terms = [(p.model, p.term) for p in self.parts if isinstance(p.term, Batchable)]
         return [
-            joint_codes([term.strata() for own, term in terms if own is model])
+            by_first_row(joint_codes([term.strata() for own, term in terms if own is model]))
             for model in self.models
         ]
 

@@ -51,6 +51,32 @@ def unique_codes(values: Array) -> tuple[Array, Array]:
     return distinct, rank[codes]
 
 
+def by_first_row(codes: Array) -> Array:
+    """Return the codes renumbered from 0 in the order of their first rows.
+
+    What is drawn code by code then does not depend on what the codes stand for, such as the names
+    of groups.
+
+    Parameters
+    ----------
+    codes : ndarray of int of shape (n,)
+        Codes from 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.utils.codes import by_first_row
+    >>> by_first_row(np.array([3, 0, 3, 1])).tolist()
+    [0, 1, 0, 2]
+    """
+    n = len(codes)
+    first = np.full(int(codes.max(initial=-1)) + 1, n)
+    first[codes[::-1]] = np.arange(n)[::-1]  # the last assignment counts: the first row
+    rank = np.empty_like(first)
+    rank[np.argsort(first, kind="stable")] = np.arange(len(first))
+    return rank[codes]
+
+
 def joint_codes(codes: Sequence[Array]) -> Array:
     """Return codes that are equal where all the given codes, >= 0, are."""
     joint = np.zeros(len(codes[0]), dtype=np.int64)

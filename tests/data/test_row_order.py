@@ -1,4 +1,4 @@
-"""Fits to few rows end at the same model for every order of the rows and every container."""
+"""Fits to few rows end at the same model for every order of rows and groups and every container."""
 
 import warnings
 from dataclasses import replace
@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained import FairHingeClassifier, FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.data.row_order import sorted_rows
 from fairconstrained.data.validation import TrainingData
+from fairconstrained.solvers import OnlineStochastic, StochasticSwitchingSubgradient, ThreeSEcon
 
 OF_CLASSIFIERS = sorted(set(CONSTRAINTS) - {"query_parity"})
 ORDER = np.random.default_rng(0).permutation(90)
@@ -67,6 +68,26 @@ def test_rows_that_are_held_out_are_the_same_for_every_order():
     clf = fitted(X, y, groups, "demographic_parity", **options)
     other = fitted(X[order], y[order], groups[order], "demographic_parity", **options)
     assert_array_equal(other.coef_, clf.coef_)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"enforce": "decision", "confidence": 0.9, "kappa": 0.3},
+        {"solver": StochasticSwitchingSubgradient(max_iter=200, polish=False)},
+        {"solver": OnlineStochastic(max_iter=200, polish=False)},
+        {"solver": ThreeSEcon(max_iter=200, polish=False)},
+    ],
+    ids=["held-out rows", "StochasticSwitchingSubgradient", "OnlineStochastic", "ThreeSEcon"],
+)
+def test_rows_that_are_drawn_do_not_depend_on_the_names_of_groups(options):
+    X, y, groups = make_biased_classification(1200, 5, n_groups=3, gap=0.5, random_state=1)
+    first, *others = (
+        fitted(X, y, np.array(list(names))[groups], "demographic_parity", random_state=0, **options)
+        for names in ("abc", "cab", "bca")
+    )
+    for other in others:
+        assert_allclose(other.coef_, first.coef_, atol=1e-9)
 
 
 def test_positions_are_those_of_the_rows_that_are_passed():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from fairconstrained.utils.codes import unique_codes
+from fairconstrained.utils.codes import by_first_row, unique_codes
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,17 @@ def test_codes_are_those_of_numpy(values):
 def test_values_that_do_not_compare_raise():
     with pytest.raises(TypeError):
         unique_codes(np.array(["a", 1], dtype=object))
+
+
+@pytest.mark.parametrize("n_codes", [1, 2, 7])
+def test_codes_by_first_row_do_not_depend_on_the_codes(n_codes, rng):
+    codes = rng.integers(0, n_codes, size=50)
+    renumbered = by_first_row(codes)
+    assert_array_equal(by_first_row((3 * rng.permutation(n_codes) + 1)[codes]), renumbered)
+    assert len(set(zip(codes, renumbered, strict=True))) == len(set(codes)) == len(set(renumbered))
+    firsts = [np.argmax(renumbered == one) for one in range(len(set(codes)))]
+    assert firsts == sorted(firsts)
+
+
+def test_no_codes():
+    assert_array_equal(by_first_row(np.array([], dtype=int)), np.array([], dtype=int))
