@@ -23,6 +23,7 @@ EXPERIMENT = rank_parity.Experiment(
         "bank": (0.0, 0.5, 0.7),
         "law_school": (0.0, 0.4, 0.6, 0.8),
     },
+    weight=2.0,
 )
 add_options = rank_parity.add_options
 

@@ -23,6 +23,7 @@ EXPERIMENT = rank_parity.Experiment(
         "bank": (0.0, 0.2, 0.4),
         "law_school": (0.0, 0.3, 0.45, 0.6),
     },
+    weight=1.0,
 )
 add_options = rank_parity.add_options
 

@@ -7,7 +7,7 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from benchmarks import boosters, peers
+from benchmarks import boosters, partial_parity, peers, weak_partial_parity
 from benchmarks.harness import (
     boosters_page,
     papers_page,
@@ -27,8 +27,9 @@ from benchmarks.harness.peers_verdicts import (
     summary,
     verdicts,
 )
-from benchmarks.harness.rank_parity import PAIRWISE, REGULARISATION
+from benchmarks.harness.rank_parity import PAIRWISE, REGULARISATION, regularized, solved
 from benchmarks.harness.rank_tolerances import TOLERANCES
+from fairconstrained.functions.surrogates import Ramp
 
 
 def test_every_baseline_has_tolerances_for_every_notion_and_data_set() -> None:
@@ -36,6 +37,30 @@ def test_every_baseline_has_tolerances_for_every_notion_and_data_set() -> None:
     for levels in TOLERANCES.values():
         assert set(levels) == {"partial_parity", "weak_partial_parity"}
         assert all(set(one) == {"a9a", "bank", "law_school"} for one in levels.values())
+
+
+@pytest.mark.parametrize("experiment", [partial_parity.EXPERIMENT, weak_partial_parity.EXPERIMENT])
+def test_the_penalty_of_the_regularisation_is_the_printed_one(experiment, rng) -> None:
+    """(78) and (83) of IDCA, with lambda = 0.3."""
+    low, high, theta, lam = 0.1, 0.35, rng.normal(size=10), 0.3
+    y, scores, groups = rng.choice([-1, 1], 80), rng.normal(size=80), np.arange(80) % 2
+    notion = experiment.notion(0.0, surrogate=Ramp(), ranks=(low, high))
+    term = notion.bind(y, groups, np.ones(80))
+    violation = max(term.value(scores, *([theta] if term.n_auxiliary else [])).max(), 0.0)
+
+    def rates(threshold: float) -> list[float]:
+        return [Ramp().value(scores[groups == k] - threshold).mean() for k in (0, 1)]
+
+    if experiment.symbol == "DP^I":
+        p = low + (np.arange(10) + 0.5) / 10 * (high - low)
+        largest = max(abs(rate - one) for t, one in zip(theta, p, strict=True) for rate in rates(t))
+        penalty = 2.0 * lam / (high - low) * largest
+    else:
+        first, second = (min(rate, high) - min(rate, low) for rate in rates(0.0))
+        penalty = lam / (high - low) * abs(first - second)
+    for solver_of in (regularized, solved):
+        strength = vars(solver_of(experiment.weight, lam))["strength"]
+        assert strength * violation == pytest.approx(penalty, rel=1e-12)
 
 
 def rank_row(method: str, fair: float, accuracies: list[float]) -> dict:

@@ -55,7 +55,9 @@ QUICK_KAPPAS = 2  # how many of the paper's a quick run takes
 class Experiment:
     """A notion of fairness, how it is measured on test rows, and the kappas of ours.
 
-    Our frontier has further kappas, where baselines are fairer or less fair.
+    Our frontier has further kappas, where baselines are fairer or less fair. In the paper's
+    regularisation `weight` times lambda is the factor of the violation with kappa = 0: the
+    violation is divided by beta - alpha, as the penalties of (78) and (83) are.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Experiment:
     metric: Callable[..., float]
     kappas: Mapping[str, tuple[float, ...]]
     further_kappas: Mapping[str, tuple[float, ...]]
+    weight: float
 
     def unfairness(self, data: str, scores: np.ndarray, groups: np.ndarray) -> float:
         """Return the measure of scores in the data set's range of ranks."""
@@ -81,19 +84,14 @@ class Method:
     solver: Callable[[float], str | Solver] = lambda level: "auto"
 
 
-def regularized(data: str, strength: float) -> Solver:
-    """Return the paper's regularisation (78): 2 lambda / (beta - alpha) times the violation."""
-    return Regularization(_weight(data, strength), max_iter=1000, check_every=1000)
+def regularized(weight: float, strength: float) -> Solver:
+    """Return subgradient steps on the paper's regularisation, (78) or (83)."""
+    return Regularization(weight * strength, max_iter=1000, check_every=1000)
 
 
-def solved(data: str, strength: float) -> Solver:
+def solved(weight: float, strength: float) -> Solver:
     """Return what solves the same problem to a tolerance."""
-    return Penalised(_weight(data, strength))
-
-
-def _weight(data: str, strength: float) -> float:
-    low, high = RANKS[data]
-    return 2.0 * strength / (high - low)
+    return Penalised(weight * strength)
 
 
 def methods_for(experiment: Experiment, data: str, options: Namespace) -> list[Method]:
@@ -118,7 +116,8 @@ def methods_for(experiment: Experiment, data: str, options: Namespace) -> list[M
     methods += [Method(name, tolerances(name), kind) for name, kind in PAIRWISE.items()]
     strengths = tolerances("regularisation")
     for name, solver_of in zip(REGULARISATION, (regularized, solved), strict=True):
-        methods.append(Method(name, strengths, lambda _: bounded(0.0), partial(solver_of, data)))
+        solver = partial(solver_of, experiment.weight)
+        methods.append(Method(name, strengths, lambda _: bounded(0.0), solver))
     methods = [one for one in methods if one.name in options.methods]
     if options.idca:
         printed = IDCA.paper(epsilon=PAPER_EPSILON)

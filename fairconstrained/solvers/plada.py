@@ -99,14 +99,14 @@ class PLADA(PrimalDualSolver, PolishedSolver):
     -----
     The effect of the additions to the published algorithm, measured by ``python -m benchmarks
     additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
-    objective):
+    objective, and medians over five seeds):
     with the default parameters the gap is 4e-6. With eta = 1e-3 it is 11%; with alpha, tau and
     gamma_0 of the paper 0.05%; with `paper()` 11.9%, and 10.7% with the linearised step: an exact
     step takes two or more evaluations, and with eta = 1e-3 it hardly differs. After 10,000
     passes (E6 of ``python -m benchmarks papers``, COMPAS, demographic parity; the solution has
     0.616) the objective is 0.676 with exact and 0.622 with linearised steps, all feasible: per
     pass, linearised steps are better. With batches (:meth:`stochastic`) the gap is 0.011% after
-    179 passes; without `variance_reduction` it is 0.021% after the same number of steps and 105
+    179 passes; without `variance_reduction` it is 0.014% after the same number of steps and 105
     passes.
 
     References

@@ -20,11 +20,12 @@ class Regularization(PolishedSolver):
 
     .. math::
         \min_{w \in W} f(w) + s \max\{0, \max_j g_j(w)\}, \qquad
-        \eta_k = \frac{\eta}{\max\{1, s\}} \Big(1 - \frac{k}{K}\Big)^p.
+        \eta_k = \eta \Big(1 - \frac{k}{K}\Big)^p.
 
     If s exceeds the sum of the multipliers, the solutions are those of the constrained problem. The
     iterates oscillate about the boundary of the feasible set; the oscillation vanishes as the step
-    sizes decrease to zero. Of the iterates between two measurements the best one is measured.
+    sizes decrease to zero. Of the iterates between two measurements the best one is measured, or
+    the last one.
 
     Parameters
     ----------
@@ -34,14 +35,18 @@ class Regularization(PolishedSolver):
         of the formula, whether it meets the constraints or not; it is the only point that is
         measured.
     eta : float or None, default=None
-        The first step size, > 0. None: 1 / L, where L is the curvature of the objective, estimated
-        by power iterations.
+        The first step size, > 0. None: 1 / (L max{1, s}), where L is the curvature of the
+        objective, estimated by power iterations.
     decay : float, default=3.0
         The power p >= 0 with which step sizes decrease to zero; 0 for constant steps.
     max_iter : int, default=1000
         The number of steps K.
     check_every : int, default=100
         Steps between two measurements (each of which estimates the multipliers).
+    best : bool, default=True
+        Whether the best point since the last measurement is measured: a feasible one with the
+        smallest objective, or with a given strength the one of the smallest sum. If False it is
+        the last point.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
@@ -78,6 +83,7 @@ class Regularization(PolishedSolver):
         decay: float = 3.0,
         max_iter: int = 1000,
         check_every: int = 100,
+        best: bool = True,
         tol: float = 1e-4,
         polish: bool = True,
     ):
@@ -86,6 +92,7 @@ class Regularization(PolishedSolver):
         self.decay = decay
         self.max_iter = max_iter
         self.check_every = check_every
+        self.best = best
         self.tol = tol
         self.polish = polish
 
@@ -93,9 +100,10 @@ class Regularization(PolishedSolver):
     def paper(cls, **options: Any) -> Regularization:
         """Return the paper's setting: a given strength and constant steps of 1e-3.
 
-        A strength below the sum of the multipliers leaves a violation, however many steps are made;
-        with a larger one constant steps jump over the boundary. The default raises the strength
-        until the constraints hold, and its steps fall to zero.
+        The answer is the last point. A strength below the sum of the multipliers leaves a
+        violation, however many steps are made; with a larger one constant steps jump over the
+        boundary. The default raises the strength until the constraints hold, and its steps fall to
+        zero.
 
         The paper tries steps of 5e-4 to 5e-3 and strengths of 0.001 to 2.
 
@@ -104,21 +112,23 @@ class Regularization(PolishedSolver):
         **options
             Further hyperparameters of :class:`Regularization`.
         """
-        setting = {"strength": 1.0, "eta": 1e-3, "decay": 0.0, "max_iter": 10_000, "polish": False}
-        return cls(**{**setting, **options})
+        setting = {"strength": 1.0, "eta": 1e-3, "decay": 0.0, "max_iter": 10_000}
+        return cls(**{**setting, "best": False, "polish": False, **options})
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the best of the points since the last measurement."""
+        """Yield the best of the points since the last measurement, or the last one."""
         at = start.at(problem)
-        eta = 1.0 / Lipschitz(at).curvature if self.eta is None else self.eta
+        measured = 1.0 / Lipschitz(at).curvature if self.eta is None else 0.0
         strength = 1.0 if self.strength is None else self.strength
         visited: list[Evaluation] = []  # the best point since the last measurement, if any
         before = np.inf
         for k in range(1, self.max_iter + 1):
-            step = eta / max(1.0, strength) * (1.0 - (k - 1) / self.max_iter) ** self.decay
+            eta = measured / max(1.0, strength) if self.eta is None else self.eta
             gradient = at.gradient(strength * _worst(at))
+            step = eta * (1.0 - (k - 1) / self.max_iter) ** self.decay
             at = problem.at(problem.domain.project(at.w - step * gradient))
-            best = min([*visited, at], key=lambda one: self._rank(one, start))
+            known = [*visited, at] if self.best else [at]
+            best = min(known, key=lambda one: self._rank(one, start))
             visited = [best]
             last = k == self.max_iter or start.passes_used_up(problem)
             if last or (k % self.check_every == 0 and self.strength is None):

@@ -106,12 +106,12 @@ class ThreeSEcon(PolishedSolver):
     -----
     The effect of the additions to the published algorithm, measured by ``python -m benchmarks
     additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
-    objective):
+    objective, and medians over five seeds):
     the default converges after 110 passes. Without momentum it takes 301, without the repair 132;
-    without margins the gap is 0.09%, with nu = 1e-5 12%, with `paper()` 4.6%. With batches (67
-    passes) the gap is 0.06%; 0.08% without the repair, 0.14% without margins, 3.4% with
-    `paper(stochastic=True)`; averages and full gradients at big batches did not help (0.03%
-    without).
+    without margins the gap is 0.09%, with nu = 1e-5 12%, with `paper()` 4.6%. With batches (68
+    passes) the gap is 0.04%; 0.07% without the repair and without margins, 3.4% with
+    `paper(stochastic=True)`; averages and full gradients at big batches make little difference
+    (0.04% without).
 
     References
     ----------
