@@ -128,12 +128,17 @@ class DaskLinearClassifier:
         Returns
         -------
         held_out : dask array or dask series of bool of shape (n_samples,)
-            An array for an array, a series for a frame.
+            An array for an array, a series for a frame, with the rows in the order of X.
 
         Raises
         ------
         NotFittedError
             If it was not fitted with `confidence`.
+
+        Notes
+        -----
+        dask matches the rows of two frames by their index, not by position. If labels of the index
+        repeat, as in frames read from several Parquet files, ``X[held_out]`` has other rows.
         """
         check_is_fitted(self, "holdout_seed_")
         return drawn(X, self.holdout_share_, self.holdout_seed_)

@@ -82,7 +82,9 @@ def drawn(X: Collection, share: float, seed: int) -> Collection:
         dask = import_extra("dask", "dask", "fairconstrained.dask")
         frames = import_extra("dask.dataframe", "dask", "fairconstrained.dask")
         call = dask.delayed(_drawn_of_frame)
-        parts = [call(one, share, seed, k) for k, one in enumerate(X.to_delayed())]
+        # Rows were drawn in these partitions; the optimised graph would join small ones.
+        found = X.to_delayed(optimize_graph=False)
+        parts = [call(one, share, seed, k) for k, one in enumerate(found)]
         return frames.from_delayed(parts, meta=pd.Series([], dtype=bool))
     array = import_extra("dask.array", "dask", "fairconstrained.dask")
     X = _whole_rows(X)

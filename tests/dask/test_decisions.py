@@ -239,6 +239,30 @@ class TestConfidence:
         assert held.index.tolist() == table.index.tolist()
         assert held.sum() == model.certificate_.n_held_out
 
+    def test_the_rows_of_parquet_files_are_those_drawn_in_the_fit(self, rows, tmp_path):
+        """dask reads several files at once where columns are few: draws are by partition."""
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+        X, y, _, groups = rows
+        names = [f"x{k}" for k in range(X.shape[1])]
+        table = pd.DataFrame(X, columns=names).assign(label=y, group=groups.astype(str))
+        table = table.assign(**{f"other{k}": 0.0 for k in range(40)})
+        places = np.array_split(np.arange(N_ROWS), 8)
+        for k, part in enumerate(places):
+            table.iloc[part].reset_index(drop=True).to_parquet(tmp_path / f"part-{k}.parquet")
+        stored = dd.read_parquet(tmp_path)
+        features = stored[names[:3]] * 1.0
+        assert features.optimize().npartitions < features.npartitions == 8
+        model = FairLogisticClassifier(**{**SURE, "kappa": 0.3})
+        model.fit(features, stored["label"], sensitive_features=stored["group"])
+        found = model.held_out_rows(features)
+        assert found.npartitions == 8
+        held = found.compute().to_numpy()
+        assert held.sum() == model.certificate_.n_held_out
+        kept = fairconstrained.FairLogisticClassifier(kappa=0.3, enforce="decision")
+        fit = kept.bind(X[~held, :3], y[~held], sensitive_features=groups[~held].astype(str))
+        w = fit.parametrization.variables(model.to_local())
+        assert model.objective_ == pytest.approx(fit.problem.at(w).objective, rel=1e-9)
+
     def test_few_rows(self):
         X, y, groups = make_biased_classification(60, gap=0.3, random_state=0)
         parts = [da.from_array(np.asarray(part), chunks=20) for part in (X, y, groups)]
