@@ -99,12 +99,8 @@ class AtomTable:
             if missing.any():
                 n_missing, n_rows = counts[missing].sum(), counts.sum()
                 raise missing_values_error("sensitive_features", n_missing, n_rows)
-        frame = pd.DataFrame(
-            {
-                title: values[name].infer_objects()
-                for title, name in zip(titles, columns, strict=True)
-            }
-        )
+        frame = values.infer_objects()
+        frame.columns = pd.Index(titles, tupleize_cols=False)  # two attributes may have one name
         return Groups.encode(
             frame if len(columns) > 1 else frame.iloc[:, 0],
             combine=estimator.combine,
