@@ -20,6 +20,7 @@ from fairconstrained.dask._lazy import Collection, drawn, example, lazily, weigh
 from fairconstrained.dask._partitions import Partitions
 from fairconstrained.dask._reader import Reader
 from fairconstrained.dask._shards import workers_of
+from fairconstrained.data.groups import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.binding import constraints_of
 from fairconstrained.estimators.fit import Fit
@@ -83,12 +84,14 @@ class DaskLinearClassifier:
         columns = SensitiveColumns.of(self)
         columns.check_only_source(sensitive_features)
         validate_data(self, example(X), reset=True, skip_check_array=True)
+        groups = self._example_groups(X, sensitive_features)
         workers = workers_of(self.client, self.disk)
         worker_side = self.local(**self.get_params(deep=False))
         validate_data(worker_side, example(X), reset=True, skip_check_array=True)
-        prepared, summaries = workers.prepare(Reader.of(worker_side, columns), partitions)
+        reader = Reader.of(worker_side, columns, names_of_columns(groups))
+        prepared, summaries = workers.prepare(reader, partitions)
         table, totals = AtomTable.merged(summaries), [one.totals for one in summaries]
-        data = atom_data(self, table, totals, self._titles(X, sensitive_features))
+        data = atom_data(self, table, totals, _titles(groups))
         constraints = constraints_of(self, data)
         warn_of_small_groups(constraints, data)
         held_out = held_out_of(self, data, constraints)
@@ -103,19 +106,11 @@ class DaskLinearClassifier:
         tested = replace(data, convention=rows.convention)
         return held_out.tested(fit, rows, sharded_data(tested, table, others, workers))
 
-    def _titles(self: Any, X: Collection, sensitive_features: Collection | None) -> list[Any]:
-        """Return the names of the sensitive attributes, positions where they have none."""
-        values = sensitive_features
-        if values is None:
-            columns = SensitiveColumns.of(self)
-            values = columns.groups(self, example(X))
-            if values is None:
-                return []
-        if hasattr(values, "columns"):
-            return list(values.columns)
-        if getattr(values, "ndim", 1) == 2:
-            return list(range(values.shape[1]))
-        return [getattr(values, "name", None) or 0]
+    def _example_groups(self: Any, X: Collection, sensitive_features: Collection | None) -> Any:
+        """Return something with the columns of the groups, None if there are no groups."""
+        if sensitive_features is not None:
+            return sensitive_features
+        return SensitiveColumns.of(self).groups(self, example(X))
 
     def held_out_rows(self: Any, X: Collection) -> Collection:
         """Return which rows were held out of the last fit with `confidence`, lazily.
@@ -218,6 +213,17 @@ class DaskLinearClassifier:
     def _lazily(self: Any, method: str, X: Collection, dtype: Any, n_columns: int = 0) -> Any:
         """Return a method of the local estimator on every partition."""
         return lazily(self.to_local(), method, X, dtype, n_columns)
+
+
+def _titles(groups: Any) -> list[Any]:
+    """Return the names of the sensitive attributes, positions where they have none."""
+    if groups is None:
+        return []
+    if hasattr(groups, "columns"):
+        return list(groups.columns)
+    if getattr(groups, "ndim", 1) == 2:
+        return list(range(groups.shape[1]))
+    return [getattr(groups, "name", None) or 0]
 
 
 def _cut(estimator: Any, data: ShardedData, path: bool) -> ShardedData:

@@ -39,6 +39,9 @@ class Reader:
         have them.
     pickled : bytes
         The estimator and its :class:`~fairconstrained.data.sensitive_columns.SensitiveColumns`.
+    group_names : tuple of str, default=()
+        The names of the columns of the groups, if they have any; see
+        :func:`~fairconstrained.data.groups.in_order`.
     """
 
     names: Array | None
@@ -46,9 +49,12 @@ class Reader:
     kept: Array
     sensitive: list[int] | None
     pickled: bytes
+    group_names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, estimator: Any, columns: SensitiveColumns) -> Self:
+    def of(
+        cls, estimator: Any, columns: SensitiveColumns, group_names: tuple[str, ...] = ()
+    ) -> Self:
         """Return the reader of an estimator.
 
         Parameters
@@ -57,6 +63,8 @@ class Reader:
             Has the parameters of the fit, `n_features_in_` and perhaps `feature_names_in_`.
         columns : SensitiveColumns
             Its sensitive columns.
+        group_names : tuple of str, default=()
+            The names of the columns of the groups, if they have any.
         """
         cloudpickle = import_extra("cloudpickle", "dask", "fairconstrained.dask")
         return cls(
@@ -65,6 +73,7 @@ class Reader:
             columns.kept(estimator),
             None if columns.columns is None else columns.positions(estimator),
             cloudpickle.dumps((estimator, columns)),
+            group_names,
         )
 
     @cached_property

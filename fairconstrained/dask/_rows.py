@@ -16,7 +16,7 @@ from fairconstrained.dask._messages import unpacked
 from fairconstrained.dask._reader import Reader
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.group_interactions import FeatureMap
-from fairconstrained.data.groups import Groups, group_columns
+from fairconstrained.data.groups import Groups, group_columns, in_order
 from fairconstrained.data.inputs import check_held, check_labels, check_weight
 from fairconstrained.shards.moments import Moments
 from fairconstrained.shards.rows import Shard, ordered_shard
@@ -138,7 +138,11 @@ def prepare(
     """
     check_same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
     n_rows = len(y)
-    values = reader.groups(X) if sensitive_features is None else sensitive_features
+    values, source = sensitive_features, "sensitive_features"
+    if values is None:
+        values, source = reader.groups(X), "sensitive_columns"
+    # The columns may have another order in some partitions.
+    values = in_order(values, reader.group_names, source)
     table: Any = {} if values is None else _group_table(values, n_rows)
     table[LABEL] = check_labels("y", y, X.shape[0])
     weight = _weight(sample_weight, n_rows)

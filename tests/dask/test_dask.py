@@ -215,21 +215,6 @@ def test_several_attributes_and_missing_groups(rows, combine):
         FairLogisticClassifier().fit(features, frame["label"], sensitive_features=sensitive)
 
 
-@pytest.mark.parametrize("combine", ["intersection", "marginal"])
-def test_two_attributes_of_the_same_name_are_both_kept(rows, combine):
-    X, y, groups, _ = rows
-    first, second = np.where(groups == 0, "f", "m"), np.where(np.arange(N_ROWS) % 2, "f", "m")
-    table = pd.DataFrame(np.column_stack([first, second]), columns=["sex", "sex"])
-    here = in_memory_classifier(combine=combine).fit(X, y, sensitive_features=table)
-    frame = dd.from_pandas(pd.DataFrame(X).add_prefix("x").assign(label=y), npartitions=3)
-    there = FairLogisticClassifier(combine=combine)
-    sensitive = dd.from_pandas(table, npartitions=3)
-    there.fit(frame.drop(columns="label"), frame["label"], sensitive_features=sensitive)
-    assert there.groups_.tolist() == here.groups_.tolist()
-    assert len(there.groups_) == 4
-    assert_same_fit(there, here)
-
-
 def test_rows_of_weight_zero_and_partitions_without_rows(rows):
     X, y, groups, weight = rows
     weight = np.where(np.arange(N_ROWS) < 800, 0.0, weight)
