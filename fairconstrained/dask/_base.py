@@ -19,6 +19,7 @@ from fairconstrained.dask._hold_out import held_out_of
 from fairconstrained.dask._lazy import Collection, drawn, example, lazily, weight_right
 from fairconstrained.dask._partitions import Partitions
 from fairconstrained.dask._reader import Reader
+from fairconstrained.dask._rows import no_rows_error
 from fairconstrained.dask._shards import workers_of
 from fairconstrained.data.groups import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
@@ -203,11 +204,20 @@ class DaskLinearClassifier:
         Returns
         -------
         accuracy : float
+
+        Raises
+        ------
+        ValueError
+            If lengths differ, a label is missing or not among `classes_`, weights are not finite
+            numbers >= 0 of which one is positive, or pandas objects have the same row labels in
+            another order.
         """
         partitions = Partitions.of(X=X, y=y, sample_weight=sample_weight)
         workers = workers_of(self.client, self.disk)
         parts = np.array(workers.map(weight_right, partitions, self.to_local()))
         right, total = parts.sum(axis=0)
+        if not total:
+            raise no_rows_error()
         return float(right / total)
 
     def _lazily(self: Any, method: str, X: Collection, dtype: Any, n_columns: int = 0) -> Any:

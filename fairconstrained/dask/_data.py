@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from fairconstrained.dask._rows import LABEL, Summary, Totals, crossed
+from fairconstrained.dask._rows import LABEL, Summary, Totals, crossed, no_rows_error
 from fairconstrained.dask._shards import Part, Workers
 from fairconstrained.data.groups import Groups, missing_values_error
 from fairconstrained.data.inputs import check_labels
@@ -119,7 +119,7 @@ def atom_data(
         If there are no rows, not two classes, or groups are not valid.
     """
     if not any(one.moments is not None for one in totals):
-        raise ValueError("X has no rows, or sample_weight is zero for all of them.")
+        raise no_rows_error()
     labels = check_labels("y", table.table[LABEL].to_numpy(), len(table.table))
     classes, y = binary_labels(labels, estimator.pos_label)
     convention = ScoreConvention(

@@ -9,7 +9,9 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained.dask._partitions import is_collection, is_frame
-from fairconstrained.dask._rows import held_out_rows
+from fairconstrained.dask._rows import held_out_rows, weight_in_partition
+from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.inputs import check_labels, known_labels
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array
 
@@ -129,8 +131,17 @@ def _on_frame(estimator: Any, method: str, columns: list[Any] | None, X: pd.Data
 
 
 def weight_right(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[float, float]:
-    """Return the weight of the rows that are predicted rightly, and that of all rows."""
-    labels = np.asarray(y)
-    weight = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, float)
-    right = _on_array(estimator, "predict", 0, X) == labels
+    """Return the weight of the rows that are predicted rightly, and that of all rows.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, a label is missing or unknown, a weight is not a finite number >= 0, or
+        pandas objects have the same row labels in another order.
+    """
+    check_same_rows(test=True, X=X, y=y, sample_weight=sample_weight)
+    predicted = _on_array(estimator, "predict", 0, X)
+    labels = check_labels("y", y, len(predicted))
+    right = predicted == known_labels("y", labels, estimator.classes_.tolist())
+    weight = weight_in_partition(sample_weight, len(predicted))
     return float(weight @ right), float(weight.sum())

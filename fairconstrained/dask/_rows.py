@@ -145,7 +145,7 @@ def prepare(
     values = in_order(values, reader.group_names, source)
     table: Any = {} if values is None else _group_table(values, n_rows)
     table[LABEL] = check_labels("y", y, X.shape[0])
-    weight = _weight(sample_weight, n_rows)
+    weight = weight_in_partition(sample_weight, n_rows)
     counted = np.flatnonzero(weight)
     if not len(counted):  # scikit-learn's checks refuse features without rows
         empty, none = np.empty((0, reader.n_features)), np.zeros(0, dtype=int)
@@ -228,7 +228,7 @@ def _group_table(values: Any, n_rows: int) -> dict[str, Any]:
     return {str(k): np.asarray(column, dtype=object) for k, column in enumerate(found)}
 
 
-def _weight(sample_weight: Any, n_rows: int) -> Array:
+def weight_in_partition(sample_weight: Any, n_rows: int) -> Array:
     """Return checked weights; all of them may be zero in one partition."""
     if sample_weight is None:
         return np.ones(n_rows)
@@ -236,6 +236,11 @@ def _weight(sample_weight: Any, n_rows: int) -> Array:
     if not np.any(np.asarray(sample_weight)):
         return np.zeros(n_rows)
     return check_weight("sample_weight", sample_weight, n_rows)
+
+
+def no_rows_error() -> ValueError:
+    """Return the error that no partition has rows of positive weight."""
+    return ValueError("X has no rows, or sample_weight is zero for all of them.")
 
 
 def make_shard(prepared: Prepared, atoms: Array, folder: str | None) -> Shard:
