@@ -131,7 +131,10 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
     booster_ : lightgbm.Booster
         The fitted trees. ``booster_.predict(X, raw_score=True)`` returns the scores and
         ``booster_.predict(X)`` the probabilities of ``classes_[1]``. X must hold the features of
-        the model; columns of pandas' category dtype may be passed as such.
+        the model. Columns of pandas' category dtype may be passed as such if all of them are in
+        `categories_` and all categories are numbers or strings. Otherwise LightGBM raises a
+        ValueError ("categorical_feature do not match"): pass an array, with positions in
+        `categories_` for the categories of its columns.
     n_estimators_ : int
         The number of trees.
     is_categorical_ : ndarray of bool of shape (n_features,)
@@ -308,7 +311,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         -------
         booster : lightgbm.Booster
             A copy of `booster_`. `predict` returns the probability of ``classes_[1]``, and with
-            ``raw_score=True`` the score.
+            ``raw_score=True`` the score. See `booster_` for columns of pandas' category dtype.
 
         Raises
         ------

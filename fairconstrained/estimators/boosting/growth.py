@@ -74,8 +74,8 @@ class Growing:
         The names of the features.
     is_categorical : ndarray of bool of shape (n_features,)
         Which features hold codes of categories.
-    categories : list of list or None
-        The categories of the columns of pandas' category dtype.
+    categories : list of list
+        The categories of the columns of pandas' category dtype that the booster accepts.
     early_stopping : EarlyStopping or None
         When to stop before the last tree.
     constraint_fraction : float or None
@@ -96,7 +96,7 @@ class Growing:
     parameters: Mapping[str, Any]
     names: list[str] | str
     is_categorical: Array
-    categories: list[list[Any]] | None = None
+    categories: list[list[Any]] = field(default_factory=list)
     early_stopping: EarlyStopping | None = None
     constraint_fraction: float | None = None
     zero_one: bool = False

@@ -116,7 +116,7 @@ class LeafParametrization(LinearParametrization):
         """Return the rows as they are, once parameters and codes of categories are checked."""
         options = cls.options(estimator)
         check_boosting_options(options)
-        names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
+        names = _columns(estimator)
         is_category = np.isin(names, list(estimator.categories_))
         estimator.is_categorical_ = categorical_mask(
             options.categorical_features, names.tolist(), is_category
@@ -255,17 +255,27 @@ def _kept(estimator: BoostedEstimator) -> Array:
     return SensitiveColumns.of(estimator).kept(estimator)
 
 
-def _can_be_saved(categories: list[list[Any]]) -> bool:
-    """Return whether LightGBM can write categories into a model file: numbers and strings."""
-    return all(isinstance(one, str | int | float | bool) for values in categories for one in values)
+def _columns(estimator: BoostedEstimator) -> Array:
+    """Return the names of the columns of X, their positions if they have no names."""
+    columns: Array = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
+    return columns
+
+
+def _saved(categories: list[list[Any]]) -> list[list[Any]]:
+    """Return the categories if LightGBM can write them into a model file, else none of them.
+
+    It can write numbers and strings. A booster without categories raises an error for columns of
+    pandas' category dtype; it does not take the codes of another table for those of `fit`.
+    """
+    values = [one for column in categories for one in column]
+    return categories if all(isinstance(one, str | int | float) for one in values) else []
 
 
 def _growing(estimator: BoostedEstimator, options: TreeOptions, loss: LossOf) -> Growing:
     """Return how trees are grown, for an estimator's parameters and the columns it has seen."""
     kept = _kept(estimator)
     source = check_random_state(estimator.random_state)
-    names = getattr(estimator, "feature_names_in_", np.array([]))
-    seen = names[kept].tolist() if len(names) else []
+    seen = _columns(estimator)[kept].tolist()
     categories = [categories for name, categories in estimator.categories_.items() if name in seen]
     threads = thread_count(options.n_jobs)
     stopping = EarlyStopping(options.validation_fraction, options.n_iter_no_change)
@@ -273,9 +283,9 @@ def _growing(estimator: BoostedEstimator, options: TreeOptions, loss: LossOf) ->
         n_trees=options.n_estimators,
         learning_rate=float(options.learning_rate),
         parameters=lightgbm_parameters(options, source.randint(2**31 - 1), threads),
-        names=feature_names(seen, len(kept)),
+        names=feature_names(seen if hasattr(estimator, "feature_names_in_") else [], len(kept)),
         is_categorical=estimator.is_categorical_[kept],
-        categories=categories if categories and _can_be_saved(categories) else None,
+        categories=_saved(categories),
         early_stopping=stopping if options.early_stopping else None,
         zero_one=estimator.enforce == "decision",
         n_fitted=options.n_fitted_trees,

@@ -87,8 +87,8 @@ class Trees:
         LightGBM's model file: the trees, with the objective that turns scores to probabilities.
     first_score : float
         The score before the first tree, which the text does not contain.
-    categories : list of list or None
-        The categories of the columns of pandas' category dtype, in order.
+    categories : list of list
+        The categories of the columns of pandas' category dtype that the booster accepts, in order.
     num_threads : int, default=0
         For predictions; 0 is LightGBM's default.
     n_fitted : int or None, default=None
@@ -98,7 +98,7 @@ class Trees:
 
     text: str = field(repr=False)
     first_score: float
-    categories: list[list[Any]] | None = None
+    categories: list[list[Any]] = field(default_factory=list)
     num_threads: int = 0
     n_fitted: int | None = None
 

@@ -35,6 +35,14 @@ def model(data):
     return fitted(data=data, kappa=0.03)
 
 
+@pytest.fixture(scope="module")
+def towns():
+    random = np.random.default_rng(0)
+    town, x = random.choice(list("abcd"), 800), random.normal(size=800)
+    table = pd.DataFrame({"town": pd.Categorical(town), "x": x})
+    return table, (np.isin(town, ["b", "d"]) ^ (x > 0.8)).astype(int), random.integers(0, 2, 800)
+
+
 class TestTheBoosterAlonePredicts:
     def test_scores_and_probabilities(self, data, model):
         scores = model.decision_function(data[0])
@@ -66,6 +74,46 @@ class TestTheBoosterAlonePredicts:
         assert_allclose(clf.booster_.predict(table, raw_score=True), scores, rtol=0, atol=1e-12)
         assert_allclose(clf.to_lightgbm().predict(table, raw_score=True), scores, atol=1e-12)
         assert clf.booster_.feature_name() == table.columns.tolist()
+
+    @pytest.mark.parametrize("labels", [["town", "x"], [0, 1]], ids=["names", "positions"])
+    def test_categories_of_another_table_are_those_of_fit(self, towns, labels):
+        table, y, groups = towns
+        table = table.set_axis(labels, axis=1)
+        clf = small().fit(table, y, sensitive_features=groups)
+        order = ["z", "d", "b", "c", "a"]  # codes differ, and "z" was not there in fit
+        other = table.copy()
+        other[labels[0]] = table[labels[0]].cat.set_categories(order)
+        other.loc[:99, labels[0]] = "z"
+        for booster in (clf.booster_, clf.to_lightgbm()):
+            found = booster.predict(other, raw_score=True)
+            assert_allclose(found, clf.decision_function(other), rtol=0, atol=1e-12)
+
+    @pytest.mark.parametrize(
+        ("values", "options"),
+        [
+            (pd.Timestamp("2020-01-01") + pd.to_timedelta([0, 1], "D"), {}),
+            (pd.interval_range(0, 2), {}),
+            ([3, 10], {"categorical_features": None}),
+            ([3, 10], {"categorical_features": ["town"]}),
+        ],
+        ids=["times", "intervals", "numbers", "some columns"],
+    )
+    def test_categories_that_it_does_not_have_raise(self, towns, values, options):
+        """LightGBM would take the codes of the new table, and all categories would be wrong."""
+        table, y, groups = towns
+        kind = pd.Categorical.from_codes(np.arange(len(y)) % 2, categories=values)
+        table = table.assign(kind=kind)
+        if options.get("categorical_features", 0) is None:
+            table = table.drop(columns="town")
+        clf = small(**options).fit(table, y, sensitive_features=groups)
+        for booster in (clf.booster_, clf.to_lightgbm()):
+            with pytest.raises(ValueError, match="categorical_feature do not match"):
+                booster.predict(table)
+            codes = {name: table[name].cat.codes for name in clf.categories_}
+            numbers = {name: table[name].astype(float) for name in ["kind"] if name not in codes}
+            rows = table.assign(**codes, **numbers).to_numpy(dtype=float)
+            found = booster.predict(rows, raw_score=True)
+            assert_allclose(found, clf.decision_function(table), rtol=0, atol=1e-12)
 
 
 class TestFit:
