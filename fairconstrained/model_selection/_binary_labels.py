@@ -34,8 +34,16 @@ class BinaryLabels:
             return cls(found[::-1], reversed=True)
         return cls(found)
 
-    def metric(self, metric: Callable[..., float]) -> Callable[..., float]:
-        """Return the metric of the names of the classes."""
+    def metric(self, metric: Callable[..., float], *, of_labels: bool) -> Callable[..., float]:
+        """Return the metric of the names of the classes.
+
+        Parameters
+        ----------
+        metric : callable
+            The metric of labels 0 and 1.
+        of_labels : bool
+            Whether `y_pred` are predicted labels; scores are left as they are.
+        """
         if len(self.classes) != 2:
             return metric
         accepted = inspect.signature(metric).parameters
@@ -43,7 +51,7 @@ class BinaryLabels:
         @wraps(metric)
         def mapped(y_true: ArrayLike, y_pred: ArrayLike, **options: Any) -> float:
             predicted = np.asarray(y_pred)
-            if predicted.ndim == 1 and np.isin(predicted, self.classes).all():
+            if of_labels and predicted.ndim == 1 and np.isin(predicted, self.classes).all():
                 predicted = self.codes("y_pred", predicted)
             if self.reversed and "pos_label" not in accepted:  # it was for the scores
                 options.pop("pos_label", None)

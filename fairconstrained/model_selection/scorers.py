@@ -125,12 +125,18 @@ class FairnessScorer:
         if labels.reversed:
             options.setdefault("pos_label", labels.classes[1])
         scorer = make_scorer(
-            labels.metric(self.metric),
+            labels.metric(self.metric, of_labels=self._method(estimator) == "predict"),
             response_method=self.response_method,
             greater_is_better=self.greater_is_better,
             **options,
         )
         return float(scorer(estimator, X, y_true))
+
+    def _method(self, estimator: Classifier) -> str | None:
+        """Return the first response method that the estimator has, None if it has none."""
+        given = self.response_method
+        methods = [given] if isinstance(given, str) else given
+        return next((one for one in methods if hasattr(estimator, one)), None)
 
     def _groups(self, X: Any, passed: Any) -> Any:
         """Return the groups of the rows."""
@@ -204,7 +210,11 @@ class FairnessScorer:
         return self
 
     def _accept_sample_weight(self) -> bool:
-        return "sample_weight" in inspect.signature(self.metric).parameters
+        """Return whether the metric takes weights, by name or among ``**options``."""
+        taken = inspect.signature(self.metric).parameters
+        return "sample_weight" in taken or any(
+            one.kind is one.VAR_KEYWORD for one in taken.values()
+        )
 
     def _accepts(self, name: str) -> bool:
         """Return whether the metric takes an argument; ``**options`` stand for groups only."""

@@ -21,9 +21,11 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from fairconstrained import (
     FairLogisticClassifier,
+    FairThresholds,
     best_score_within,
     make_biased_classification,
     make_fairness_scorer,
@@ -102,6 +104,20 @@ class TestNamesOfClasses:
         rates = [selected[groups == g].mean() for g in (0, 1)]
         found = scorer(model, X, np.array(["no", "yes"])[y], sensitive_features=groups)
         assert found == pytest.approx(min(rates) / max(rates))
+
+    def test_scores_that_are_0_or_1_are_no_labels(self, data):
+        X, y, groups = data
+        tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+        clf = FairThresholds(tree, kappa=1.0, pos_label=0, cv="prefit")
+        clf.fit(X, y, sensitive_features=groups)
+        scorer = make_fairness_scorer(
+            lambda y_true, y_pred, *, sensitive_features: y_pred.mean(),
+            response_method=("predict_proba", "decision_function"),
+            greater_is_better=True,
+        )
+        scores = clf.predict_proba(X)[:, 0]
+        assert set(scores) == {0.0, 1.0} and scores.mean() != 0.5
+        assert scorer(clf, X, y, sensitive_features=groups) == scores.mean()
 
     def test_measures_of_scores_and_a_named_positive_class(self, data):
         X, y, groups = data
@@ -358,6 +374,15 @@ class TestRoutedWeights:
         params = {"sensitive_features": groups, "sample_weight": weight}
         with pytest.raises(ValueError, match="sample_weight"):
             cross_validate(clf, X, y, cv=2, scoring=scorer, params=params)
+
+    def test_weights_of_a_metric_that_takes_any_options(self, data, weight):
+        X, y, groups = data
+        clf = LogisticRegression().fit(X, y)
+        metric = fairlearn.metrics.true_positive_rate_difference
+        scorer = make_fairness_scorer(metric).set_score_request(sample_weight=True)
+        passed = {"sensitive_features": groups, "sample_weight": weight}
+        assert scorer(clf, X, y, **passed) == -metric(y, clf.predict(X), **passed)
+        assert scorer.get_metadata_routing().score.requests["sample_weight"] is True
 
     def test_a_metric_without_weights_cannot_ask_for_them(self):
         with pytest.raises(ValueError, match="rate_gap takes no sample_weight"):
