@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +16,7 @@ from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
 
 if TYPE_CHECKING:
-    from torch import Tensor, device
+    from torch import Tensor, device, dtype
     from torch.nn import Module
 
 MakeModule = Callable[[int], "Module"]
@@ -105,7 +106,7 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _made(make: MakeModule, n_features: int) -> Any:
-    """Return what a callable makes for a number of features, if it is a module."""
+    """Return a copy of the module that a callable makes; a fit does not change the user's own."""
     torch = torch_module()
     if isinstance(make, torch.nn.Module):
         raise ValueError(
@@ -124,7 +125,18 @@ def _made(make: MakeModule, n_features: int) -> Any:
             "module must be a callable that takes the number of features and returns a "
             f"torch.nn.Module; it returns {type(module).__name__}."
         )
-    return module
+    try:
+        return deepcopy(module)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(
+            f"module must return a network that can be copied; copy.deepcopy raises: {error}"
+        ) from error
+
+
+def _dtype(module: Module) -> dtype:
+    """Return the precision of a module's weights, the default if it has none."""
+    found = (one.dtype for one in module.parameters() if one.is_floating_point())
+    return next(found, torch_module().get_default_dtype())
 
 
 def new_module(make: MakeModule, n_features: int, seed: int) -> Module:
@@ -144,15 +156,15 @@ def new_module(make: MakeModule, n_features: int, seed: int) -> Module:
     TypeError
         If it is not a module.
     ValueError
-        If it is a module itself, cannot be called with a number, its module has no weights, or does
-        not return one score per row.
+        If it is a module itself, cannot be called with a number, its module cannot be copied, has
+        no weights, or does not return one score per row.
     """
     torch = torch_module()
     with _seeded(seed):
         module = _made(make, n_features).cpu().eval()
         try:
             with torch.no_grad():  # a first pass also makes the weights of lazy layers
-                found = module(torch.zeros(2, n_features))
+                found = module(torch.zeros(2, n_features, dtype=_dtype(module)))
         except (RuntimeError, ValueError, TypeError, IndexError) as error:
             raise ValueError(
                 f"module must return a network for rows of {n_features} features; what it returns "

@@ -199,6 +199,34 @@ def test_modules_that_are_no_networks_raise(X, options, error, message):
 @pytest.mark.skipif(
     torch.cuda.is_available(), reason="the error for a missing GPU needs a machine without one"
 )
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_a_module_of_the_user_is_not_changed(kind, X, rng):
+    module = multilayer_perceptron(N_FEATURES, (4,)).to(kind)
+    module.get_parameter("0.bias").requires_grad_(False)
+    before = {name: one.detach().clone() for name, one in module.named_parameters()}
+    for _ in range(2):  # a second fit finds the same module
+        model = TorchModel.standardized(X, np.ones(N_ROWS), module=lambda n: module)
+        w = model.start(np.random.RandomState(0))
+        model.module(w + rng.normal(size=len(w)))
+    assert module.training
+    for name, parameter in module.named_parameters():
+        assert parameter.dtype is kind and parameter.requires_grad == (name != "0.bias")
+        assert torch.equal(parameter, before[name])
+    assert w @ w == pytest.approx(sum((one.double() ** 2).sum() for one in before.values()).item())
+
+
+def test_lazy_modules_are_networks(X):
+    model = TorchModel.standardized(X, np.ones(N_ROWS), module=lambda n: torch.nn.LazyLinear(1))
+    assert model.n_parameters == N_FEATURES + 1
+
+
+def test_modules_that_cannot_be_copied_raise(X):
+    module = torch.nn.Linear(N_FEATURES, 1)
+    module.twice = 2.0 * module.weight  # copy.deepcopy refuses results of computations
+    with pytest.raises(ValueError, match="can be copied"):
+        TorchModel.standardized(X, np.ones(N_ROWS), module=lambda n: module)
+
+
 def test_a_device_that_is_not_there_is_refused(X):
     with pytest.raises(ValueError, match="finds no GPU"):
         TorchModel.standardized(X, np.ones(N_ROWS), device="cuda")
