@@ -264,6 +264,13 @@ def test_invalid_input_raises(metric):
         metric([0, 1], [0.1, 0.2], sensitive_features=["a", "b"], sample_weight=[1.0, -1.0])
 
 
+def test_groups_with_the_same_text_are_told_apart():
+    names = [("x, y", "z"), ("x", "y, z"), ("x", "w")]
+    groups = pd.DataFrame(names * 10, columns=["first", "second"])
+    table = metrics.group_rates([0, 1] * 15, [1, 0, 1] * 10, sensitive_features=groups)
+    assert table.index.tolist() == ["x, w", "('x', 'y, z')", "('x, y', 'z')", "all rows"]
+
+
 def test_invalid_options_raise():
     args, groups = ([0, 1], [0.1, 0.2]), {"sensitive_features": ["a", "b"]}
     with pytest.raises(ValueError, match="ranks must be two numbers"):
