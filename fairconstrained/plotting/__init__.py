@@ -3,7 +3,8 @@
 All displays need matplotlib (``pip install "fairconstrained[plot]"``). It is imported when a plot
 is drawn. Groups differ in colour (the palette of Okabe and Ito, safe for colour-blind readers) and
 in line style, marker, hatch or place (for black-and-white print). Of more than eight groups the
-displays show the extremes, the largest and the others together.
+displays show the extremes, the largest and the others together. Names of groups and classes are
+drawn as they are. Names that you give to models and axes may contain formulas of matplotlib.
 """
 
 from fairconstrained.plotting.convergence import ConvergenceDisplay

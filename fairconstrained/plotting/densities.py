@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from fairconstrained.plotting.style import (
     axes_for,
     legend_above,
     line_style,
+    plain_text,
     style_axes,
 )
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
@@ -173,6 +174,7 @@ class ScoreDensityDisplay:
             response_method=response_method, threshold=threshold, marginal=True,
             pos_label=pos_label,
         )  # fmt: skip
+        scores = replace(scores, unit=plain_text(scores.unit))  # it may name a class
         ranks = ranks_of(estimator) if ranks is None else ranks
         return cls.from_group_scores(scores, ranks, bins).plot(ax=ax)
 
@@ -261,7 +263,7 @@ class ScoreDensityDisplay:
         self.figure_ = self.ax_.figure
         self.lines_, self.shades_ = {}, {}
         for k, (name, density) in enumerate(self.densities.items()):
-            label, base = f"{name} (n = {density.n_rows})", self._base(k)
+            label, base = f"{plain_text(name)} (n = {density.n_rows})", self._base(k)
             style = {"color": COLOURS[0]} if self._in_rows else line_style(k)
             self.lines_[name] = self.ax_.stairs(
                 base + self._scaled(density), self.edges, baseline=base, label=label,
@@ -322,7 +324,8 @@ class ScoreDensityDisplay:
         if self._in_rows:
             places = [self._base(k) for k in range(len(self.densities))]
             labels = [
-                f"{fill(name, 26)} (n = {one.n_rows})" for name, one in self.densities.items()
+                f"{plain_text(fill(name, 26))} (n = {one.n_rows})"
+                for name, one in self.densities.items()
             ]
             self.ax_.set_yticks(places, labels)
             self.ax_.tick_params(axis="y", length=0.0)

@@ -19,6 +19,7 @@ from fairconstrained.plotting.style import (
     MARKERS,
     axes_for,
     legend_above,
+    plain_text,
     style_axes,
 )
 from fairconstrained.utils.registry import check_option
@@ -274,7 +275,7 @@ class GroupMetricsDisplay:
         table = next(iter(self.tables.values()))
         names = [*groups, *([order.label] if len(order.others) else [])]
         ticks = [
-            (y, fill(name, _NAME_WIDTH), False)
+            (y, plain_text(fill(name, _NAME_WIDTH)), False)
             for row in places
             for y, name in zip(row, names, strict=True)
         ]

@@ -17,6 +17,7 @@ from fairconstrained.plotting.style import (
     axes_for,
     legend_above,
     line_style,
+    plain_text,
     style_axes,
 )
 from fairconstrained.utils.registry import check_option
@@ -249,8 +250,10 @@ class GroupRateDisplay:
             )
         first = _reference(group_scores, names, known, reference)
         shown = group_scores.chosen(keep=first)
-        parts = {name: shown.of_group(k, rows) for k, name in enumerate(group_labels(shown.groups))}
-        against = parts.pop(names[first])
+        labels = group_labels(shown.groups)
+        parts = {name: shown.of_group(k, rows) for k, name in enumerate(labels)}
+        against_name = labels[shown.groups.codes[group_scores.groups.codes == first][0]]
+        against = parts.pop(against_name)
         curves = {
             name: _curve(against, part, group_scores.threshold)
             for name, part in parts.items()
@@ -258,7 +261,7 @@ class GroupRateDisplay:
         }
         ranks = None if ranks is None else check_ranks(ranks)
         kappa = None if kappa is None else check_kappa(kappa)
-        return cls(curves, reference=names[first], rate=rate, ranks=ranks, kappa=kappa)
+        return cls(curves, reference=against_name, rate=rate, ranks=ranks, kappa=kappa)
 
     def plot(self, *, ax: Axes | None = None) -> GroupRateDisplay:
         """Draw the curves.
@@ -279,7 +282,7 @@ class GroupRateDisplay:
         handles = self._draw_background()
         self.lines_, self.points_ = {}, {}
         for k, (name, curve) in enumerate(self.curves.items()):
-            label = name if len(self.curves) > 1 else "all thresholds"
+            label = plain_text(name) if len(self.curves) > 1 else "all thresholds"
             x, y = _thinned(curve.x, curve.y)
             (self.lines_[name],) = self.ax_.plot(
                 x, y, label=label, linewidth=1.8, zorder=3.0, **line_style(k)
@@ -292,8 +295,9 @@ class GroupRateDisplay:
         title = RATES[self.rate].title
         other = f"group {next(iter(self.curves))}" if len(self.curves) == 1 else "the other groups"
         self.ax_.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal", anchor="S")
-        self.ax_.set_xlabel(fill(f"{title} of group {self.reference}", _LABEL_WIDTH))
-        self.ax_.set_ylabel(fill(f"{title} of {other}", _LABEL_WIDTH))
+        texts = (f"{title} of {one}" for one in (f"group {self.reference}", other))
+        xlabel, ylabel = (plain_text(fill(text, _LABEL_WIDTH)) for text in texts)
+        self.ax_.set(xlabel=xlabel, ylabel=ylabel)
         curves = list(self.lines_.values())
         legend_above(self.ax_, [*curves, next(iter(self.points_.values())), *handles])
         return self

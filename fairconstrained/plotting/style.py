@@ -27,6 +27,11 @@ def line_style(i: int) -> dict[str, Any]:
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": STYLES[i % len(STYLES)]}
 
 
+def plain_text(name: str) -> str:
+    """Return a name from the data such that matplotlib draws it as it is: "$" begins no formula."""
+    return name.replace("$", r"\$")
+
+
 def axes_for(ax: Axes | None, method: str, figsize: tuple[float, float] = (5.6, 4.2)) -> Axes:
     """Return the given axes, or the axes of a new figure.
 
