@@ -64,7 +64,8 @@ class BoostedScores(RankerModel):
     max_bin : int, default=255
         The maximum number of bins of a feature.
     categorical_features : "from_dtype", list of str, int or bool, or None, default="from_dtype"
-        The categorical columns, see :class:`FairBoostingClassifier`.
+        The categorical columns, see :class:`FairBoostingClassifier`; for columns of pandas'
+        category dtype in tables for the booster, see its `booster_`.
     early_stopping : bool, default=False
         Whether the number of trees is chosen by the loss on validation queries, among the
         iterations that violate the constraints by at most 0.002.

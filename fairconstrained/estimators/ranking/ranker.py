@@ -344,7 +344,6 @@ class FairRanker(FairEstimator):
         -------
         booster : lightgbm.Booster
             A copy of `booster_`, whose `predict` returns the scores. Only with boosted scores.
-            Columns of pandas' category dtype are as in :class:`FairBoostingClassifier`.
 
         Raises
         ------
