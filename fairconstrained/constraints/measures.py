@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -285,6 +285,12 @@ class Ratios(CellMeans):
     def gap_bounds(self) -> Array:
         """1 - ratio, the largest shortfall allowed."""
         return np.full(self.n_outputs, 1.0 - self.ratio)
+
+    def some_outputs(self, outputs: Array) -> Self:
+        """Return the term with some of its ratios, on all cells."""
+        chosen = super().some_outputs(outputs)
+        constant = self._of_outputs(self.whole_constant, outputs)
+        return dataclasses.replace(chosen, whole=self.whole[outputs], whole_constant=constant)
 
     def gap_of(self, statistics: Array) -> Array:
         """Return 1 - m_a / m_b."""

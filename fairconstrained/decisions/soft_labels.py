@@ -81,7 +81,8 @@ class SoftLabels:
         ----------
         problem : Problem
             The constraints. True and false positive rates and error rates are averages over the
-            rows of a label in some groups; selection rates and others have no such estimate.
+            rows of a label in some groups; selection rates and others have no such estimate. Rates
+            of groups of one label have none either: there are no more rows of these groups.
         few_rows : float
             Cells of fewer rows get soft labels. With weights the effective number of rows counts,
             the square of the sum of the weights over the sum of their squares.
@@ -101,17 +102,10 @@ class SoftLabels:
         cells = dict(self._soft_cells(term, few_rows))
         if not cells:
             return None
-        combination, hard = term.combination, term.cells.tocsr()
-        outputs = np.flatnonzero(abs(combination[:, list(cells)]).sum(axis=1))
+        hard = term.cells.tocsr()
+        outputs = np.flatnonzero(abs(term.combination[:, list(cells)]).sum(axis=1))
         rows = [cells.get(k, hard[[k]]) for k in range(term.n_statistics)]
-        return replace(
-            term,
-            cells=sp.csc_array(sp.vstack(rows)),
-            combination=combination[outputs],
-            offset=term.offset[outputs],
-            constant=np.broadcast_to(term.constant, term.offset.shape)[outputs],
-            names=tuple(np.array(term.names, dtype=object)[outputs]),
-        )
+        return replace(term.some_outputs(outputs), cells=sp.csc_array(sp.vstack(rows)))
 
     def _soft_cells(self, term: CellMeans, few_rows: float) -> Iterator[tuple[int, sp.csr_array]]:
         """Yield the cells of few rows with their new weights, (1, n_rows)."""
@@ -122,10 +116,16 @@ class SoftLabels:
                 yield int(k), sp.csr_array(soft[None, :])
 
     def _soft_cell(self, members: Array) -> Array | None:
-        """Return the weights of a cell of all rows with a label in some groups, None if others."""
+        """Return the weights of a cell of all rows with a label in some groups, None if others.
+
+        None too if these groups have no rows of the other label. Such a cell may be that of a
+        selection rate, and there are no rows to add.
+        """
         label, codes = self.y[members[0]], np.unique(self.codes[members])
         inside = np.isin(self.codes, codes)
-        if codes[0] < 0 or np.count_nonzero(inside & (self.y == label)) != len(members):
+        if codes[0] < 0 or np.count_nonzero(inside) == len(members):
+            return None
+        if np.count_nonzero(inside & (self.y == label)) != len(members):
             return None
         if np.any(self.y[members] != label):
             return None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, cast
+from typing import ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -232,6 +232,26 @@ class CellMeans(FunctionAverages, Shardable, Curved):
         ends = np.arange(len(rows) + 1)
         cells = sp.csc_array((data, indices, ends), shape=(self.n_statistics, len(rows)))
         return replace(self, cells=cells, signs=signs)
+
+    def some_outputs(self, outputs: Array) -> Self:
+        """Return the term with some of its outputs, on all cells.
+
+        Parameters
+        ----------
+        outputs : ndarray of int of shape (n_chosen,)
+            The outputs.
+        """
+        return replace(
+            self,
+            combination=self.combination[outputs],
+            offset=self.offset[outputs],
+            constant=self._of_outputs(self.constant, outputs),
+            names=tuple(np.array(self.names, dtype=object)[outputs]),
+        )
+
+    def _of_outputs(self, values: Array | float, outputs: Array) -> Array:
+        """Return the values of some outputs, from an array or one number for all outputs."""
+        return np.broadcast_to(values, self.n_outputs)[outputs]
 
     def embed_rows(self, rows: Array, n_rows: int) -> CellMeans:
         """Return the same functions of the scores of `n_rows` rows, of which `rows` are its own.

@@ -5,6 +5,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 from fairconstrained import EqualizedOdds, FairHingeClassifier, FairLogisticClassifier
+from fairconstrained.constraints import (
+    DemographicParity,
+    DisparateImpact,
+    EqualOpportunity,
+    ErrorRateParity,
+    PredictiveEquality,
+)
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.search import search_decisions
 from fairconstrained.decisions.soft_labels import SoftLabels, effective_rows, has_few_rows
@@ -105,6 +112,84 @@ class TestSoftLabels:
         for part in found:
             sums = part.term.cells.sum(axis=1)
             assert_allclose(sums[sums > 0], 1.0)
+
+
+    @pytest.mark.parametrize(
+        "constraint", ["demographic_parity", "equal_opportunity", "error_rate_parity"]
+    )
+    def test_groups_of_one_label_have_none(self, constraint):
+        """All their rows are in the cell already, be it a selection rate or that of a label."""
+        X, y, groups = drawn(3000, 0)
+        y[groups == "small"] = 1
+        fit = FairLogisticClassifier(constraint, 0.02).bind(X, y, sensitive_features=groups)
+        assert has_few_rows(fit.problem, 100.0)
+        assert labels_of(fit).constraints(fit.problem, 100.0) == ()
+
+    def test_ratios_are_those_of_the_rates(self):
+        X, y, groups = three_groups(0)
+        constraint = PredictiveEquality(ratio=0.8)
+        fit = FairLogisticClassifier(constraint).bind(X, y, sensitive_features=groups)
+        labels = labels_of(fit)
+        (part,) = labels.constraints(fit.problem, 50.0)
+        assert part.term.n_outputs == 4  # of 6: two compare the large groups
+        scores, codes, negative = fit.data.X[:, 0], fit.data.groups.codes, fit.data.y < 0
+        selected, chance = scores > 0, np.where(codes == 2, 1.0 - labels.probability, negative)
+        rates = [np.average(selected[codes == k], weights=chance[codes == k]) for k in range(3)]
+        pairs = [(0, 2), (1, 2), (2, 0), (2, 1)]
+        found = part.term.zero_one().gap(scores)
+        assert_allclose(np.sort(found), np.sort([1.0 - rates[a] / rates[b] for a, b in pairs]))
+        assert_allclose(part.term.gap_bounds, 0.2)
+
+
+RATIOS = [
+    kind(ratio=0.8, against=against)
+    for kind in (
+        DemographicParity, DisparateImpact, EqualOpportunity, EqualizedOdds, ErrorRateParity,
+        PredictiveEquality,
+    )
+    for against in ("pairs", "overall")
+]  # fmt: skip
+
+
+def three_groups(seed, one_label=False):
+    """Return rows of two large groups and a small one, perhaps with one label."""
+    rng = np.random.default_rng(seed)
+    X, groups = rng.normal(size=(300, 3)), rng.choice(3, size=300, p=[0.45, 0.45, 0.1])
+    y = X.sum(axis=1) + 0.8 * groups + rng.logistic(size=300) > 0.5
+    return X, y | (one_label & (groups == 2)), groups
+
+
+def shortfall(constraint, y, groups, decided):
+    """Return the largest shortfall of a ratio that the constraint compares."""
+    whole = np.ones(len(y), dtype=bool)
+    events = {
+        "selection_rate": (decided, whole),
+        "true_positive_rate": (decided, y),
+        "false_positive_rate": (decided, ~y),
+        "error_rate": (decided != y, whole),
+    }
+    found = []
+    for values, event in (events[name] for name in constraint.rates):
+        there = [values[event & (groups == k)] for k in range(3) if (event & (groups == k)).any()]
+        rates = np.array([one.mean() for one in there])
+        others = rates if constraint.against == "pairs" else values[event].mean()
+        found.append(1.0 - min(rates.min() / np.max(others), np.min(others) / rates.max()))
+    return max(found)
+
+
+class TestRatios:
+    @pytest.mark.parametrize("one_label", [False, True])
+    @pytest.mark.parametrize("constraint", RATIOS, ids=str)
+    @pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
+    @pytest.mark.filterwarnings("ignore::fairconstrained.ConstantDecisionWarning")
+    def test_a_small_group(self, constraint, one_label):
+        for seed in range(3):
+            X, y, groups = three_groups(seed, one_label)
+            clf = FairLogisticClassifier(constraint, enforce="decision", random_state=0)
+            clf.fit(X, y, sensitive_features=groups)
+            expected = shortfall(constraint, y, groups, clf.predict(X))
+            assert_allclose(clf.decision_gap_, expected, atol=1e-12)
+            assert clf.decision_search_.met == (expected <= 0.2 + 1e-9)
 
 
 class TestSearch:
