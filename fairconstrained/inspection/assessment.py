@@ -14,7 +14,7 @@ from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.class_scores import counts_predictions
+from fairconstrained.terms.class_scores import of_predictions
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
@@ -57,7 +57,7 @@ class AssessedRows:
 
     def scores_for(self, term: Term) -> Array:
         """Return the scores that a term is measured at."""
-        if self.log_odds is None or counts_predictions(term):
+        if self.log_odds is None or of_predictions(term):
             return self.scores
         return self.log_odds
 

@@ -22,6 +22,7 @@ from fairconstrained.terms.base import (
     subgradient_error,
 )
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.clipped_rates import ClippedRates
 from fairconstrained.utils.typing import Array
 
 
@@ -183,11 +184,9 @@ class ByClass(Composed, Shiftable):
     def _scores(self, scores: Array) -> list[Array]:
         """Return the scores of every term: log odds, or +1 where the class is predicted."""
         odds = log_odds(scores)
-        decided = predicted(scores) if any(map(counts_predictions, self.terms)) else odds
-        return [
-            (decided if counts_predictions(term) else odds)[:, k]
-            for k, term in enumerate(self.terms)
-        ]
+        on_predictions = list(map(of_predictions, self.terms))
+        decided = predicted(scores) if any(on_predictions) else odds
+        return [(decided if one else odds)[:, k] for k, one in enumerate(on_predictions)]
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the statistics of all terms and their pullback."""
@@ -256,6 +255,11 @@ class ByClass(Composed, Shiftable):
 def counts_predictions(term: Term) -> bool:
     """Return whether a term is an affine function of shares of predictions."""
     return isinstance(term, CellMeans) and isinstance(term.function, Indicator)
+
+
+def of_predictions(term: Term) -> bool:
+    """Return whether a term is a function of shares of predictions, affine or with clipped ones."""
+    return counts_predictions(term.rates if isinstance(term, ClippedRates) else term)
 
 
 def _to_scores(slopes: Array, scores: Array, columns: Sequence[Array]) -> Array:

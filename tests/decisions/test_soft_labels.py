@@ -113,7 +113,6 @@ class TestSoftLabels:
             sums = part.term.cells.sum(axis=1)
             assert_allclose(sums[sums > 0], 1.0)
 
-
     @pytest.mark.parametrize(
         "constraint", ["demographic_parity", "equal_opportunity", "error_rate_parity"]
     )
