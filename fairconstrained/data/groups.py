@@ -176,7 +176,7 @@ def _title(column: pd.Series, position: int) -> str:
 
 def names_of_columns(values: object) -> tuple[str, ...]:
     """Return the names of a frame's columns, if they are different strings; else none."""
-    names = tuple(getattr(values, "columns", ()))
+    names = tuple(getattr(_as_frame(values), "columns", ()))
     named = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
     return names if named else ()
 
@@ -205,6 +205,7 @@ def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
     ValueError
         If the columns have other names.
     """
+    values = _as_frame(values)
     found = names_of_columns(values)
     if not names or not found or found == names:
         return values
@@ -217,13 +218,13 @@ def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
 
 
 def group_columns(values: object, name: str) -> list[pd.Series]:
-    """Return the columns of an array, Series or frame (pandas, polars or nested lists)."""
+    """Return the columns of an array, Series or frame (pandas, polars, pyarrow or lists)."""
     if isinstance(values, str | bytes):
         raise ValueError(
             f"{name} must hold one group per row of X; got the string {values!r}. Pass the column "
             f"itself (`X[{values!r}]`), or name columns of X in the estimator's sensitive_columns."
         )
-    values = _filled(values)
+    values = _filled(_as_frame(values))
     check_held(name, values)
     if values is None:
         raise ValueError(f"{name} must hold one group per row of X; got None.")
@@ -236,6 +237,11 @@ def group_columns(values: object, name: str) -> list[pd.Series]:
             frame = cast(FrameLike, values)
             return [pd.Series(np.asarray(frame[title]), name=title) for title in frame.columns]
         values = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
+        if values.dtype.names:
+            raise ValueError(
+                f"{name} is a record array with the fields {list(values.dtype.names)}: pass a "
+                f"table with these columns, `pandas.DataFrame({name})`."
+            )
         if values.ndim not in (1, 2):
             raise ValueError(
                 f"{name} must have one dimension, or two with a column per attribute; "
@@ -247,6 +253,11 @@ def group_columns(values: object, name: str) -> list[pd.Series]:
     if values.shape[1] == 0:
         raise ValueError(f"{name} has no columns; give at least one attribute.")
     return [_native(values.iloc[:, k]) for k in range(values.shape[1])]
+
+
+def _as_frame(values: Any) -> Any:
+    """Return a table of pyarrow as a frame of pandas, anything else as it is."""
+    return values.to_pandas() if hasattr(values, "column_names") else values
 
 
 def _native(column: pd.Series) -> pd.Series:

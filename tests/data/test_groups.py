@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.groups import Groups, check_groups, in_order
 
 WORDS = ["m", "f", "x", "f", "m"]
 CODES = [1, 0, 2, 0, 1]
@@ -205,3 +205,29 @@ def test_masked_entries_are_missing(values, two):
     ignored = Groups.encode(masked, missing="ignore_in_constraint")
     assert_array_equal(ignored.codes, [1, 0, 1, -1])
     assert masked.mask.any()
+
+
+def test_a_table_of_pyarrow():
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    frame = pd.DataFrame({"sex": WORDS, "age": [1, 2, 1, 2, 1]})
+    expected = Groups.encode(frame)
+    for table in (pa.Table.from_pandas(frame), pa.RecordBatch.from_pandas(frame)):
+        groups = Groups.encode(table)
+        assert_array_equal(groups.codes, expected.codes)
+        assert groups.names.tolist() == expected.names.tolist()
+        assert groups.column_names == ("sex", "age")
+        assert_array_equal(Groups.encode(table.select(["sex"])).codes, CODES)
+        turned = in_order(table.select(["age", "sex"]), ("sex", "age"), "groups")
+        assert_array_equal(Groups.encode(turned).codes, expected.codes)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, lambda records: records.view(np.recarray)])
+def test_record_arrays_are_an_error_that_says_what_to_pass(kind):
+    records = kind(np.array([(1, 2.0), (3, 4.0)], dtype=[("a", int), ("b", float)]))
+    message = (
+        r"^groups is a record array with the fields \['a', 'b'\]: pass a table with these "
+        r"columns, `pandas.DataFrame\(groups\)`\.$"
+    )
+    with pytest.raises(ValueError, match=message):
+        Groups.encode(records, name="groups")
+    assert len(Groups.encode(pd.DataFrame(records))) == 2
