@@ -81,13 +81,39 @@ class SensitiveColumns:
         return wanted
 
     def table(self, estimator: BaseEstimator, X: Any, name: str = "X") -> Any:
-        """Return X as something that has columns: a frame as it is, else an ndarray or CSR."""
+        """Return X as something that has columns: a frame as it is, else an ndarray or CSR.
+
+        Raises
+        ------
+        ValueError
+            If a position is also the label of another column of X.
+        """
         check_held(name, X)
-        if self.columns is None or hasattr(X, "columns"):
+        if self.columns is None:
+            return X
+        if hasattr(X, "columns"):
+            self._check_labels(list(X.columns), name)
             return X
         return check_array(
             X, accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=estimator
         )
+
+    def _check_labels(self, labels: list[Any], name: str) -> None:
+        """Raise a ValueError if a position is also the label of another column."""
+        n_columns = len(labels)
+        numbered = [(k, label) for k, label in enumerate(labels) if is_number(label, Real)]
+        for column in [] if callable(self.columns) or not numbered else self._wanted():
+            if isinstance(column, str) or not -n_columns <= column < n_columns:
+                continue
+            position = int(column) % n_columns
+            for k in (k for k, label in numbered if label == column and k != position):
+                raise ValueError(
+                    f"sensitive_columns: {column} has two meanings. It may be the column at "
+                    f"position {column} of {name}, whose label is {labels[position]!r}, or the "
+                    f"column with the label {column}, which is at position {k}. Make the labels "
+                    f"strings, `{name}.columns = {name}.columns.astype(str)`, and pass the name of "
+                    f"the column: {str(labels[position])!r} or {str(column)!r}."
+                )
 
     def groups(self, estimator: BaseEstimator, X: Any) -> Any:
         """Return the values of the sensitive attributes, None without columns.
