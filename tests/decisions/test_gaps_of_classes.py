@@ -116,7 +116,7 @@ def test_every_constraint_of_several_classes_is_here():
 def test_gaps_are_those_of_predictions(name, enforce):
     clf = fitted(name, enforce, 0.1)
     predicted = clf.predict(X)
-    check(clf, [OF_PREDICTIONS[name](predicted == k, Y == k) for k in range(K)])
+    check(clf, [OF_PREDICTIONS[name](predicted == k, k == Y) for k in range(K)])
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_gaps_of_rankings_are_those_of_log_odds(name, enforce):
     """The search for bounds on rankings takes long: one is enough here."""
     clf = fitted(name, enforce, 0.8)
     scores = log_odds(clf.decision_function(X))
-    check(clf, [OF_LOG_ODDS[name](scores[:, k], Y == k) for k in range(K)])
+    check(clf, [OF_LOG_ODDS[name](scores[:, k], k == Y) for k in range(K)])
 
 
 def test_a_bound_on_clipped_rates_is_met_by_the_predictions():
