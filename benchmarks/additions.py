@@ -40,6 +40,7 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
     ThreeSEcon,
 )
+from fairconstrained.solvers._tools.step_sizes import ConstantSteps, RootSteps
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
 from fairconstrained.solvers.switching_subgradient import PolyakSteps, StaticTolerance
 
@@ -55,6 +56,7 @@ def _ipc() -> Variants:
         "switching subgradient in place of the augmented Lagrangian": IPC(
             SwitchingSubgradient(max_iter=100, check_every=100), polish=False
         ),
+        "without safeguard": IPC(AugmentedLagrangian(), safeguard=False, polish=False),
         "paper(), 100 steps per subproblem": IPC.paper(steps=100),
     }
 
@@ -82,6 +84,7 @@ def _three_s_econ() -> Variants:
         "no momentum": econ.with_options(accelerate=False),
         "no repair": econ.with_options(repair=False),
         "nu = 1e-5": econ.with_options(nu=1e-5),
+        "steps of 0.01 in place of measured ones": econ.with_options(steps=ConstantSteps(0.01)),
         "paper()": ThreeSEcon.paper(),
     }
 
@@ -93,6 +96,7 @@ def _three_s_econ_stochastic() -> Variants:
         "no averages, sampled gradients at checkpoints": sampled.with_options(accelerate=False),
         "no repair": sampled.with_options(repair=False),
         "no margins": sampled.with_options(margin_rate=0.0),
+        "steps of the paper in place of measured ones": sampled.with_options(steps=RootSteps(0.01)),
         "paper()": ThreeSEcon.paper(stochastic=True),
     }
 
@@ -156,6 +160,14 @@ def _lagrangian_descent_ascent() -> Variants:
     }
 
 
+def _lagrangian_on_batches() -> Variants:
+    batches = LagrangianDescentAscent(batch_size=256, max_iter=1500, check_every=50, polish=False)
+    return {
+        "default, not polished": batches,
+        "no variance reduction": batches.with_options(variance_reduction=False),
+    }
+
+
 def _conex() -> Variants:
     return {
         "default, not polished": ConEx(polish=False),
@@ -207,6 +219,7 @@ _VARIANTS: dict[str, Callable[[], Variants]] = {
     "IDCA, kinks": _idca_with_kinks,
     "SwitchingSubgradient": _switching_subgradient,
     "LagrangianDescentAscent": _lagrangian_descent_ascent,
+    "LagrangianDescentAscent, batches": _lagrangian_on_batches,
     "ConEx": _conex,
     "ExactPenalty": _exact_penalty,
     "Regularization": _regularization,

@@ -45,7 +45,11 @@ class PLADA(PrimalDualSolver, PolishedSolver):
         + \tfrac{1}{2 \eta} \|v - w\|^2,
 
     which takes a few evaluations of the constraints instead of one. The proof needs it (lemma 5
-    takes the subgradient at the new point).
+    takes the subgradient at the new point). With a linear model the minimiser is accurate: where
+    constraints have kinks, such as those of hinge losses, their kinks are rounded over small widths
+    at the end. A minimiser need not exist for a network: differences of its losses may fall faster
+    than the quadratic grows. Where the way to it leads more than ten times farther than
+    :math:`\eta \|\nabla f(w) + \sum_j \lambda_j \nabla g_j(w)\|`, the linearised step is taken.
 
     With `batch_size` the gradients come from mini-batches (with rows of every cell in each). The
     step size then decreases to zero over the run, eta (1 - k / K)^2, and the result is an average
@@ -164,7 +168,15 @@ class PLADA(PrimalDualSolver, PolishedSolver):
     def paper(cls, **options: Any) -> PLADA:
         """Return the paper's setting: eta = 1e-3, tau = 0.1, alpha = 10, beta = gamma_0 = 0.1.
 
-        It is that of classification (table 2), with the proximal step as printed (`exact`).
+        It is that of classification (table 2), with the proximal step as printed (`exact`). The
+        paper does not print the other values: delta = 1000, u_max = inf, u = max(-g(w), 0) and
+        multipliers of zero at the start are choices of this library. On group bounds of hinge
+        losses (a linear model, multipliers up to 10) a proximal step takes about 110 evaluations
+        with eta = 0.1 and 140 with eta = 1; its value is within 4e-7 of the least one, and w within
+        3e-5 of the minimiser.
+
+        `iterate` yields the printed iterates; of the measured ones `minimize` returns the best.
+
         tau exceeds the 1 / (3 rho) = 0.067 of the theory. With eta far below its bound, and
         convergence at the rate 1 / k on average over the steps (theorem 1), a thousand steps end
         far from a solution. The default takes the bounds from measured constants.
@@ -189,14 +201,19 @@ class PLADA(PrimalDualSolver, PolishedSolver):
     def network(cls, **options: Any) -> PLADA:
         """Return the paper's setting for networks: eta = 0.1, tau = 0.01, beta = 0.5.
 
-        As for classification, alpha = 10 and gamma_0 = 0.1.
+        As for classification, alpha = 10 and gamma_0 = 0.1. The step in w is linearised: the
+        problem of the paper (E7: differences of the hinge losses of a network with ReLU units) is
+        unbounded below in the proximal step. With ``exact=True`` the linearised step is taken only
+        where no minimiser is near. It costs 40 times as many data passes in E7, and the training
+        loss after 60 steps is no smaller (0.208 against 0.207, one constraint).
 
         Parameters
         ----------
         **options
             Further hyperparameters of :class:`PLADA`.
         """
-        return cls.paper(**{"eta": 0.1, "tau": 0.01, "beta": 0.5, **options})
+        setting = {"eta": 0.1, "tau": 0.01, "beta": 0.5, "exact": False}
+        return cls.paper(**{**setting, **options})
 
     @classmethod
     def stochastic(cls, **options: Any) -> PLADA:

@@ -126,7 +126,7 @@ def test_presets_of_plada_are_those_of_table_2() -> None:
         for preset in (PLADA.paper, PLADA.network)
     }
     assert settings[PLADA.paper] == (1e-3, 0.1, 10.0, 0.1, 0.1, True, None)
-    assert settings[PLADA.network] == (0.1, 0.01, 10.0, 0.5, 0.1, True, None)
+    assert settings[PLADA.network] == (0.1, 0.01, 10.0, 0.5, 0.1, False, None)
 
 
 @pytest.mark.parametrize(
