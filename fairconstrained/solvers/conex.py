@@ -140,6 +140,9 @@ class ConEx(PolishedSolver):
         The theory asks for c1 c2 >= M^2, M being the norm of the constraints' Jacobian: 0.2 is too
         little where M exceeds 0.45, and the iterates then oscillate. The default measures M.
 
+        `iterate` yields the printed answer so far; of the measured ones `minimize` returns the
+        best.
+
         Parameters
         ----------
         **options

@@ -113,7 +113,9 @@ class ExactPenalty(Solver):
 
         IPC cites Cartis, Gould and Toint (2011) and tunes the parameters; neither the algorithm nor
         their values are printed in the paper. These are the linear model and the trust region of
-        the cited article with a first penalty of 1; the penalty grows by steering. The number
+        the cited article with a first penalty of 1; the penalty grows by steering. The
+        largest value of Phi at the latest five points is what a step must lower, as by default
+        (non-monotone acceptance); in the article it is the latest value. The number
         of steps grows with the inverse square of the tolerance.
         The default's model has the curvature of the Lagrangian as well.
 

@@ -135,10 +135,12 @@ class OnlineStochastic(BatchSolver, PolishedSolver):
     def paper(cls, *, max_iter: int = 10_000, **options: Any) -> OnlineStochastic:
         """Return IPC's algorithm 3 as printed, with V = sqrt(K) and alpha = K.
 
-        The queue takes the linearisation of the constraints, the answer is the average of all
-        points, and nothing is adapted or repaired. Objective and violation are then right to the
-        order of 1 / sqrt(K) (theorems 1 and 2): 1e-2 after 10,000 steps. The default takes steps
-        from the measured curvature.
+        The queue takes the linearisation of the constraints, an iterate is the average of all
+        points so far, and nothing is adapted or repaired. Objective and violation are then right to
+        the order of 1 / sqrt(K) (theorems 1 and 2): 1e-2 after 10,000 steps. The default takes
+        steps from the measured curvature.
+
+        `iterate` yields the printed iterates; of the measured ones `minimize` returns the best.
 
         Parameters
         ----------

@@ -104,7 +104,8 @@ class PLADA(PrimalDualSolver, PolishedSolver):
     The effect of the additions to the published algorithm, measured by ``python -m benchmarks
     additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
     objective, and medians over five seeds):
-    with the default parameters the gap is 4e-6. With eta = 1e-3 it is 11%; with alpha, tau and
+    with the default parameters the gap is 4e-6. With `exact` besides, no measured point is
+    feasible within 300 passes. With eta = 1e-3 it is 11%; with alpha, tau and
     gamma_0 of the paper 0.05%; with `paper()` 11.9%, and 10.7% with the linearised step: an exact
     step takes two or more evaluations, and with eta = 1e-3 it hardly differs. After 10,000
     passes (E6 of ``python -m benchmarks papers``, COMPAS, demographic parity; the solution has

@@ -326,6 +326,9 @@ class SwitchingSubgradient(PolishedSolver):
         that met the tolerance of their own step: with :class:`DiminishingTolerance` it is one of
         the first points, and violates.
 
+        `iterate` yields the printed answer so far; of the measured ones `minimize` returns the
+        best.
+
         Parameters
         ----------
         **options

@@ -12,6 +12,7 @@ from _support.problems import PROBLEMS, classification
 from scipy.optimize import minimize
 
 from fairconstrained import DemographicParity
+from fairconstrained.constraints import ROCParity
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.problem import Problem
@@ -169,6 +170,26 @@ def test_regularization_is_subgradient_descent_on_the_sum() -> None:
         w = w - 1e-3 * (problem.at(w).gradient() + 2.0 * (level > 0.0) * slope)
     found = points(Regularization.paper(strength=2.0, max_iter=STEPS), problem)
     assert found[-1] == pytest.approx(w, **EXACT)
+
+
+def test_multiplier_model_of_the_paper_draws_100_constraints_with_their_features() -> None:
+    problem = classification(ROCParity(0.1, thresholds=np.linspace(-2.0, 2.0, 60)))
+    m, w = problem.n_constraints, problem.start() + 0.5
+    features = np.random.RandomState(1).standard_normal((m, 3))
+    (found,) = points(
+        LagrangianDescentAscent.paper(features, max_iter=1, check_every=1), problem, w
+    )
+    rng = np.random.RandomState(0)
+    sizes = (3, 100, 100, 100, 1)
+    model = DeepNetwork(sizes[1:-1])
+    theta = model.start(features, np.zeros(m), rng)
+    assert len(theta) == 2 * sum(a * b + b for a, b in pairwise(sizes))  # Adagrad's sums as well
+    drawn = rng.choice(m, 100, replace=False)
+    lam = np.zeros(m)
+    lam[drawn] = m / 100 * model.multipliers(theta, features)[drawn]
+    assert m == 120
+    assert np.count_nonzero(lam) == 100
+    assert found == pytest.approx(w - 0.1 * problem.at(w).gradient(lam), **EXACT)
 
 
 def test_multiplier_model_is_descent_and_adagrad_on_sampled_constraints() -> None:
