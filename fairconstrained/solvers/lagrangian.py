@@ -85,7 +85,9 @@ class LagrangianDescentAscent(PrimalDualSolver, PolishedSolver):
     The effect of the additions to the published algorithm, measured by ``python -m benchmarks
     additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
     objective): extrapolation has no effect (171 passes to convergence with and without it); with
-    surrogates in the ascent the run converges, with zero-one rates a gap of 1e-4 remains.
+    surrogates in the ascent the run converges, with zero-one rates a gap of 1e-4 remains. With
+    batches of 256 rows the gap is 0.014% after 1,500 steps and 179 passes, and without
+    `variance_reduction` 0.019% after as many steps and 105 passes (medians over five seeds).
 
     References
     ----------
