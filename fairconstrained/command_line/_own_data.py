@@ -170,8 +170,6 @@ class _Run:
 
     def _measured(self, fair: Pipeline) -> Constraint:
         """Return the constraint for any rows, with what it chose on the training rows."""
-        if not self.constraint.bound_to_training_rows:
-            return self.constraint
         bound = fair[-1].bind(fair[:-1].transform(self.X_train), self.y_train)
         return self.constraint.as_bound(bound.problem.constraints[0].term)
 

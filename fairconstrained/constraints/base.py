@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -183,7 +184,11 @@ class Constraint(Parametrized, ABC):
         return CompositeFunction(model, self.bind(data.y, data.groups, data.sample_weight))
 
     def parts(
-        self, model: Model, data: TrainingData, unconstrained: HasScores
+        self,
+        model: Model,
+        data: TrainingData,
+        unconstrained: HasScores,
+        like: Sequence[Term] | None = None,
     ) -> list[CompositeFunction]:
         """Return the constraint's parts: `build` for each grouping of the rows.
 
@@ -193,8 +198,15 @@ class Constraint(Parametrized, ABC):
         ----------
         model, data, unconstrained
             See `build`.
+        like : sequence of Term or None, default=None
+            The terms of the parts on the training rows. Their choices are kept, see `as_bound`.
         """
-        return [self.build_known(model, rows, unconstrained) for rows in self.groupings(data)]
+        groupings = self.groupings(data)
+        own = [self] * len(groupings) if like is None else [self.as_bound(term) for term in like]
+        return [
+            one.build_known(model, rows, unconstrained)
+            for one, rows in zip(own, groupings, strict=True)
+        ]
 
     def groupings(self, data: TrainingData) -> list[TrainingData]:
         """Return the rows with the groups of each part, see `parts`."""
@@ -252,6 +264,16 @@ class Constraint(Parametrized, ABC):
             return found
         return [claim.on_rows(rows) for claim in found]
 
+    def chosen(self, term: Term) -> dict[str, Any]:
+        """Return the values of the parameters that are chosen on the training rows.
+
+        Parameters
+        ----------
+        term : Term
+            What `build` returned there.
+        """
+        return {}
+
     def as_bound(self, term: Term) -> Self:
         """Return the constraint with what it chose on the training rows as parameters.
 
@@ -260,6 +282,15 @@ class Constraint(Parametrized, ABC):
         term : Term
             What `build` returned there.
         """
+        chosen = self.chosen(term)
+        if not chosen:
+            return self
+        bound = clone(self).set_params(**chosen)
+        bound.labels = self.labels
+        return bound
+
+    def for_all_groups(self) -> Self:
+        """Return the constraint with claims on all groups, also on those that it leaves out."""
         return self
 
     def build_known(

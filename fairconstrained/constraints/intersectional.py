@@ -18,7 +18,6 @@ from fairconstrained.constraints.losses import LossMeans
 from fairconstrained.constraints.measures import warn_vacuous
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.functions.losses import LOSSES, Loss
-from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
@@ -193,8 +192,8 @@ class IntersectionalLossParity(Constraint):
             return groups.known
         return np.any([one.known for one in groups.attributes], axis=0)
 
-    def as_bound(self, term: Term) -> Self:
-        """Return the constraint for all groups, also those that are small among other rows."""
+    def for_all_groups(self) -> Self:
+        """Return the constraint for all groups, also those that are small."""
         return clone(self).set_params(min_share=0.0)
 
     def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any, Self
+
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from fairconstrained.constraints.base import Constraint, HasScores
 from fairconstrained.constraints.measures import Ratios, warn_vacuous
@@ -14,11 +16,24 @@ from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans, cell_matrix
+from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_between
+
+
+@dataclass(frozen=True, eq=False)
+class MinorityShare(Ratios):
+    """The share of the minority, with its name.
+
+    Parameters
+    ----------
+    minority : group
+        The group that is the minority.
+    """
+
+    minority: object = None
 
 
 class MinorityRate(Constraint):
@@ -34,11 +49,12 @@ class MinorityRate(Constraint):
     Parameters
     ----------
     c : float or None, default=None
-        The smallest share allowed, in [0, 1]. None takes the share of the minority among the rows,
-        so that its selection rate must be at least the overall one.
+        The smallest share allowed, in [0, 1]. None takes the share of the minority among the rows
+        S, so that its selection rate must be at least the overall one.
     minority : group or None, default=None
         The group that is the minority; a tuple if there are several attributes, "attribute=value"
-        with ``combine="marginal"``. None takes the smallest group.
+        with ``combine="marginal"``. None takes the smallest group of the rows S. Measurements of a
+        fitted model on other rows are about this group and this c.
     reference : array-like, DataFrame, sparse matrix or None, default=None
         The rows S, with the columns that X has in `fit`, including the sensitive ones. None takes
         the training rows. Reference rows have no sample weights.
@@ -78,6 +94,7 @@ class MinorityRate(Constraint):
     tolerance = "c"
     cannot_be_tested = "the minority's share of the population is not known"
     joins_attributes = True  # the minority is a group of one of the attributes
+    _in_training_rows = False  # whether the minority is known to be a group of the training rows
 
     def __init__(
         self,
@@ -126,8 +143,8 @@ class MinorityRate(Constraint):
         n_rows = X.shape[0]
         return CompositeFunction(model.on(X), self.bind(np.ones(n_rows), groups, np.ones(n_rows)))
 
-    def bind(self, y: Array | None, groups: Groups | Array, sample_weight: Array) -> CellMeans:
-        """Return the term with one output.
+    def bind(self, y: Array | None, groups: Groups | Array, sample_weight: Array) -> MinorityShare:
+        """Return the term with one output; none if all rows are of the minority.
 
         Parameters
         ----------
@@ -146,7 +163,7 @@ class MinorityRate(Constraint):
         Warns
         -----
         VacuousConstraintWarning
-            If all rows are of the minority.
+            If all rows are of the minority, or it is a group of the training rows only.
         """
         weight = np.asarray(sample_weight, dtype=float)
         surrogate = resolve("surrogate", self.surrogate or "sigmoid", SURROGATES, Surrogate)
@@ -155,27 +172,41 @@ class MinorityRate(Constraint):
         c = share if self.c is None else self.c
         c = check_between("c", c, 0.0, 1.0, "the least share of the positive decisions")
         present, codes = unique_codes(members)
-        cells = cell_matrix(codes, weight, len(present))
+        whole, rate = np.array([[1.0 - share, share]]), np.array([[0.0, share]])
+        names = [f"{c:.4g} * rate(all) - {share:.4g} * rate({name}) <= 0"]
         if len(present) < 2:
-            warn_vacuous(
-                f"MinorityRate: the cell 'groups other than {name}' has no rows; nothing is asked."
-            )
-            return CellMeans(cells, surrogate, sp.csr_array((0, 1)), np.zeros(0))
-        whole = np.array([[1.0 - share, share]])
-        return Ratios(
-            cells=cells,
+            empty = f"groups other than {name}" if members.any() else f"group {name}"
+            warn_vacuous(f"MinorityRate: the cell '{empty}' has no rows; nothing is asked.")
+            whole, rate, names = np.zeros((0, 1)), np.zeros((0, 1)), []
+        return MinorityShare(
+            cells=cell_matrix(codes, weight, len(present)),
             function=surrogate,
-            combination=sp.csr_array(c * whole - np.array([[0.0, share]])),
-            offset=np.zeros(1),
-            names=(f"{c:.4g} * rate(all) - {share:.4g} * rate({name}) <= 0",),
+            combination=sp.csr_array(c * whole - rate),
+            offset=np.zeros(len(names)),
+            names=tuple(names),
             ratio=c,
             whole=sp.csr_array(whole),
+            minority=name,
         )
 
-    def as_bound(self, term: Term) -> MinorityRate:
-        """Return the constraint with the share of the term."""
-        assert isinstance(term, Ratios)
-        return clone(self).set_params(c=term.ratio)
+    def chosen(self, term: Term) -> dict[str, Any]:
+        """Return the share and the minority of the term."""
+        assert isinstance(term, MinorityShare)
+        return {"c": term.ratio, "minority": term.minority}
+
+    def as_bound(self, term: Term) -> Self:
+        """Return the constraint with the share and the minority of the term.
+
+        Other rows may lack the minority: nothing is asked of them then.
+
+        Parameters
+        ----------
+        term : Term
+            See :meth:`Constraint.as_bound`.
+        """
+        bound = super().as_bound(term)
+        bound._in_training_rows = True
+        return bound
 
     def known_rows(self, groups: Groups) -> Array:
         """Return which rows the constraint is on: those with a known value of its attribute.
@@ -193,15 +224,17 @@ class MinorityRate(Constraint):
             return groups
         return next((one for one in groups.separate if self.minority in one.names.tolist()), groups)
 
-    def _members(self, groups: Groups, weight: Array) -> tuple[str, Array]:
-        """Return the minority's name and which rows are of it."""
+    def _members(self, groups: Groups, weight: Array) -> tuple[object, Array]:
+        """Return the minority and which rows are of it."""
         if self.minority is None and not groups.marginal:
             k = int(np.argmin(np.bincount(groups.codes, weight, minlength=len(groups))))
-            return str(groups.names[k]), groups.codes == k
+            return groups.names.tolist()[k], groups.codes == k
         one = self._attribute(groups)
         for k, name in enumerate(one.names.tolist()):
             if name == self.minority:
-                return str(name), one.codes == k
+                return name, one.codes == k
+        if self._in_training_rows:
+            return self.minority, np.zeros(len(weight), dtype=bool)
         raise ValueError(
             f"minority={self.minority!r} is not one of the groups {groups.listed.tolist()}: pass "
             "one of them."

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from fairconstrained.constraints._partial_rates import PartialRates, partial_term, rank_gaps
 from fairconstrained.constraints.base import Constraint, HasScores
@@ -224,10 +224,10 @@ class PartialDemographicParity(_RankConstraint):
         found = self._claims(y, groups, sample_weight, None)
         return [replace(one, name=f"{one.name}, all thresholds") for one in found]
 
-    def as_bound(self, term: Term) -> PartialDemographicParity:
-        """Return the constraint with the range of the term."""
+    def chosen(self, term: Term) -> dict[str, Any]:
+        """Return the range of the term."""
         assert isinstance(term, PartialRates)
-        return clone(self).set_params(ranks=term.ranks)
+        return {"ranks": term.ranks}
 
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> ThresholdRates:
         """Return the term with two outputs per group and p, and a variable per p.
@@ -329,10 +329,10 @@ class WeakPartialDemographicParity(_RankConstraint):
         """
         return self._claims(y, groups, sample_weight, np.zeros(1))
 
-    def as_bound(self, term: Term) -> WeakPartialDemographicParity:
-        """Return the constraint with the range of the term."""
+    def chosen(self, term: Term) -> dict[str, Any]:
+        """Return the range of the term."""
         assert isinstance(term, ClippedRates)
-        return clone(self).set_params(ranks=term.ends)
+        return {"ranks": term.ends}
 
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> ClippedRates:
         """Return the term with one output per ordered pair of groups.

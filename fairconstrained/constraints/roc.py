@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
 
 from fairconstrained.constraints.base import Constraint, HasScores
 from fairconstrained.constraints.claims import Claim, claims_of
@@ -150,10 +150,10 @@ class ROCParity(Constraint):
             for one in claims_of([measures], compare, difference(kappa))
         ]
 
-    def as_bound(self, term: Term) -> ROCParity:
-        """Return the constraint with the thresholds of the term."""
+    def chosen(self, term: Term) -> dict[str, Any]:
+        """Return the thresholds of the term."""
         assert isinstance(term, ThresholdRates)
-        return clone(self).set_params(thresholds=term.thresholds)
+        return {"thresholds": term.thresholds}
 
     def build(
         self, model: Model, data: TrainingData, unconstrained: HasScores

@@ -53,7 +53,7 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
         As those of :class:`fairconstrained.FairLogisticClassifier`. With more than
         20,000 rows the gaps of predictions of constraints on ranks and pairs come from histograms
         of the scores with 4096 bins.
-    decision_search_, certificate_
+    decision_search_, certificate_, constraint_choices_
         As those of :class:`fairconstrained.FairLogisticClassifier`.
     holdout_share_, holdout_seed_ : float, int
         With `confidence`: the probability with which a row was held out, and the seed of the draw;

@@ -99,7 +99,7 @@ class HeldOut:
                 for seen, unseen in pairs:
                     part = next(bound)
                     assert part.term is not None
-                    fixed = one.as_bound(part.term)
+                    fixed = one.as_bound(part.term).for_all_groups()
                     parts.append(fixed.build_known(model, unseen, unconstrained))
                     before.append(_asked(part, fixed.claims_on(seen, part.term.n_rows)))
                     claims.append(_asked(part, fixed.claims_on(unseen, _n_rows(parts[-1]))))

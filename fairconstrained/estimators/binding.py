@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,8 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.solvers import Result, default_solver
-from fairconstrained.terms.class_scores import ByClass, log_odds
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.class_scores import ByClass, class_terms, log_odds
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
 
@@ -239,6 +241,7 @@ def with_constraints(
     data: TrainingData,
     unconstrained: Unconstrained | ScoresOnRows,
     rows: TrainingData | None = None,
+    like: Sequence[CompositeFunction] | None = None,
 ) -> Problem:
     """Return the problem with these constraints in place of its own.
 
@@ -254,6 +257,8 @@ def with_constraints(
         The model without constraints, for constraints that depend on its scores.
     rows : TrainingData or None, default=None
         The rows of the constraints; None for those of the model.
+    like : sequence of CompositeFunction or None, default=None
+        See `bound_parts`.
     """
     model = problem.objective.model
     assert model is not None, "constraints are on the scores of a model"
@@ -261,7 +266,7 @@ def with_constraints(
         assert isinstance(unconstrained, Unconstrained)
         model, data = model.on(rows.X), rows
         unconstrained = ScoresOnRows(unconstrained, model)
-    parts = bound_parts(constraints, model, data, unconstrained)
+    parts = bound_parts(constraints, model, data, unconstrained, like)
     return replace(problem, constraints=tuple(parts), n_variables=0)
 
 
@@ -270,10 +275,24 @@ def bound_parts(
     model: Model,
     data: TrainingData,
     unconstrained: HasScores,
+    like: Sequence[CompositeFunction] | None = None,
 ) -> list[CompositeFunction]:
-    """Return the constraints on rows; variables of their terms follow the model's in order."""
+    """Return the constraints on rows; variables of their terms follow the model's in order.
+
+    Parameters
+    ----------
+    constraints, model, data, unconstrained
+        See `with_constraints`.
+    like : sequence of CompositeFunction or None, default=None
+        The same constraints on the training rows: what they chose there is kept, for instance the
+        minority. None: it is chosen on these rows.
+    """
     bind = _class_parts if data.several_classes else _signed_parts
-    parts = [part for one in constraints for part in bind(one, model, data, unconstrained)]
+    parts: list[CompositeFunction] = []
+    for one in constraints:
+        end = len(parts) + len(one.groupings(data))
+        terms = None if like is None else [_term(part) for part in like[len(parts) : end]]
+        parts += bind(one, model, data, unconstrained, terms)
     placed, start = [], model.n_parameters
     for part in parts:
         end = start + (0 if part.term is None else part.term.n_auxiliary)
@@ -282,18 +301,31 @@ def bound_parts(
     return placed
 
 
+def _term(part: CompositeFunction) -> Term:
+    assert part.term is not None, "constraints have terms"
+    return part.term
+
+
 def _signed_parts(
-    constraint: Constraint, model: Model, data: TrainingData, unconstrained: HasScores
+    constraint: Constraint,
+    model: Model,
+    data: TrainingData,
+    unconstrained: HasScores,
+    like: Sequence[Term] | None,
 ) -> list[CompositeFunction]:
     """Return a constraint's parts on the scores of two classes."""
     return [
         replace(part, term=measured_from(part.term, data.convention.threshold))
-        for part in constraint.parts(model, data, unconstrained)
+        for part in constraint.parts(model, data, unconstrained, like)
     ]
 
 
 def _class_parts(
-    constraint: Constraint, model: Model, data: TrainingData, unconstrained: HasScores
+    constraint: Constraint,
+    model: Model,
+    data: TrainingData,
+    unconstrained: HasScores,
+    like: Sequence[Term] | None,
 ) -> list[CompositeFunction]:
     """Return a constraint's parts on the log odds of each of several classes."""
     names = tuple(map(str, data.classes.tolist()))
@@ -301,11 +333,37 @@ def _class_parts(
     for k in range(len(names)):
         rows = data.one_versus_rest(k)
         named = constraint.naming(rows.classes)
-        by_class.append(named.parts(model, rows, ClassLogOdds(unconstrained, k)))
+        own = None if like is None else [class_terms(term)[k] for term in like]
+        by_class.append(named.parts(model, rows, ClassLogOdds(unconstrained, k), own))
     return [
         replace(parts[0], term=ByClass(tuple(part.term for part in parts if part.term), names))
         for parts in zip(*by_class, strict=True)
     ]
+
+
+def choices(
+    constraints: Sequence[Constraint], bound: Sequence[CompositeFunction], data: TrainingData
+) -> list[dict[str, Any]]:
+    """Return what each constraint chose on the training rows, for measurements on other rows.
+
+    It is empty where a constraint cannot be measured on other rows. The others choose the same for
+    all classes, and have one part if they choose anything.
+
+    Parameters
+    ----------
+    constraints : sequence of Constraint
+        The constraints.
+    bound : sequence of CompositeFunction
+        Their parts on the training rows.
+    data : TrainingData
+        The training rows.
+    """
+    found, place = [], 0
+    for one in constraints:
+        term = class_terms(_term(bound[place]))[0]
+        found.append({} if one.bound_to_training_rows else one.chosen(term))
+        place += len(one.groupings(data))
+    return found
 
 
 @contextmanager

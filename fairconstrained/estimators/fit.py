@@ -18,6 +18,7 @@ from fairconstrained.decisions.search_kinds import search_kind
 from fairconstrained.estimators.binding import (
     ScoresOnRows,
     Unconstrained,
+    choices,
     constraints_of,
     loss_part,
     with_constraints,
@@ -231,11 +232,12 @@ class Fit:
         return replace(self, constraints=tuple(constraints), problem=problem)
 
     def problem_on(self, data: TrainingData) -> Problem:
-        """Return mean loss, without the penalty, and constraints on other rows."""
+        """Return mean loss, without the penalty, and constraints on other rows, as trained."""
         model = self.model.on(data.X)
         scores = ScoresOnRows(self.unconstrained, model)
         free = Problem(loss_part(self.estimator, model, data))
-        return with_constraints(free, self.constraints, data, scores)
+        own = self.problem.constraints
+        return with_constraints(free, self.constraints, data, scores, like=own)
 
     @cached_property
     def validation_problem(self) -> Problem | None:
@@ -390,6 +392,7 @@ class Fit:
             **measures(self.problem if problem is None else problem, solution.result, like),
             "decision_search_": solution.search,
             "certificate_": solution.certificate,
+            "constraint_choices_": choices(self.constraints, self.problem.constraints, self.data),
         }
         if self.held_out is not None:
             attributes |= self.held_out.attributes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from itertools import chain, repeat
 
 import numpy as np
 
@@ -119,13 +120,18 @@ class Assessment:
 
 
 def constraints_of(model: object) -> list[tuple[str, Constraint]]:
-    """Return the names and the constraints of a classifier of this library, with tolerances."""
+    """Return the names and the constraints of a classifier of this library, with tolerances.
+
+    What a constraint chose on the training rows, for instance the minority, is given.
+    """
     parameters = ("kappa", "surrogate", "loss")
     defaults = {name: getattr(model, name) for name in parameters if hasattr(model, name)}
     if minimizes_gap(model):
         defaults["kappa"] = 0.0
     found = resolve_constraints(getattr(model, "constraint", None), **defaults)
-    return [(name_of(constraint), constraint) for constraint in found]
+    chosen = chain(getattr(model, "constraint_choices_", ()), repeat({}))
+    bound = [one.with_defaults(**own) for one, own in zip(found, chosen, strict=False)]
+    return [(name_of(constraint), constraint) for constraint in bound]
 
 
 def minimizes_gap(model: object) -> bool:

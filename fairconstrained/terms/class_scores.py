@@ -262,6 +262,11 @@ def of_predictions(term: Term) -> bool:
     return counts_predictions(term.rates if isinstance(term, ClippedRates) else term)
 
 
+def class_terms(term: Term) -> tuple[Term, ...]:
+    """Return the terms of the classes; of two classes there is one term."""
+    return term.terms if isinstance(term, ByClass) else (term,)
+
+
 def _to_scores(slopes: Array, scores: Array, columns: Sequence[Array]) -> Array:
     r"""Pull derivatives with respect to log odds back to scores.
 

@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
     FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    FairThresholds,
     fairness_path,
     fairness_report,
     make_biased_classification,
@@ -20,6 +23,7 @@ from fairconstrained.constraints import (
     DemographicParity,
     MinorityRate,
 )
+from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 
@@ -202,3 +206,78 @@ def test_coefficients_by_group_match_the_columns_that_a_function_returns():
     expected = clf.decision_function(X)
     order.reverse()
     assert_allclose(clf.decision_function(X), expected)
+
+
+class TestMinorityOfTheTrainingRows:
+    """The smallest group of the training rows is the largest of other rows."""
+
+    @staticmethod
+    def _rows():
+        X, y, groups = make_biased_classification(2000, gap=0.5, random_state=1)
+        groups = np.array(["a", "b"])[groups]
+        first, second = np.flatnonzero(groups == "a"), np.flatnonzero(groups == "b")
+        seen = np.r_[first[:245], second[:255]]
+        later = np.r_[first[245:510], second[255:505]]
+        return [[one[rows] for one in (X, y, groups)] for rows in (seen, later)]
+
+    @pytest.mark.parametrize("c", [None, 0.45])
+    def test_the_term_has_what_was_chosen(self, c):
+        seen, later = (groups for _, _, groups in self._rows())
+        term = MinorityRate(c).bind(None, seen, np.ones(500))
+        bound = MinorityRate(c).as_bound(term)
+        assert (bound.c, bound.minority) == (0.49 if c is None else c, "a")
+        assert "rate(a)" in bound.bind(None, later, np.ones(515)).names[0]
+        two = Groups.encode(np.column_stack([seen, seen == "a"]))
+        pair = MinorityRate().as_bound(MinorityRate().bind(None, two, np.ones(500)))
+        assert pair.minority == ("a", "True")
+        assert pair.bind(None, two, np.ones(500)).n_outputs == 1
+
+    def test_other_rows_without_the_minority_ask_nothing(self):
+        term = MinorityRate().bind(None, ["a", "b", "b"], np.ones(3))
+        with pytest.warns(VacuousConstraintWarning, match="'group a' has no rows"):
+            there = MinorityRate().as_bound(term).bind(None, ["b", "b"], np.ones(2))
+        assert there.n_outputs == 0
+        with pytest.warns(VacuousConstraintWarning):
+            alone = MinorityRate(0.3).bind(None, ["a", "a"], np.ones(2))
+        assert MinorityRate(0.3).as_bound(alone).minority == "a"
+
+    @pytest.mark.parametrize("c", [None, 0.45])
+    def test_paths_measure_it_on_validation_rows(self, c):
+        (X, y, groups), (X_val, y_val, others) = self._rows()
+        options = {"X_val": X_val, "y_val": y_val, "sensitive_features_val": others}
+        gaps = [
+            fairness_path(
+                FairLogisticClassifier([DemographicParity(), MinorityRate(c, minority=minority)]),
+                X,
+                y,
+                sensitive_features=groups,
+                kappas=[0.5],
+                **options,
+            ).validation["val_gap"]
+            for minority in (None, "a")
+        ]
+        assert_allclose(gaps[0], gaps[1])
+
+    @pytest.mark.filterwarnings("ignore:no candidate has a mean held-out gap")
+    @pytest.mark.filterwarnings("ignore::fairconstrained.ConstantDecisionWarning")
+    @pytest.mark.parametrize("c", [None, 0.45])
+    @pytest.mark.parametrize("kind", ["fit", "cv", "thresholds", "several attributes"])
+    def test_reports_judge_it(self, kind, c):
+        (X, y, groups), (X_later, y_later, others) = self._rows()
+        minority = "a"
+        model = FairLogisticClassifier(MinorityRate(c))
+        if kind == "cv":
+            parts = [DemographicParity(), MinorityRate(c)]
+            model = FairLogisticClassifierCV(parts, kappas=[0.9], cv=2)
+        if kind == "thresholds":
+            model = FairThresholds(LogisticRegression(), MinorityRate(c))
+        if kind == "several attributes":
+            groups, others = (np.column_stack([one, one]) for one in (groups, others))
+            minority = ("a", "a")
+        model.fit(X, y, sensitive_features=groups)
+        own = fairness_report(model, X_later, y_later, others).to_frame("constraints")
+        named = MinorityRate(0.49 if c is None else c, minority=minority)
+        report = fairness_report(model, X_later, y_later, others, constraint=named)
+        expected = report.to_frame("constraints")
+        columns = ["tolerance", "decisions", "verdict"]
+        assert own[columns].iloc[-1].tolist() == expected[columns].iloc[0].tolist()

@@ -62,6 +62,25 @@ def test_points_are_those_of_single_fits(data, constraint):
         assert path.gaps[k] <= kappa + 1e-4
 
 
+@pytest.mark.parametrize("name", ["roc_parity", "weak_partial_dp"])
+def test_validation_rows_are_measured_with_what_the_training_rows_chose(data, name):
+    X, y, groups = data
+    bound = FairLogisticClassifier(name).bind(X[:400], y[:400], sensitive_features=groups[:400])
+    (fixed,) = (one.as_bound(bound.problem.constraints[0].term) for one in bound.constraints)
+    gaps = [
+        fairness_path(
+            FairLogisticClassifier(constraint),
+            X[:400],
+            y[:400],
+            sensitive_features=groups[:400],
+            kappas=[0.3],
+            **{"X_val": X[400:], "y_val": y[400:], "sensitive_features_val": groups[400:]},
+        ).validation["val_gap"]
+        for constraint in (name, fixed.set_params(kappa=None))
+    ]
+    assert_allclose(gaps[0], gaps[1], rtol=1e-6)
+
+
 def test_it_begins_where_the_constraint_stops_binding(data):
     X, y, groups = data
     path = fairness_path(FairLogisticClassifier(), X, y, sensitive_features=groups, n_kappas=5)

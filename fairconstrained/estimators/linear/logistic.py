@@ -216,6 +216,9 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     holdout_indices_ : ndarray of int
         With `confidence`: the rows of X that were held out. All other figures are of the remaining
         rows.
+    constraint_choices_ : list of dict
+        For every constraint the values of the parameters that it chose on the training rows, such
+        as the minority of :class:`MinorityRate`. Reports measure with them.
     result_ : Result
         The result of the solver: the figures above, the status, the trace and the solver itself.
 

@@ -61,7 +61,7 @@ class FairHingeClassifier(FairLinearClassifier):
         See :class:`FairLogisticClassifier`.
     kkt_residual_
         See :class:`FairLogisticClassifier`.
-    decision_search_, certificate_, holdout_indices_, result_
+    decision_search_, certificate_, holdout_indices_, constraint_choices_, result_
         See :class:`FairLogisticClassifier`.
 
     Warns

@@ -139,7 +139,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     n_iter_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
         See :class:`~fairconstrained.FairLogisticClassifier`; on the training rows without the
         validation rows. The KKT residual refers to all weights of the network.
-    decision_search_, certificate_, holdout_indices_
+    decision_search_, certificate_, holdout_indices_, constraint_choices_
         See :class:`~fairconstrained.FairLogisticClassifier`. The model without constraints to which
         the search compares has the same layers except the last one.
     result_ : Result

@@ -24,7 +24,7 @@ from fairconstrained.decisions.population import (
 )
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdTask
-from fairconstrained.estimators.binding import bound_parts
+from fairconstrained.estimators.binding import bound_parts, choices
 from fairconstrained.estimators.options import warn_of_small_groups
 from fairconstrained.estimators.score_thresholds._rows import CheckedRows, row_parts
 from fairconstrained.estimators.score_thresholds._scores import (
@@ -214,6 +214,9 @@ class ThresholdFit:
             "decision_gap_": self.problem.at(self.search.w).decision_gap,
             "decision_search_": self.search,
             "certificate_": self.certificate,
+            "constraint_choices_": choices(
+                _constraints(estimator, self.data), self.problem.constraints, self.data
+            ),
         }
         if estimator.per_group and groups is not None:
             values = self.search.w[:-1].reshape(-1, estimator.n_thresholds)

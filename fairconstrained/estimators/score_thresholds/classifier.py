@@ -132,6 +132,9 @@ class FairThresholds(
         them; see :class:`~fairconstrained.decisions.population.Certificate`.
     holdout_indices_ : ndarray of int
         With `confidence`: the rows of X that were held out.
+    constraint_choices_ : list of dict
+        For every constraint the values of the parameters that it chose on these rows, such as the
+        minority of :class:`MinorityRate`. Reports measure with them.
     response_method_ : str
         The method that returns the scores.
     n_features_in_ : int
