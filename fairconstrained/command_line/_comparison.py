@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +19,14 @@ Found = Mapping[tuple[str, str], "Figures"]
 class Figures:
     """Accuracy, rates and gaps of a model on some rows: one line of the table.
 
+    Numbers are nan where there are no rows that they could be measured on.
+
     Attributes
     ----------
     accuracy : float
         The share of correct predictions.
     rates : list of float
-        The share of positive predictions in every group.
+        The share of positive predictions in every group that is shown.
     decision_gap, probability_gap : float
         The constraint's gap, of the predictions and of the surrogate.
     seconds : float or None
@@ -43,6 +46,7 @@ class Figures:
         y: Array,
         groups: Groups,
         constraint: Constraint,
+        shown: Sequence[object],
         seconds: float | None = None,
     ) -> Figures:
         """Return the figures of scores.
@@ -57,16 +61,22 @@ class Figures:
             The groups.
         constraint : Constraint
             Its gaps are measured.
+        shown : sequence of group
+            The groups whose rates are shown; these rows may lack some.
         seconds : float or None, default=None
             The time of the fit.
         """
         term = constraint.bind(2.0 * y - 1.0, groups, np.ones(len(y)))
         positive = scores > 0
+        rates = {
+            name: float(positive[groups.codes == k].mean())
+            for k, name in enumerate(groups.names.tolist())
+        }
         return cls(
             accuracy=float((positive == (y == 1)).mean()),
-            rates=[float(positive[groups.codes == k].mean()) for k in range(len(groups))],
-            decision_gap=float(term.zero_one().gap(scores).max()),
-            probability_gap=float(term.gap(scores).max()),
+            rates=[rates.get(one, np.nan) for one in shown],
+            decision_gap=_largest(term.zero_one().gap(scores)),
+            probability_gap=_largest(term.gap(scores)),
             seconds=seconds,
         )
 
@@ -74,7 +84,22 @@ class Figures:
         """Return the figures as text."""
         numbers = [self.accuracy, *self.rates, self.decision_gap, self.probability_gap]
         seconds = "" if self.seconds is None else f"{self.seconds:.2f}"
-        return [f"{number:.3f}" for number in numbers] + [seconds]
+        return ["-" if np.isnan(number) else f"{number:.3f}" for number in numbers] + [seconds]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures by name; None stands for what could not be measured."""
+        found = asdict(self)
+        values = {name: _or_none(value) for name, value in found.items() if name != "rates"}
+        return found | values | {"rates": [_or_none(rate) for rate in self.rates]}
+
+
+def _largest(gaps: Array) -> float:
+    """Return the largest gap, nan if nothing is compared."""
+    return float(gaps.max()) if len(gaps) else np.nan
+
+
+def _or_none(number: float | None) -> float | None:
+    return None if number is None or np.isnan(number) else number
 
 
 def table(found: Found, groups: Sequence[str]) -> str:

@@ -146,6 +146,7 @@ def compare(
     """
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
     groups, labels = Groups.encode(X[sensitive]), y.to_numpy()
+    shown = groups.names.tolist()
     found = {}
     for name, used in (("unconstrained", None), ("fair", constraint)):
         model, start = _pipeline(sensitive, used), time.perf_counter()
@@ -153,8 +154,8 @@ def compare(
         seconds = time.perf_counter() - start
         seen = model.decision_function(X)
         unseen = cross_val_predict(model, X, y, cv=folds, method="decision_function")
-        found[name, "training"] = Figures.of(seen, labels, groups, constraint, seconds)
-        found[name, "cross-validated"] = Figures.of(unseen, labels, groups, constraint)
+        found[name, "training"] = Figures.of(seen, labels, groups, constraint, shown, seconds)
+        found[name, "cross-validated"] = Figures.of(unseen, labels, groups, constraint, shown)
     return found
 
 

@@ -9,9 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
+from pandas.api.types import infer_dtype
 from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -39,6 +41,8 @@ class Table:
         The features by type.
     left_out : list of str
         Columns of text that are neither: identifiers, dates, free text.
+    no_values : list of str
+        Columns whose values are neither numbers nor text: lists, durations.
     positive, negative : str
         The values of the target.
     n_without_target : int
@@ -50,13 +54,15 @@ class Table:
     numbers: list[str]
     categories: list[str]
     left_out: list[str]
+    no_values: list[str]
     positive: str
     negative: str
     n_without_target: int
 
     def encoder(self) -> ColumnTransformer:
         """Return the encoding of the features; sensitive columns pass through."""
-        numbers = SimpleImputer(strategy="median", add_indicator=True)
+        numbers = SimpleImputer(strategy="median")
+        missing = MissingIndicator(error_on_new=False)
         categories = make_pipeline(
             SimpleImputer(strategy="constant", fill_value="missing"),
             OneHotEncoder(
@@ -65,10 +71,17 @@ class Table:
                 sparse_output=False,
             ),
         )
-        used = [("numbers", numbers, self.numbers), ("categories", categories, self.categories)]
-        sensitive = [name for name in self.X if name not in {*self.numbers, *self.categories}]
+        used = [
+            ("numbers", numbers, self.numbers),
+            ("missing", missing, self.numbers),
+            ("categories", categories, self.categories),
+        ]
+        # The names of features begin with those of their encodings, so that no two are equal.
+        features = ColumnTransformer([one for one in used if one[2]])
+        columns = [*self.numbers, *self.categories]
+        sensitive = [name for name in self.X if name not in columns]
         return ColumnTransformer(
-            [*(one for one in used if one[2]), ("sensitive", "passthrough", sensitive)],
+            [("features", features, columns), ("sensitive", "passthrough", sensitive)],
             verbose_feature_names_out=False,
         ).set_output(transform="pandas")
 
@@ -87,6 +100,7 @@ def read_table(path: str) -> pd.DataFrame:
             frame = pd.read_parquet(file)
         else:
             frame = pd.read_csv(file, sep=_delimiter(file), engine="python")
+            frame = frame.rename(columns=lambda name: str(name).strip())
     except FileNotFoundError as error:
         raise DataError(f"There is no file {path}: check the path.") from error
     except pd.errors.EmptyDataError as error:
@@ -112,6 +126,9 @@ def _delimiter(file: Path) -> str:
 
 def _check_columns(frame: pd.DataFrame, target: str, sensitive: Sequence[str]) -> None:
     """Raise a DataError if a column is missing or named twice, or the target is sensitive too."""
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice):
+        raise DataError(f"The file has two columns of the name {twice[0]}: rename one of them.")
     if len(set(sensitive)) < len(sensitive):
         raise DataError(f"--sensitive {' '.join(sensitive)}: name every column once.")
     for name, columns in (("--target", [target]), ("--sensitive", sensitive)):
@@ -154,8 +171,10 @@ def with_roles(
     known = frame[frame[target].notna()].rename(columns=str)
     y, names = _labels(known[target], target, positive)
     features = known.drop(columns=[target, *sensitive])
-    numbers = [str(name) for name in features.select_dtypes(include=["number", "bool"])]
-    text = [str(name) for name in features if name not in numbers]
+    no_values = [name for name in map(str, features) if _no_values(features[name])]
+    features = features.drop(columns=no_values)
+    numbers = [name for name in map(str, features) if _is_number(features[name])]
+    text = [name for name in map(str, features) if name not in numbers]
     few = [name for name in text if features[name].nunique() <= _IDENTIFIER * len(features)]
     left_out = [name for name in text if name not in few]
     if not numbers and not few:
@@ -163,7 +182,7 @@ def with_roles(
             "No features are left: all columns are the target, sensitive, or text with a different "
             "value in most rows. Give a file with numbers or categories."
         )
-    groups = known[list(sensitive)].astype(object)
+    groups = known[list(sensitive)].apply(_as_text)
     for name in sensitive:
         n_values = groups[name].nunique()
         if n_values > MOST_GROUPS:
@@ -171,23 +190,45 @@ def with_roles(
                 f"--sensitive {name}: the column has {n_values} values, and every group "
                 "needs many rows. Bin its values first, for example with pandas.cut."
             )
-        groups[name] = groups[name].map(str, na_action="ignore").fillna("missing")
+        groups[name] = groups[name].fillna("missing")
     if len(groups.drop_duplicates()) < 2:
         raise DataError(
             f"--sensitive {' '.join(sensitive)}: all rows are in one group, and groups are "
             "compared with each other. Name a column with two values or more."
         )
     features = features[[*numbers, *few]].astype(dict.fromkeys(numbers, float))
-    features[few] = features[few].astype(object)
+    features[few] = features[few].apply(_as_text)
     return Table(
         pd.concat([features, groups], axis=1),
         y,
         numbers,
         few,
         left_out,
+        no_values,
         *names,
         len(frame) - len(known),
     )
+
+
+def _no_values(column: pd.Series) -> bool:
+    """Return whether values are durations, or cannot be compared, as lists."""
+    if pd.api.types.is_timedelta64_dtype(column):
+        return True
+    try:
+        column.nunique()
+    except TypeError:
+        return True
+    return False
+
+
+def _is_number(column: pd.Series) -> bool:
+    """Return whether values are numbers, or true and false, some of them perhaps missing."""
+    return pd.api.types.is_numeric_dtype(column) or infer_dtype(column) == "boolean"
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    """Return the values as text; missing ones as nan."""
+    return column.astype(object).map(str, na_action="ignore").where(column.notna(), np.nan)
 
 
 def _labels(

@@ -6,7 +6,8 @@ import json
 import time
 import warnings
 from argparse import Namespace
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,8 @@ def run_own_data(options: Namespace) -> int:
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
         found, models = _compared(run)
-    print(f"\n{table(found, run.shown_groups)}\n\n{run.conclusion(found, models)}")
+    shown = table(found, [_name(one) for one in run.shown_groups])
+    print(f"\n{shown}\n\n{run.conclusion(found, models)}")
     for note in dict.fromkeys(str(one.message) for one in noted):
         print(f"Note: {note}")
     with warnings.catch_warnings():
@@ -60,6 +62,16 @@ def _compared(run: _Run) -> tuple[dict[tuple[str, str], Figures], dict[str, Pipe
         return run.compare()
     except ValueError as error:
         raise DataError(f"{run.options.file}: the models cannot be fitted: {error}") from error
+
+
+@contextmanager
+def _notes_on(rows: str) -> Iterator[None]:
+    """Say in warnings which rows they are about."""
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        yield
+    for one in noted:
+        warnings.warn(f"On the {rows} rows: {one.message}", one.category, stacklevel=2)
 
 
 class _Run:
@@ -77,8 +89,9 @@ class _Run:
         )
         self.kappa = self.classifier.kappa
         (self.constraint,) = resolve_constraints(options.constraint, kappa=self.kappa)
-        codes = Groups.encode(data.X[options.sensitive]).codes
-        strata = 2 * codes + data.y.to_numpy()
+        groups = Groups.encode(data.X[options.sensitive])
+        self.names: list[Any] = groups.names.tolist()
+        strata = 2 * groups.codes + data.y.to_numpy()
         if np.bincount(strata)[strata].min() < _LEAST_STRATUM:
             strata = data.y.to_numpy()
         try:
@@ -101,11 +114,9 @@ class _Run:
         }
 
     @property
-    def shown_groups(self) -> list[str]:
-        """The names of the groups whose rates are shown; none if they are many."""
-        names = [_name(one) for one in self.groups["training"].names.tolist()]
-        same = len(self.groups["test"]) == len(names)
-        return names if same and len(names) <= _SHOWN_GROUPS else []
+    def shown_groups(self) -> list[Any]:
+        """The groups whose rates are shown; none if they are many."""
+        return self.names if len(self.names) <= _SHOWN_GROUPS else []
 
     @property
     def tolerance(self) -> dict[str, float]:
@@ -140,6 +151,11 @@ class _Run:
             lines.append(
                 f"Left out, since almost every row has another text: {', '.join(data.left_out)}."
             )
+        if data.no_values:
+            lines.append(
+                "Left out, since their values are neither numbers nor text: "
+                f"{', '.join(data.no_values)}."
+            )
         if data.n_without_target:
             lines.append(f"Left out: {data.n_without_target} rows without a target.")
         return "\n".join(lines)
@@ -163,9 +179,9 @@ class _Run:
                 ("training", self.X_train, self.y_train, seconds[name]),
                 ("test", self.X_test, self.y_test, None),
             ):
-                scores, labels = model.decision_function(X), y.to_numpy()
-                one = Figures.of(scores, labels, self.groups[rows], constraint, spent)
-                found[name, rows] = one if self.shown_groups else replace(one, rates=[])
+                given = model.decision_function(X), y.to_numpy(), self.groups[rows], constraint
+                with _notes_on(rows):
+                    found[name, rows] = Figures.of(*given, self.shown_groups, spent)
         return found, models
 
     def _measured(self, fair: Pipeline) -> Constraint:
@@ -177,10 +193,12 @@ class _Run:
         """Return what the constraint has changed."""
         before, after = (found[name, "test"] for name in ("unconstrained", "fair"))
         status = models["fair"][-1].result_.status.value
+        gap = f"changes from {before.decision_gap:.3f} to {after.decision_gap:.3f}"
+        if np.isnan(after.decision_gap):
+            gap = "cannot be measured"
         return (
-            f"On the test rows the gap of the predictions changes from {before.decision_gap:.3f} "
-            f"to {after.decision_gap:.3f}, the accuracy from {before.accuracy:.3f} to "
-            f"{after.accuracy:.3f}. The solver ended: {status}."
+            f"On the test rows the gap of the predictions {gap}. The accuracy changes from "
+            f"{before.accuracy:.3f} to {after.accuracy:.3f}. The solver ended: {status}."
         )
 
     def write(self, found: dict[tuple[str, str], Figures], models: dict[str, Pipeline]) -> None:
@@ -209,10 +227,10 @@ class _Run:
                 "target": options.target,
                 "positive": self.data.positive,
                 "sensitive": list(options.sensitive),
-                "groups": [_name(one) for one in self.groups["training"].names.tolist()],
+                "groups": [_name(one) for one in self.names],
                 "training_rows": len(self.y_train),
                 "test_rows": len(self.y_test),
-                "left_out": self.data.left_out,
+                "left_out": [*self.data.left_out, *self.data.no_values],
             },
             "constraint": {
                 "name": options.constraint,
@@ -227,7 +245,7 @@ class _Run:
                 "data_passes": result.data_passes,
             },
             "models": [
-                {"model": model, "rows": rows, **asdict(figures)}
+                {"model": model, "rows": rows, **figures.as_json()}
                 for (model, rows), figures in found.items()
             ],
         }

@@ -147,7 +147,9 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         See :class:`FairLogisticClassifier`.
     multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
         See :class:`FairLogisticClassifier`. They are those of the leaf values, given the trees.
-    decision_search_, certificate_, holdout_indices_, constraint_choices_, result_, sensitive_names_in_
+    decision_search_, certificate_, holdout_indices_, constraint_choices_, result_
+        See :class:`FairLogisticClassifier`.
+    sensitive_names_in_
         See :class:`FairLogisticClassifier`.
 
     Raises
