@@ -40,7 +40,6 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
     ThreeSEcon,
 )
-from fairconstrained.solvers._tools.step_sizes import ConstantSteps, RootSteps
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
 from fairconstrained.solvers.switching_subgradient import PolyakSteps, StaticTolerance
 
@@ -84,7 +83,9 @@ def _three_s_econ() -> Variants:
         "no momentum": econ.with_options(accelerate=False),
         "no repair": econ.with_options(repair=False),
         "nu = 1e-5": econ.with_options(nu=1e-5),
-        "steps of 0.01 in place of measured ones": econ.with_options(steps=ConstantSteps(0.01)),
+        "steps of 0.01 in place of measured ones": econ.with_options(
+            steps=ThreeSEcon.paper().steps
+        ),
         "paper()": ThreeSEcon.paper(),
     }
 
@@ -96,7 +97,9 @@ def _three_s_econ_stochastic() -> Variants:
         "no averages, sampled gradients at checkpoints": sampled.with_options(accelerate=False),
         "no repair": sampled.with_options(repair=False),
         "no margins": sampled.with_options(margin_rate=0.0),
-        "steps of the paper in place of measured ones": sampled.with_options(steps=RootSteps(0.01)),
+        "steps of the paper in place of measured ones": sampled.with_options(
+            steps=ThreeSEcon.paper(stochastic=True).steps
+        ),
         "paper()": ThreeSEcon.paper(stochastic=True),
     }
 

@@ -57,8 +57,8 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     module : callable or None, default=None
         A function that takes the number of features and returns a ``torch.nn.Module`` with one
         output per row, which replaces these layers. Training starts from its initial weights. A
-        copy of the module is used, in evaluation mode: dropout does nothing, and batch normalisation keeps its
-        running statistics.
+        copy of the module is used, in evaluation mode: dropout does nothing, and batch
+        normalisation keeps its running statistics.
     activation : {"relu", "tanh", "elu", "gelu", "silu"}, default="relu"
         The function after every hidden layer.
     goal : {"accuracy", "fairness"}, default="accuracy"
