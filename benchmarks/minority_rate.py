@@ -1,4 +1,4 @@
-"""Minority rate (IPC, section 5): truncated logistic loss in an L1 ball, seven methods.
+"""Minority rate (IPC, section 5): truncated logistic loss in an L1 ball, six methods.
 
 IPC with four oracles, and the paper's baselines: the deterministic method of Yu, Neely and Wei
 directly, and the exact penalty. The rows of the constraint are not those of the loss, and all start

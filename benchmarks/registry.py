@@ -146,7 +146,7 @@ _TABLE = (
     Benchmark(
         "minority_rate",
         "benchmarks.minority_rate",
-        "Minority rate in an L1 ball, seven methods (IPC, section 5)",
+        "Minority rate in an L1 ball, six methods (IPC, section 5)",
     ),
     Benchmark(
         "roc_fairness",

@@ -133,6 +133,15 @@ def test_splits_that_ours_lacks_are_left_out() -> None:
     assert row["difference"] == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize("name", ["E9", "E10"])
+def test_a_remark_is_in_the_section_of_its_experiment_only(name, tmp_path) -> None:
+    methods = ("ours", "unconstrained", "group AUC")
+    table = [rank_row(method, 0.9, of_splits(0.8)) for method in methods]
+    text = rank_page.section(rank_page.Ranks(name, "DP^I", table), tmp_path)
+    assert ("its loss on the training rows" in text) == (name == "E9")
+    assert ("The smallest tolerance is not the fairest one" in text) == (name == "E10")
+
+
 def test_the_page_of_the_papers_says_what_is_quick_and_what_is_not_run(tmp_path) -> None:
     line = next(line for line in all_lines() if line.experiment == "E4")
     figures = {"objective": 0.5, "violation": 0.0, "SVio": np.nan, "passes": 100.0, "seconds": 2.0}

@@ -258,8 +258,8 @@ _HEAD = """# Reproducing the papers
 
 The methods of this library are those of four papers: IPC, 3S-Econ, PLADA and IDCA
 ([full titles](glossary.md)). Do they reach the published results? There is a line for every row of
-the papers' tables, and for every method in their figures, on the data that are available. Those of
-E1 to E6 have three results: the published one, that of `paper()` (the printed algorithm with the
+the papers' tables, and for every method in their figures, on the data that are available. A line of
+E1 to E6 has three results: the published one, that of `paper()` (the printed algorithm with the
 printed parameters), and that of the library's defaults. E9 and E10 compare our models with the
 baselines of the paper. E1 to E10 number the experiments.
 
@@ -292,22 +292,22 @@ Every run has its form in brackets:
   passes at the latest.
 - "(fewer passes)": the paper's problem, stopped before the published number of data passes. This
   does not reproduce the paper's figure.
-- "(complete)": a quick run that ended by itself, before its limit of data passes.
+- "(complete)": a quick run that ended before its limit of data passes.
 - "(quick)": a run that was stopped after 100 data passes (1,000 for methods with subproblems), in
   E3 with 100 thresholds and in E5 on 3,000 images. This does not reproduce the paper's figure.
 - "not run": there was no time.
 
 3S-Econ chooses the steps of the proximal methods in E3 to E5 from a grid, by the objective after
-5,000 iterations. So do the runs here, for SSG as well, with 5,000 data passes on the small form of
-the problem (100 thresholds in E3, 3,000 images in E5); the last column has the setting. The paper
-tunes the number of steps in a subproblem as well and does not name it; here it is 1,000. Lines
-without a setting have steps of 0.001, or c1 = 20 and c2 = 0.01. 3S-Econ's own steps are those that
-its paper chose. IPC does not say from what values the parameters of its baselines are chosen; in E2
-they have one value.
+5,000 iterations. The runs here do the same, also for SSG, with 5,000 data passes on a smaller
+version of the problem (100 thresholds in E3, 3,000 images in E5); the last column has the setting.
+The paper tunes the number of steps in a subproblem as well and does not name it; here it is 1,000.
+Lines without a setting have steps of 0.001, or c1 = 20 and c2 = 0.01. 3S-Econ's own steps are those
+that its paper chose. IPC does not say from what values the parameters of its baselines are chosen;
+in E2 they have one value.
 
-The papers' figures have pages of their own: [methods side by side](curves.md) (IPC figures 1 and 2,
-3S-Econ 2 to 4, PLADA 1 and 2) and [parameters](sensitivity.md) (3S-Econ figure 1, PLADA D.1 and
-D.2, IDCA D.6), as have [E7](e7.md) and [E8](e8.md). IDCA's figures 1 to 8 are in E9 and E10. The
+The papers' figures have pages of their own: [comparisons of methods](curves.md) (IPC figures 1 and
+2, 3S-Econ 2 to 4, PLADA 1 and 2) and [parameters](sensitivity.md) (3S-Econ figure 1, PLADA 4 to 6,
+IDCA 9 and 10), as have [E7](e7.md) and [E8](e8.md). IDCA's figures 1 to 8 are in E9 and E10. The
 algorithms of `paper()` are compared with transcriptions of the printed ones in
 `tests/solvers/test_papers.py` and `tests/solvers/test_papers_of_penalties.py`. The exact penalty
 method of E1 and E2 is only cited by IPC: neither its algorithm nor its parameters are printed. No

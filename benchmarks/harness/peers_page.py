@@ -260,9 +260,10 @@ differ much between splits (GridSearch) have small pooled gaps.
 
 """
 _AT_GAPS = """The accuracy of our most accurate point with a pooled gap of at most the given one,
-minus the accuracy of the most accurate point of the other methods. Points are few: one with a gap
-just above the given one does not count, so that the table above is the fairer comparison. "only
-ours": no other method has a point within that gap; "-": none at all.
+minus the accuracy of the most accurate point of the other methods. A method has few points, and a
+point with a gap just above the limit does not count. The table "Who is ahead" is therefore the
+fairer comparison. "only ours": no other method has a point within that gap; "only peers": none of
+ours has one; "-": neither ours nor another method has one.
 
 """
 _FRONTIERS = """Higher is more accurate, further left is fairer. Bands are 95% intervals of the
@@ -271,9 +272,9 @@ the most accurate point with a gap of at most 0.01 to 0.1, and its CPU seconds (
 
 """
 _BY_MEAN = """The mean of the gaps of single splits includes the noise of the test rows: on small
-data sets no method can have a small mean gap. Expected rates of random predictions have less noise
-than rates of fixed ones, and a few thresholds by group overfit the training rows less than a search
-over all coefficients.
+data sets no method can have a small mean gap. Expected rates of random predictions vary less than
+rates of deterministic predictions, and a few thresholds by group overfit the training rows less
+than a search over all coefficients.
 
 """
 _SECONDS = """CPU seconds of a fit and its predictions, as multiples of those of this library on the
@@ -282,15 +283,16 @@ same task, and how far the fits of all settings of a task raise the peak memory 
 those of all its models together.
 
 """
-_HEAD = """# Peers side by side
+_HEAD = """# Comparison with other libraries
 
 How accurate are this library and other packages on new rows, when both are equally fair? All have
-the same task: five data sets, three notions of fairness, linear models, the same random splits. A
-*point* is a method with one tolerance; every method has five. The *gap* is the largest difference
-between groups on the test rows: of selection rates (demographic parity), of true positive rates
-(equal opportunity), or of true or false positive rates (equalized odds). The *pooled* gap has the
-rates of the test rows of all splits together. *Kinds* are linear models that do not see the group
-when they predict, linear models that do, or that have thresholds by group, and boosted trees.
+the same task: five data sets, three notions of fairness, linear models and boosted trees, the same
+random splits. A *point* is a method with one tolerance; most methods have five, GridSearch has ten,
+ThresholdOptimizer and Reweighing have one. The *gap* is the largest difference between groups on
+the test rows: of selection rates (demographic parity), of true positive rates (equal opportunity),
+or of true or false positive rates (equalized odds). The *pooled* gap has the rates of the test rows
+of all splits together. *Kinds* are linear models that do not see the group when they predict,
+linear models that see the group or have thresholds by group, and boosted trees.
 *Two thresholds by group* are those of `FairThresholds(n_thresholds=2)`: a hash value of the
 features decides which of the two a row has.
 

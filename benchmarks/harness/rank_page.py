@@ -115,6 +115,8 @@ def section(ranks: Ranks, folder: Path) -> str:
     data = ", ".join(f"{TITLES[name]} ({n} of {_SPLITS} splits)" for name, n in counts.items())
     return (
         f"{' '.join(verdicts_of(ranks))}\n\nData: {data}.\n\n{_METHOD}\n"
+        f"{_REMARKS[ranks.name]}\nThe figure leaves out points far below ours. It shows their "
+        "number.\n\n"
         f"![Frontiers](_static/{name})\n\n"
         + _table(dominance(ranks, (*BASELINES, PRINTED)))
         + _of_scores(ranks, list(counts), folder / "_static")
@@ -179,16 +181,17 @@ The columns:
 - "+-": half the 95% interval of the difference over the same splits, with the noise of both
   measures and the overlap of the training rows. Both are level if the difference is not larger.
   With fewer than {LEAST_SPLITS} splits it says nothing.
-
-Where the printed method is ahead on a9a, its loss on the training rows is larger than that of ours:
-models are fitted to the logistic loss, and not to the accuracy. If both were equal everywhere,
-chance would put about one of 40 points behind.
-
-In E10 the smallest tolerance is not the fairest one on test rows: with a tolerance of 0.005 on a9a
-the decisions on the training rows differ by 0.05, because the constraint is on ramps of the scores.
-
-The figure leaves out points far below ours. It shows their number.
 """
+_REMARKS = {
+    "E9": """Where the printed method is ahead on a9a, its loss on the training rows is larger than
+that of ours: models are fitted to the logistic loss, and not to the accuracy. If both were equal
+everywhere, chance would put about one of 40 points behind.
+""",
+    "E10": """The smallest tolerance is not the fairest one on test rows. With a tolerance of 0.005
+on a9a the decisions on the training rows differ by 0.05, because the constraint is on ramps of the
+scores.
+""",
+}
 _SCORES = """The selection rates of one group against the other's over all thresholds, and the
 densities of scores on the test rows of the first split (figures 2 to 8 of the paper). The range of
 ranks is shaded.

@@ -136,7 +136,7 @@ def _sections(folder: Path, found: dict[str, list[tuple[Run, Row]]], rows: list[
             if row["figure"] == name
         ]
         passes = FIGURES[name].passes
-        ends = "" if passes is None else f" Runs end after {passes:,} data passes."
+        ends = ""
         known = {(run.panel, run.label) for run, _ in runs}
         absent = [
             f"{run.label} ({run.panel})"
@@ -144,7 +144,7 @@ def _sections(folder: Path, found: dict[str, list[tuple[Run, Row]]], rows: list[
             if (run.panel, run.label) not in known
         ]
         if passes is not None:
-            ends += f" {_lowest(runs)}"
+            ends = f" A run ends at its first iterate after {passes:,} data passes. {_lowest(runs)}"
         if absent:
             ends += f" Not run: {'; '.join(absent)}."
         text += (
@@ -177,8 +177,8 @@ All runs have the settings of `paper()`, except for the parameter that is varied
 text of a figure names. They end after {steps} iterations; those of IDCA and SSG, whose steps
 differ, after {steps} data passes. Runs in the papers are longer: SSG makes 50,000 steps in
 figures 9 and 10, with the best of eight tolerances, so that the curves of the papers may differ.
-With a diminishing tolerance SSG's answer is, as printed, the best point that met the tolerance of
-its own step, which may be one of the first points.
+With a diminishing tolerance the answer of SSG is, as in the printed algorithm, the best point that
+met the tolerance of its own step, which may be one of the first points.
 Tables show the last points. On logarithmic axes a violation of 0 is drawn at 1e-8.
 
 {svio}
@@ -188,7 +188,8 @@ _CURVES = """# The papers' figures that compare methods
 `python -m benchmarks sensitivity --only ipc-1 ipc-2 3s-econ-2 3s-econ-3 3s-econ-4 plada-1 plada-2
 --docs docs` writes this page ({environment}). All runs have the settings of `paper()`; SSG
 and IPP-SSG have steps of 0.001, IPP-ConEx has c1 = 20 and c2 = 0.01. They end earlier than those of
-the papers; [](papers.md) has longer ones, without curves. Tables show the last points. Seconds in
+the papers; [](papers.md) has longer ones, without curves. An iterate of IPC is the solution of a
+subproblem, which takes up to 10,000 data passes. Tables show the last points. Seconds in
 figures are elapsed ones, scaled so that a run ends at its CPU seconds: other processes run on the
 machine. On logarithmic axes a violation of 0 is drawn at 1e-8.
 
