@@ -67,7 +67,8 @@ class Constraint(Parametrized, ABC):
     Parameters
     ----------
     kappa : float or None
-        The tolerance in [0, 1]; None takes that of the estimator.
+        The tolerance, in [0, 1], or >= 0 for constraints on pairs; None takes that of the
+        estimator.
     surrogate : Surrogate, str or None
         The function that replaces the prediction; None takes that of the estimator.
 

@@ -27,8 +27,7 @@ class Smoothing(RoundedKinks):
         The solver of the smooth problems; None takes :class:`AugmentedLagrangian`.
     width : float, default=1.0
         The first width, > 0. With a width as large as that of the ramp the first problems have
-        fewer local minima, and the solutions are better: by a fifth for weak partial parity of
-        three groups.
+        fewer local minima, so that solutions are often better.
     shrink : float, default=0.1
         The factor by which the width is multiplied from one problem to the next, in (0, 1).
     max_iter : int, default=12

@@ -45,15 +45,15 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     max_loss_increase : float, default=0.001
         For goal="fairness": the relative increase of the loss that is allowed, > 0.
     solver : str or Solver, default="auto"
-        "auto" takes the first suitable one of "sqp" (logistic loss, sigmoid surrogates, an L2
-        penalty or none, at least one constraint, at most 100 columns, no `domain`),
-        "augmented-lagrangian" (other smooth problems), "smoothing" (hinges, ramps and other
-        functions with known kinks), "ipp-ssg" (weakly convex problems) and "ssg" (all problems).
-        With goal="fairness" it takes "level-search". The user guide lists all names and their
-        requirements. A solver object such as ``IPC(rho=0.01)`` has its own tolerance; `tol` is then
-        not used. Where the model that a solver finds violates the constraints, others are tried,
-        unless it is an object with ``polish=False``, such as ``IPC.paper()``. ``result_.solver`` is
-        the solver that found the model.
+        "auto" takes the first suitable one of "sqp" (logistic loss, constraints on rates with the
+        sigmoid or on logistic losses of groups, an L2 penalty or none, at least one constraint, at
+        most 100 columns, no `domain`), "augmented-lagrangian" (other smooth problems), "smoothing"
+        (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex problems) and
+        "ssg" (all problems). With goal="fairness" it takes "level-search". The user guide lists all
+        names and their requirements. A solver object such as ``IPC(rho=0.01)`` has its own
+        tolerance; `tol` is then not used. Where the model that a solver finds violates the
+        constraints, others are tried, unless it is an object with ``polish=False``, such as
+        ``IPC.paper()``. ``result_.solver`` is the solver that found the model.
     beta : float or None, default=None
         The parameter `beta` of the solver, for "3s-econ" (penalty parameter) and "plada" (proximal
         parameter) and their stochastic versions. None takes the solver's default. Other solvers
@@ -79,7 +79,7 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         ``L1Ball(20.0)``. None is the whole space.
     fit_intercept : bool, default=True
         Whether the model has an intercept.
-    sensitive_columns : list of str or int, callable or None, default=None
+    sensitive_columns : str, int, list of these, callable or None, default=None
         The columns of X that hold the sensitive attributes, or a function of X that returns the
         groups. With None the groups are passed to `fit`. If the model does not use these columns,
         they can be left out of `X` in `predict`: pass a DataFrame without them, or an array with
@@ -125,17 +125,17 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         takes the most accurate model that meets the bound (of equally accurate ones, that of least
         loss). A bound on predictions of fewer than 50 rows may be met by chance. True and false
         positive rates and error rates of so few rows are therefore also estimated from all rows of
-        their group, weighted by the probability of the label; a fifth of what the estimate exceeds
-        the bound by is subtracted from the accuracy. The search takes three to five times as long;
-        see `decision_search_`. `result_` then has the status, trace and multipliers of the first
-        fit, and all other figures of the model that was found.
+        their group, weighted by the probability of the label. If such an estimate exceeds the
+        bound, a fifth of the excess is subtracted from the accuracy. The search takes several times
+        as long as the fit; see `decision_search_`. `result_` then has the status, trace and
+        multipliers of the first fit, and all other figures of the model that was found.
     confidence : float or None, default=None
         With enforce="decision": the probability, over the draw of the data, with which the gap of
         predictions in the population is at most kappa. Some of the rows are held out. Models are
         fitted to the other rows with decreasing margins below the bound, and are tested on the
         held-out rows by exact tests (see :mod:`fairconstrained.decisions.population`). The model is
-        not fitted again to all rows afterwards. Available for constraints on rates of predictions
-        and on score distributions.
+        not fitted again to all rows afterwards. Available for constraints on rates of predictions,
+        on error rates and on score distributions.
     holdout : float or "auto", default="auto"
         The share of every group that is held out for `confidence`, in (0, 1). "auto" takes half of
         the rows, or fewer if fewer suffice for the test.

@@ -95,7 +95,7 @@ class FairRanker(FairEstimator):
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty, on the coefficients of scaled features,
         or on the weights of a network.
-    sensitive_columns : list of str or int, callable or None, default=None
+    sensitive_columns : str, int, list of these, callable or None, default=None
         The columns of X that hold the sensitive attributes, or a function of X that returns the
         groups. With None the groups are passed to `fit`.
     use_sensitive : bool, default=False

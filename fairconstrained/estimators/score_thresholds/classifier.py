@@ -75,11 +75,11 @@ class FairThresholds(
         population is at most kappa. Some of the rows are held out; thresholds that are chosen on
         the others, with margins below the bound, are tested on them. See
         :mod:`fairconstrained.decisions.population`. For constraints on rates of predictions and on
-        score distributions.
+        error rates.
     holdout : float or "auto", default="auto"
         The share of every group that is held out for `confidence`. "auto" takes half of the rows,
         or fewer where fewer suffice for the test.
-    sensitive_columns : list of str or int, callable or None, default=None
+    sensitive_columns : str, int, list of these, callable or None, default=None
         The columns of X that hold the sensitive attributes, or a function of X that returns the
         groups. With None the groups are passed to `fit`, and with `per_group` to `predict`.
     use_sensitive : bool, default=False
