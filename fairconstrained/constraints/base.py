@@ -211,9 +211,13 @@ class Constraint(Parametrized, ABC):
 
     def groupings(self, data: TrainingData) -> list[TrainingData]:
         """Return the rows with the groups of each part, see `parts`."""
-        if data.groups is None or self.joins_attributes:
+        if data.groups is None:
             return [data]
-        return [replace(data, groups=groups) for groups in data.groups.separate]
+        return [replace(data, groups=groups) for groups in self.groups_of_parts(data.groups)]
+
+    def groups_of_parts(self, groups: Groups) -> tuple[Groups, ...]:
+        """Return the groups of each part, see `parts`."""
+        return (groups,) if self.joins_attributes else groups.separate
 
     def known_rows(self, groups: Groups) -> Array:
         """Return which rows the constraint is on: those whose group is known.

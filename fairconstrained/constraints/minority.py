@@ -140,8 +140,11 @@ class MinorityRate(Constraint):
                 "MinorityRate: the reference rows have no groups: pass reference_groups, or name "
                 "columns of X in the estimator's sensitive_columns."
             )
-        n_rows = X.shape[0]
-        return CompositeFunction(model.on(X), self.bind(np.ones(n_rows), groups, np.ones(n_rows)))
+        known = np.flatnonzero(self.known_rows(groups))
+        if len(known) < X.shape[0]:
+            X, groups = X[known], groups.take(known)
+        ones = np.ones(len(known))
+        return CompositeFunction(model.on(X), self.bind(ones, groups, ones))
 
     def bind(self, y: Array | None, groups: Groups | Array, sample_weight: Array) -> MinorityShare:
         """Return the term with one output; none if all rows are of the minority.

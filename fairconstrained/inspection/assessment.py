@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
 import numpy as np
@@ -25,6 +25,7 @@ ALL_EQUAL = "all equal"
 NOT_MEASURED = "not measured"
 """The verdict on a constraint that cannot be measured on the given rows."""
 
+_Part = tuple[Term, "AssessedRows"]
 _UNKNOWN = Interval(np.array(np.nan), np.array(np.nan), np.array(np.nan))
 
 
@@ -55,6 +56,17 @@ class AssessedRows:
     weight: Array
     threshold: float = 0.0
     log_odds: Array | None = None
+
+    def take(self, rows: Array, groups: Groups) -> AssessedRows:
+        """Return some rows, with their groups in the given ones."""
+        return replace(
+            self,
+            y=self.y[rows],
+            scores=self.scores[rows],
+            groups=groups.take(rows),
+            weight=self.weight[rows],
+            log_odds=None if self.log_odds is None else self.log_odds[rows],
+        )
 
     def scores_for(self, term: Term) -> Array:
         """Return the scores that a term is measured at."""
@@ -179,12 +191,12 @@ def assess(
     """
     note = constraint.bound_to_training_rows
     try:
-        terms = [] if note else _terms(constraint, rows)
+        parts = [] if note else _parts(constraint, rows)
     except ValueError as error:  # for instance, a group that the constraint names has no rows here
-        terms, note = [], str(error)
-    if not terms:
+        parts, note = [], str(error)
+    if not parts:
         return Assessment(name, np.nan, np.nan, np.nan, np.nan, np.nan, "", note)
-    tolerance, on_scores, on_predictions, worst = _gaps(terms, rows, scores_known)
+    tolerance, on_scores, on_predictions, worst = _gaps(parts, scores_known)
     if np.isnan(on_predictions) and rows.n_groups < 2:
         note = "these rows are of a single group" if rows.n_groups else "no row has a group"
     if constraint.rates_compared and at_most(on_predictions, 0.0):
@@ -194,15 +206,13 @@ def assess(
     return Assessment(name, tolerance, on_scores, on_predictions, low, high, worst, note)
 
 
-def _gaps(
-    terms: list[Term], rows: AssessedRows, scores_known: bool
-) -> tuple[float, float, float, str]:
+def _gaps(parts: list[_Part], scores_known: bool) -> tuple[float, float, float, str]:
     """Return the tolerance, the gaps on scores and of predictions, and the output with the latter.
 
-    With several terms these are the values of the term with the largest gap of the predictions.
+    With several parts these are the values of the part with the largest gap of the predictions.
     """
     tolerance, on_scores, on_predictions, worst = np.nan, np.nan, np.nan, ""
-    for term in terms:
+    for term, rows in parts:
         zero_one = term.zero_one()
         if not zero_one.n_outputs:
             continue
@@ -216,11 +226,16 @@ def _gaps(
     return tolerance, on_scores, on_predictions, worst
 
 
-def _terms(constraint: Constraint, rows: AssessedRows) -> list[Term]:
+def _parts(constraint: Constraint, rows: AssessedRows) -> list[_Part]:
+    """Return the terms of the constraint's parts, and the rows of each: those of known groups."""
+    found = []
     with warnings.catch_warnings():  # the tables show nan for cells without rows
         warnings.simplefilter("ignore", VacuousConstraintWarning)
-        bound = [constraint.bind(rows.y, one, rows.weight) for one in rows.groups.separate]
-    return [measured_from(term, rows.threshold) for term in bound]
+        for groups in constraint.groups_of_parts(rows.groups):
+            own = rows.take(np.flatnonzero(constraint.known_rows(groups)), groups)
+            term = constraint.bind(own.y, own.groups, own.weight)
+            found.append((measured_from(term, rows.threshold), own))
+    return found
 
 
 def interval_of(constraint: Constraint, rows: AssessedRows, confidence: float) -> Interval:

@@ -1,0 +1,82 @@
+"""Reports on the training rows give the gaps of the fit, also where groups are missing."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairconstrained import FairLogisticClassifier, fairness_report
+from fairconstrained.constraints import (
+    CONSTRAINTS,
+    IntersectionalLossParity,
+    MinorityRate,
+    PartialDemographicParity,
+    ROCParity,
+    WeakPartialDemographicParity,
+)
+
+N = 240
+OWN = {  # what would otherwise be chosen on the rows at hand, which reports do not measure
+    "roc_parity": ROCParity(thresholds=[-1.0, 0.0, 1.0]),
+    "partial_dp": PartialDemographicParity(0.3, ranks=(0.1, 0.6)),
+    "weak_partial_dp": WeakPartialDemographicParity(ranks=(0.1, 0.6)),
+}
+NAMES = sorted(set(CONSTRAINTS) - {"query_parity"})
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3))
+    groups = pd.DataFrame({"a": rng.choice(["x", "y"], N), "b": rng.choice(["u", "v"], N)})
+    y = (X.sum(axis=1) + (groups["a"] == "x") + rng.logistic(size=N) > 0.5).astype(int)
+    for name in groups:
+        groups[name] = groups[name].where(rng.random(N) > 0.2, None)
+    X[groups["a"].isna()] += 0.5
+    return X, y, groups
+
+
+def first_row(X, y, groups, constraint, **options):
+    """Return a fitted classifier and the first constraint of its report on the same rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # cells without rows, fits that are short of the tolerance
+        clf = FairLogisticClassifier(constraint, random_state=0, max_iter=50, **options)
+        clf.fit(X, y, sensitive_features=groups)
+        report = fairness_report(clf, X, y, groups)
+    return clf, report.to_frame("constraints").iloc[0]
+
+
+@pytest.mark.parametrize("groups_missing", ["own_group", "ignore_in_constraint"])
+@pytest.mark.parametrize("combine", ["intersection", "marginal"])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_report_on_the_training_rows_is_the_fit(rows, name, combine, groups_missing):
+    X, y, groups = rows
+    constraint = OWN.get(name, name)
+    if name == "minority_rate" and combine == "marginal":
+        constraint = MinorityRate(minority="a=x")
+    clf, found = first_row(X, y, groups, constraint, combine=combine, groups_missing=groups_missing)
+    assert found["decisions"] == pytest.approx(clf.decision_gap_, abs=1e-9)
+    if name != "partial_dp":  # its thresholds are variables of the fit
+        assert found["scores"] == pytest.approx(clf.gap_, abs=1e-7)
+
+
+@pytest.mark.parametrize("membership", ["columns", "thresholds"])
+def test_memberships_in_numbers(rows, membership):
+    X, y, _ = rows
+    numbers = np.random.default_rng(1).integers(0, 2, size=(N, 2))
+    thresholds = {"thresholds": [0.5]} if membership == "thresholds" else {}
+    constraint = IntersectionalLossParity(loss="logistic", membership=membership, **thresholds)
+    clf, found = first_row(X, y, numbers, constraint, combine="marginal")
+    assert found["scores"] == pytest.approx(clf.gap_, abs=1e-7)
+
+
+def test_reference_rows_without_a_group_are_in_no_constraint(rows):
+    X, y, groups = rows
+    options = {"groups_missing": "ignore_in_constraint", "tol": 1e-8}
+    of_training = MinorityRate(0.5, minority="x")
+    reference = MinorityRate(0.5, minority="x", reference=X, reference_groups=groups["a"])
+    one = FairLogisticClassifier(of_training, **options).fit(X, y, sensitive_features=groups["a"])
+    other = FairLogisticClassifier(reference, **options).fit(X, y)
+    assert other.gap_ == pytest.approx(one.gap_, abs=1e-6)
+    np.testing.assert_allclose(other.coef_, one.coef_, atol=1e-5)
