@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from fairconstrained.utils.columns import column_extremes
+from fairconstrained.utils.columns import column_range
 from fairconstrained.utils.typing import Array, ArrayLike, SparseMatrix
 
 _NOT_NUMBERS = ("object", "str", "categor", "enum")
@@ -261,22 +261,13 @@ def check_squares(X: Array | SparseMatrix, total: float, names: Array | None = N
     if dense and X.dtype == np.float32:  # all their squares are within the range of float64
         return
     limits = np.finfo(np.float64 if dense else X.dtype)
-    size, most = _largest(X), max(total, n_rows) if dense else n_rows
+    lowest, highest = column_range(X)
+    size, most = np.maximum(highest, -lowest).astype(float), max(total, n_rows) if dense else n_rows
     large = size >= (float(limits.max) / most) ** 0.5 / 4.0
     small = (size > 0.0) & (size <= (float(limits.tiny) * most) ** 0.5)
     for what, where in (("large", large), ("small", small)):
         if where.any():
             _raise_of_sizes(what, size, where, names)
-
-
-def _largest(X: Array | SparseMatrix) -> Array:
-    """Return the largest absolute value of every column."""
-    if isinstance(X, np.ndarray):
-        highest, lowest = column_extremes(np.maximum, X), column_extremes(np.minimum, X)
-        return np.maximum(highest, -lowest).astype(float)
-    size = np.zeros(X.shape[1])
-    np.maximum.at(size, X.indices, np.abs(X.data).astype(float))
-    return size
 
 
 def _raise_of_sizes(what: str, size: Array, where: Array, names: Array | None) -> None:

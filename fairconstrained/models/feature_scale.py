@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairconstrained.utils.columns import SIDE_BY_SIDE, column_extremes
+from fairconstrained.utils.columns import SIDE_BY_SIDE, column_extremes, column_range
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 Features = Array | SparseMatrix
@@ -106,7 +106,7 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
         Of the dtype of X.
     """
     if not isinstance(X, np.ndarray):
-        return *_sparse_mean_and_variance(X, sample_weight), *_sparse_range(X)
+        return *_sparse_mean_and_variance(X, sample_weight), *column_range(X)
     total, n = sample_weight.sum(), X.shape[1]
     center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
     low, high = np.full(n, np.inf, X.dtype), np.full(n, -np.inf, X.dtype)
@@ -134,17 +134,6 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
         squares += weight @ block
     shift /= total
     return center + shift, np.maximum(squares / total - shift**2, 0.0), low, high
-
-
-def _sparse_range(X: SparseMatrix) -> tuple[Array, Array]:
-    """Return the minimum and the maximum of every column, of the dtype of X."""
-    low, high = np.full(X.shape[1], np.inf, X.dtype), np.full(X.shape[1], -np.inf, X.dtype)
-    np.minimum.at(low, X.indices, X.data)
-    np.maximum.at(high, X.indices, X.data)
-    has_zeros = np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0]
-    low[has_zeros] = np.minimum(low[has_zeros], 0.0)
-    high[has_zeros] = np.maximum(high[has_zeros], 0.0)
-    return low, high
 
 
 def _sparse_mean_and_variance(X: SparseMatrix, sample_weight: Array) -> tuple[Array, Array]:
