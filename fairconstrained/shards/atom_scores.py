@@ -11,7 +11,7 @@ from fairconstrained.shards.distributions import SCORE_BINS
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.places import total
 from fairconstrained.shards.rows import Shard
-from fairconstrained.shards.sums import Sums, score_range
+from fairconstrained.shards.sums import Sums
 from fairconstrained.utils.typing import Array
 
 
@@ -49,9 +49,7 @@ class AtomScores:
 
     @cached_property
     def _ends(self) -> tuple[float, float]:
-        place = self.model.place(self.w)
-        ends: Array = np.array(self.model.shards.gather(score_range, *place))[:, 0]
-        return float(ends[:, 0].min()), float(ends[:, 1].max())
+        return self.model.score_range(self.w)
 
     @property
     def least(self) -> float:

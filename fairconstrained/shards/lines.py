@@ -22,7 +22,7 @@ from fairconstrained.shards.distributions import (
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.places import total
 from fairconstrained.shards.rows import Shard
-from fairconstrained.shards.sums import ShardedTerm, Sums
+from fairconstrained.shards.sums import ShardedTerm, Sums, bins_of
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.decision_rates import (
@@ -197,12 +197,10 @@ def range_of_zeros(shard: Shard, at: Place, by: Place) -> Sums:
 def histogram_of_zeros(shard: Shard, at: Place, by: Place, low: float, high: float) -> Sums:
     """Return the number of rows whose score is zero at a t in every bin of a range."""
     counts = np.zeros(_ZERO_BINS, dtype=np.int64)
-    per_unit = _ZERO_BINS / (high - low) if high > low else 0.0
     for block in shard.blocks():
         t = zeros_on_line(*_on_line(block.scores, at, by))
         t = t[(t >= low) & (t <= high)]
-        bins = np.minimum(((t - low) * per_unit).astype(int), _ZERO_BINS - 1)
-        counts += np.bincount(bins, minlength=_ZERO_BINS)
+        counts += np.bincount(bins_of(t, low, high, _ZERO_BINS), minlength=_ZERO_BINS)
     return (counts,)
 
 
@@ -257,9 +255,7 @@ def histograms_along(
         start, change = _on_line(block.scores, at, by)
         first = block.atoms.astype(int) * SCORE_BINS
         for k, t in enumerate(points):
-            per_unit = SCORE_BINS / (high[k] - low[k]) if high[k] > low[k] else 0.0
-            bins = (start + t * change - low[k]) * per_unit
-            places = first + np.clip(bins.astype(int), 0, SCORE_BINS - 1)
+            places = first + bins_of(start + t * change, low[k], high[k], SCORE_BINS)
             counts[k] += np.bincount(places, block.weight, minlength=counts.shape[1])
     return (counts.reshape(len(points), n_atoms, SCORE_BINS),)
 

@@ -366,11 +366,15 @@ class ShardedLinearModel:
         if are_collected(self.shards):
             scores, atoms, weight = collected(self.shards, self.place(w))
             return scores, atoms, weight
-        ends: Array = np.array(self.shards.gather(score_range, *self.place(w)))[:, 0]
-        low, high = ends[:, 0].min(), ends[:, 1].max()
+        low, high = self.score_range(w)
         asked = (low, high, SCORE_BINS, self.n_all_atoms)
         (counts,) = total(self.shards, score_histogram, *self.place(w), *asked)
         return bins_with_rows(counts, low, high)
+
+    def score_range(self, w: Array) -> tuple[float, float]:
+        """Return the least and the largest score: a round."""
+        ends: Array = np.array(self.shards.gather(score_range, *self.place(w)))[:, 0]
+        return float(ends[:, 0].min()), float(ends[:, 1].max())
 
     @property
     def n_all_atoms(self) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.places import total
 from fairconstrained.shards.rows import Shard
-from fairconstrained.shards.sums import Sums, score_range
+from fairconstrained.shards.sums import Sums, bins_of
 from fairconstrained.utils.quantiles import middle_of_gap
 from fairconstrained.utils.typing import Array
 
@@ -34,8 +34,7 @@ def score_below_share(model: ShardedLinearModel, w: Array, share: float) -> floa
         In (0, 1).
     """
     place = model.place(w)
-    ends: Array = np.array(model.shards.gather(score_range, *place))[:, 0]
-    low, high = float(ends[:, 0].min()), float(ends[:, 1].max())
+    low, high = model.score_range(w)
     wanted = share * float(model.totals.sum())
     while high - low > max(_ROUNDING * np.spacing(max(abs(low), abs(high))), _TINY):
         counts, weight, above = total(model.shards, histogram_between, *place, low, high)
@@ -80,12 +79,11 @@ def histogram_between(
     """
     counts, weight = np.zeros(_BINS, dtype=np.int64), np.zeros(_BINS)
     above = np.zeros(1)
-    per_unit = _BINS / (high - low)
     for block in shard.blocks():
         scores = block.scores(coefficients, intercept)
         above += block.weight[scores > high].sum()
         inside = (scores >= low) & (scores <= high)
-        bins = np.minimum(((scores[inside] - low) * per_unit).astype(int), _BINS - 1)
+        bins = bins_of(scores[inside], low, high, _BINS)
         counts += np.bincount(bins, minlength=_BINS)
         weight += np.bincount(bins, block.weight[inside], minlength=_BINS)
     return counts, weight, above

@@ -347,6 +347,12 @@ def score_range(shard: Shard, coefficients: Array, intercept: float) -> Sums:
     return (np.array(ends),)
 
 
+def bins_of(values: Array, low: float, high: float, n_bins: int) -> Array:
+    """Return the bin of every value, of bins of equal width between two ends."""
+    per_unit = n_bins / (high - low) if high > low else 0.0
+    return np.clip(((values - low) * per_unit).astype(int), 0, n_bins - 1)
+
+
 def score_histogram(
     shard: Shard,
     coefficients: Array,
@@ -358,10 +364,8 @@ def score_histogram(
 ) -> Sums:
     """Return the weight of the rows in every bin of scores, shape (n_atoms, n_bins)."""
     counts = np.zeros(n_atoms * n_bins)
-    per_unit = n_bins / (high - low) if high > low else 0.0
     for block in shard.blocks():
-        bins = (block.scores(coefficients, intercept) - low) * per_unit
-        bins = np.clip(bins.astype(int), 0, n_bins - 1)
+        bins = bins_of(block.scores(coefficients, intercept), low, high, n_bins)
         places = block.atoms.astype(int) * n_bins + bins
         counts += np.bincount(places, block.weight, minlength=len(counts))
     return (counts.reshape(n_atoms, n_bins),)
