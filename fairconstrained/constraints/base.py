@@ -313,13 +313,7 @@ class Constraint(Parametrized, ABC):
         rows = np.flatnonzero(self.known_rows(data.groups))
         if len(rows) == len(data.groups.codes):
             return self.build(model, data, unconstrained)
-        known = replace(
-            data,
-            X=data.X[rows],
-            y=data.y[rows],
-            groups=data.groups.take(rows),
-            sample_weight=data.sample_weight[rows],
-        )
+        known = data.take(rows)
         part_of = model.on(known.X)
         part = self.build(part_of, known, UnconstrainedOnRows(unconstrained, rows))
         if part.model is part_of and isinstance(part.term, CellMeans):

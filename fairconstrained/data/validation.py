@@ -103,22 +103,6 @@ def given_groups(
     return None
 
 
-def of_positive_weight(
-    features: Any, labels: Array, weight: Array, groups: Groups | None, queries: Queries | None
-) -> tuple[Any, Array, Array, Groups | None, Queries | None]:
-    """Return the rows whose weight is positive: all of them as they are, or copies of some."""
-    if np.count_nonzero(weight) == len(weight):
-        return features, labels, weight, groups, queries
-    counted = np.flatnonzero(weight)
-    return (
-        features[counted],
-        labels[counted],
-        weight[counted],
-        None if groups is None else groups.take(counted),
-        None if queries is None else queries.take(counted),
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class Reader:
     """How rows other than the training rows are read: as X was in `fit`.
@@ -301,26 +285,12 @@ class TrainingData:
         if feature_kind(estimator).squared:
             names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
             check_squares(features, weight.sum(), names[columns.kept(estimator)])
-        positions = None if np.count_nonzero(weight) == n_rows else np.flatnonzero(weight)
-        features, labels, weight, groups, queries = of_positive_weight(
-            features, labels, weight, groups, queries
-        )
-        check_classes_counted(classes, labels)
         reader = Reader(estimator, columns, combine, missing=missing)
-        by_class = class_weights(class_weight, classes, labels, weight)
         convention = ScoreConvention(1.0 if np.array_equal(classes, np.unique(classes)) else -1.0)
-        return cls(
-            features,
-            labels,
-            classes,
-            groups,
-            weight,
-            reader,
-            queries,
-            class_weight=by_class,
-            convention=convention,
-            positions=positions,
-        )
+        rows = cls(features, labels, classes, groups, weight, reader, queries).counted()
+        check_classes_counted(classes, rows.y)
+        by_class = class_weights(class_weight, classes, rows.y, rows.sample_weight)
+        return replace(rows, class_weight=by_class, convention=convention)
 
     def widened(self) -> TrainingData:
         """Return the rows with labels, codes and weights of full width, see `check`."""
@@ -329,6 +299,12 @@ class TrainingData:
         groups = None if self.groups is None else self.groups.widened()
         weight = np.ascontiguousarray(self.sample_weight)
         return replace(self, y=self.y.astype(float), groups=groups, sample_weight=weight)
+
+    def counted(self) -> TrainingData:
+        """Return the rows whose weight is positive."""
+        weight = self.sample_weight
+        all_count = np.count_nonzero(weight) == len(weight)
+        return self if all_count else self.take(np.flatnonzero(weight))
 
     def take(self, rows: Array) -> TrainingData:
         """Return some rows, in the order of their positions."""
@@ -339,6 +315,8 @@ class TrainingData:
             groups=None if self.groups is None else self.groups.take(rows),
             sample_weight=self.sample_weight[rows],
             query=None if self.query is None else self.query.take(rows),
+            counts=None if self.counts is None else self.counts[rows],
+            squares=None if self.squares is None else self.squares[rows],
             positions=rows if self.positions is None else self.positions[rows],
         )
 

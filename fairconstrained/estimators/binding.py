@@ -161,8 +161,7 @@ class ClassLogOdds:
 
 def _repeated(data: TrainingData, rows: Array, weight: Array) -> TrainingData:
     """Return rows, perhaps repeated, with other weights."""
-    groups = None if data.groups is None else data.groups.take(rows)
-    return replace(data, X=data.X[rows], y=data.y[rows], groups=groups, sample_weight=weight)
+    return replace(data.take(rows), sample_weight=weight)
 
 
 def constraints_of(

@@ -11,7 +11,7 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.labels import encoded
 from fairconstrained.data.queries import Queries
-from fairconstrained.data.validation import TrainingData, of_positive_weight
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.metrics import mean_ndcg
@@ -144,12 +144,8 @@ def validation_rows(
     queries = _queries(fit, query, n_rows)
     codes = encoded(labels, fit.data.classes)
     weight = check_weight("sample_weight_val", sample_weight, n_rows)
-    features, codes, weight, groups, queries = of_positive_weight(
-        features, codes, weight, groups, queries
-    )
-    data = replace(
-        fit.data, X=features, y=codes, groups=groups, sample_weight=weight, query=queries
-    )
+    own = {"X": features, "y": codes, "groups": groups, "sample_weight": weight, "query": queries}
+    data = replace(fit.data, **own, positions=None).counted()
     return Rows(fit.problem_on(data), data, fit.estimator.quality)
 
 

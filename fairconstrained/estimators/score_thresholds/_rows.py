@@ -116,14 +116,7 @@ class CheckedRows:
 
     def take(self, rows: Array) -> CheckedRows:
         """Return some of the rows, their positions counted anew."""
-        data, groups = self.data, self.data.groups
-        taken = replace(
-            data,
-            X=np.arange(len(rows)),
-            y=data.y[rows],
-            groups=None if groups is None else groups.take(rows),
-            sample_weight=data.sample_weight[rows],
-        )
+        taken = replace(self.data.take(rows), X=np.arange(len(rows)))
         features = _safe_indexing(self.features, rows)
         return CheckedRows(features, self.labels[rows], taken, self.positions[rows])
 
