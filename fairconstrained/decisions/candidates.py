@@ -14,6 +14,7 @@ from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.near_threshold import rate_slopes
 from fairconstrained.decisions.score_line import Line, Measure, Scores, points_between
 from fairconstrained.functions.elementary import Indicator
+from fairconstrained.problem.auxiliary import unit_shift
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
@@ -131,7 +132,7 @@ class CandidateSearch:
         self.line_rows = 0.0
         assert problem.objective.model is not None, "the search is for models with scores"
         self.model = problem.objective.model
-        self.offset = self.model.offset()
+        self.unit_shift = unit_shift(self.problem)
         self.budget = self.usual_budget if budget is None else budget
         correct = CompositeFunction(self.model, self._correct(y, sample_weight))
         parts = [correct, *(self._strict(part) for part in problem.constraints)]
@@ -177,20 +178,11 @@ class CandidateSearch:
         w = self.problem.start()
         w[: self.model.n_parameters] = 0.0
         signs = (1.0, -1.0) if share > 0.5 else (-1.0, 1.0)
-        for sign in (0.0,) if self.offset is None else signs:
+        for sign in (0.0,) if self.unit_shift is None else signs:
             constant = w.copy()
-            if self.offset is not None:
-                constant += sign * max(abs(float(logit(share))), 1.0) * self._shift()
+            if self.unit_shift is not None:
+                constant += sign * max(abs(float(logit(share))), 1.0) * self.unit_shift
             yield self.problem.domain.project(constant)
-
-    def _shift(self) -> Array:
-        """Return the direction that adds 1 to all scores, and to thresholds on them."""
-        assert self.offset is not None
-        direction = np.zeros(self.problem.n_variables)
-        direction[: len(self.offset)] = self.offset
-        for part in self.problem.constraints:
-            direction[part.auxiliary] = 1.0
-        return direction
 
     def scores_at(self, w: Array) -> Scores:
         """Return the scores of every model: a pass over the data."""
@@ -298,15 +290,15 @@ class CandidateSearch:
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate among all intercepts; the outermost ones are constant."""
-        if self.offset is None:
+        if self.unit_shift is None:
             return one
-        line = self._line_of_intercepts(one)
+        line = self._line_of_intercepts(one, self.unit_shift)
         return self.follow(line, self.points_on(line, (-np.inf, np.inf), 0.0))
 
-    def _line_of_intercepts(self, one: Candidate) -> Line:
+    def _line_of_intercepts(self, one: Candidate, direction: Array) -> Line:
         """Return the line of all intercepts of a model."""
         by = tuple(np.ones_like(scores) for scores in one.scores)
-        return Line(self.measures, one.w, self._shift(), one.scores, by)
+        return Line(self.measures, one.w, direction, one.scores, by)
 
     def sweep_between(self, one: Candidate, other: Candidate) -> Candidate:
         """Return the best candidate on the line through two, for models with linear scores."""

@@ -162,14 +162,14 @@ class ClassCandidateSearch(CandidateSearch):
         w[: self.model.n_parameters] = 0.0
         shares = np.bincount(y.astype(int), sample_weight)
         for k in np.argsort(-shares, kind="stable"):
-            constant = w.copy() if self.offset is None else w + self._raises(k)
+            constant = w.copy() if self.unit_shift is None else w + self._raises(k)
             yield self.problem.domain.project(constant)
 
     def _raises(self, k: int) -> Array:
         """Return the direction that adds 1 to the scores of class k."""
-        assert self.offset is not None
+        assert self.unit_shift is not None
         direction = np.zeros(self.problem.n_variables)
-        direction[np.flatnonzero(self.offset)[k]] = 1.0
+        direction[np.flatnonzero(self.unit_shift)[k]] = 1.0
         return direction
 
     def _many(self, line: Line) -> int:
@@ -181,7 +181,7 @@ class ClassCandidateSearch(CandidateSearch):
 
     def sweep_intercept(self, one: Candidate) -> Candidate:
         """Return the best candidate found by changing the intercept of one class after another."""
-        if self.offset is None:
+        if self.unit_shift is None:
             return one
         n_classes = one.scores[0].shape[1]
         for k in np.tile(np.arange(n_classes), _CYCLES):

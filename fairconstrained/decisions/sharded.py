@@ -240,9 +240,9 @@ class ShardedCandidateSearch(CandidateSearch):
             for loss, t in zip(losses[0], points, strict=True)
         ]
 
-    def _line_of_intercepts(self, one: Candidate) -> Line:
+    def _line_of_intercepts(self, one: Candidate, direction: Array) -> Line:
         """Return the line of all intercepts of a model."""
-        return self.line_along(one, self._shift())
+        return self.line_along(one, direction)
 
     def _line_between(self, one: Candidate, other: Candidate) -> Line:
         """Return the line through two models."""

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from fairconstrained.models import Model
-from fairconstrained.problem.auxiliary import weights_with_auxiliary
+from fairconstrained.problem.auxiliary import unit_shift, weights_with_auxiliary
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
@@ -34,26 +34,24 @@ class ConstantModels:
 
     def __init__(self, problem: Problem, model: Model, tol: float):
         self.problem, self.model, self.tol = problem.uncounted(), model, tol
-        self.unit = model.offset()
+        self.unit_shift = unit_shift(problem)
 
     def at(self, level: float) -> Array:
         """Return the variables of the model whose scores are all `level`."""
         w = self.problem.start()
-        w[: self.model.n_parameters] = 0.0 if self.unit is None else level * self.unit
-        for part in self.problem.constraints:
-            w[part.auxiliary] += level  # thresholds on scores
-        return w
+        w[: self.model.n_parameters] = 0.0
+        return w if self.unit_shift is None else w + level * self.unit_shift
 
     def best(self) -> Array | None:
         """Return the variables of the best feasible constant model, None if there is none."""
         term = self.problem.objective.term
         if isinstance(term, MultinomialLoss):
             zeros = np.zeros_like(term.least_constant[1])
-            levels = [zeros] if self.unit is None else [term.least_constant[1], zeros]
+            levels = [zeros] if self.unit_shift is None else [term.least_constant[1], zeros]
             found = (self.problem.at(self._of_classes(level)) for level in levels)
             return next((at.w for at in found if self._is_feasible(at)), None)
-        least = self._least(_LEVELS if self.unit is not None else np.zeros(1))
-        for width in _REFINED if self.unit is not None else ():
+        least = self._least(_LEVELS if self.unit_shift is not None else np.zeros(1))
+        for width in _REFINED if self.unit_shift is not None else ():
             if least is not None:
                 least = self._least(least[1] + np.linspace(-width, width, 21))
         return None if least is None else self.at(least[1])
@@ -61,8 +59,8 @@ class ConstantModels:
     def _of_classes(self, scores: Array) -> Array:
         """Return the variables of the model with these scores of the classes, for every row."""
         parameters = np.zeros(self.model.n_parameters)
-        if self.unit is not None:
-            parameters[np.flatnonzero(self.unit)] = scores
+        if self.unit_shift is not None:
+            parameters[np.flatnonzero(self.unit_shift)[: len(scores)]] = scores
         return weights_with_auxiliary(self.problem, parameters)
 
     def _is_feasible(self, at: Evaluation) -> bool:

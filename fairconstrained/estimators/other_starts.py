@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairconstrained.problem.auxiliary import unit_shift
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Start
 from fairconstrained.terms.base import SeveralKinds
-from fairconstrained.utils.typing import Array
 
 _FEASIBLE = 1e-3  # the violation up to which a point counts as feasible
 _WIDTH = 0.1  # of the kinks that are rounded
@@ -33,12 +33,13 @@ def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]
     at : Evaluation
         The problem at a solution.
     """
-    unit = _intercept(problem)
     levels: set[float] = set()
     for part in problem.constraints:
         if isinstance(part.term, SeveralKinds):
             levels |= set(part.term.other_starts(at.statistics_of(part)))
-    if not levels or unit is None:
+    comparable = len(problem.models) == 1 and problem.smoothable and problem.models[0].linear
+    direction = unit_shift(problem) if levels and comparable else None
+    if direction is None:
         return None, 0.0
     smooth = (problem if problem.smooth else problem.smoothed(_WIDTH)).uncounted()
     feasible = at.violation <= _FEASIBLE
@@ -46,17 +47,8 @@ def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]
     best: Start | None = None
     for level in sorted(levels):
         solver = AugmentedLagrangian(max_iter=1, max_inner=_ITERATIONS, polish=False)
-        w = smooth.start()
-        w[: unit.size] += level * unit
-        result, there = solver.solve(smooth, warm=Start(w))
+        result, there = solver.solve(smooth, warm=Start(smooth.start() + level * direction))
         value = there.objective + float(result.multipliers @ there.constraints)
         if value < wanted:
             wanted, best = value, Start(result.w, result.multipliers)
     return best, smooth.passes
-
-
-def _intercept(problem: Problem) -> Array | None:
-    """Return the change of the parameters that adds 1 to all scores, None if there is none."""
-    if len(problem.models) != 1 or not problem.smoothable or not problem.models[0].linear:
-        return None
-    return problem.models[0].offset()

@@ -16,7 +16,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import IPC, ExactPenalty, Result, Smoothing, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
-from fairconstrained.solvers.result import Status, describe
+from fairconstrained.solvers.result import Status
 
 _PASSES = 4000.0
 _MAX_SENSITIVITY = 1e-3  # relative change of the objective if constraints change by the tolerance
@@ -333,13 +333,15 @@ def _from_constant(
     passes: float | None,
 ) -> tuple[Result, Evaluation]:
     """Return the solution from a constant model, or that model itself."""
-    w = constant.iterate.at.w
     if options.max_iter is None:
         if passes is not None and not problem.domain.whole_space:  # the second fit costs as much
             passes = max(_OTHER_PASSES, passes - result.data_passes)
         solver: Any = default_solver(problem).with_options(tol=result.solver.tol)
         again, at = solver.solve(
-            problem, w, random_state=options.random_state, max_data_passes=passes
+            problem,
+            constant.iterate.at.w,
+            random_state=options.random_state,
+            max_data_passes=passes,
         )
         used = result.data_passes + again.data_passes
         least = _objective_of_scores(problem, constant.iterate.at)
@@ -348,17 +350,4 @@ def _from_constant(
         result = replace(result, data_passes=used)
     ended = Status.CONVERGED if constant.kkt.holds(result.solver.tol) else Status.STALLED
     status = Status.ITERATION_LIMIT if options.max_iter is not None else ended
-    figures = constant.objective, constant.violation, constant.kkt_residual, result.n_iter
-    kept = replace(
-        result,
-        w=w,
-        multipliers=constant.multipliers,
-        objective=constant.objective,
-        violation=constant.violation,
-        zero_one_violation=problem.uncounted().at(w).zero_one_violation,
-        kkt_residual=constant.kkt_residual,
-        status=status,
-        message=describe(status, *figures),
-        state=None,
-    )
-    return kept, constant.iterate.at
+    return result.with_point(constant, status), constant.iterate.at

@@ -14,12 +14,13 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning, VacuousConstraintWarning
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.problem.auxiliary import unit_shift
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.kkt import KKT, certify
+from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Status
-from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.base import Iterate, Measured, Start
 from fairconstrained.solvers.result import describe
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.registry import resolve
@@ -81,17 +82,14 @@ def moved_variables(problem: Problem, w: Array, by: float) -> Array:
     ValueError
         If the model has no intercept.
     """
-    model = problem.objective.model
-    offset = None if model is None else model.offset()
-    if offset is None:
+    direction = unit_shift(problem)
+    if direction is None:
         raise ValueError(
             "threshold=SelectionRate(...) needs an intercept that moves with the threshold; a "
             "module of PyTorch must end with a linear layer that has a bias."
         )
     w = np.array(w)
-    w[: len(offset)] -= by * offset
-    for part in problem.constraints:
-        w[part.auxiliary] -= by  # thresholds on scores
+    w[: problem.n_variables] -= by * direction
     return w
 
 
@@ -210,27 +208,14 @@ def cut_exactly(
     if w.size > n:  # goal="fairness" has a variable more, the level of the constraints
         w[n] = fit.problem.uncounted().at(w[:n]).constraints.max()
     here = wanted(fit)[0].uncounted().at(w)
-    multipliers, kkt = certify(here, result.multipliers, result.solver.tol)
+    iterate = Iterate(here, result.multipliers, result.n_iter)
+    measured = Measured.of(iterate, result.solver.tol)
     smooth = here.problem.smooth or abs(distance) > _NEAR
-    status = _status_of(kkt, result, smooth)
-    said = describe(*_figures(result, result.status))
-    found = replace(
-        result,
-        w=w,
-        multipliers=multipliers,
-        objective=here.objective,
-        violation=here.violation,
-        zero_one_violation=here.zero_one_violation,
-        kkt_residual=kkt.residual,
-        status=status,
-    )
-    message = result.message.replace(said, describe(*_figures(found, status)))
-    return fit, replace(found, message=message)
-
-
-def _figures(result: Result, status: Status) -> tuple[Status, float, float, float, int]:
-    """Return what the message of a result is made of."""
-    return status, result.objective, result.violation, result.kkt_residual, result.n_iter
+    found = result.with_point(measured, _status_of(measured.kkt, result, smooth))
+    figures = result.objective, result.violation, result.kkt_residual, result.n_iter
+    said = describe(result.status, *figures)
+    message = result.message.replace(said, found.message)
+    return fit, replace(found, message=message, state=result.state)
 
 
 def _status_of(kkt: KKT, result: Result, smooth: bool) -> Status:

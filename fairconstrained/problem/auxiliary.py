@@ -1,4 +1,4 @@
-"""Auxiliary variables that suit given parameters of the models."""
+"""Weights and auxiliary variables that go together."""
 
 from __future__ import annotations
 
@@ -35,6 +35,30 @@ def weights_with_auxiliary(problem: Problem, parameters: Array) -> Array:
             value = _outputs_by_auxiliary(at, part.auxiliary, outputs)
             found[part.auxiliary] = part.term.auxiliary_for(value)
     return found
+
+
+def unit_shift(problem: Problem) -> Array | None:
+    """Return the change of the weights that adds 1 to all scores, and to thresholds on them.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    direction : ndarray of shape (n_variables,) or None
+        None if the model has none, see :meth:`~fairconstrained.models.base.Model.offset`.
+    """
+    model = problem.objective.model
+    offset = None if model is None else model.offset()
+    if offset is None:
+        return None
+    direction = np.zeros(problem.n_variables)
+    direction[: len(offset)] = offset
+    for part in problem.constraints:
+        direction[part.auxiliary] = 1.0
+    return direction
 
 
 def _outputs_by_auxiliary(

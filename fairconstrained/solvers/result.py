@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -208,6 +208,24 @@ class Result:
         if self.converged or max(self.violation, other.violation) <= tol:
             return self.converged or self.objective <= other.objective
         return self.violation <= max(tol, other.violation)
+
+    def with_point(self, measured: Measured, status: Status) -> Result:
+        """Return the result of the same run with another point, its measures and no state."""
+        at, n_iter = measured.iterate.at, measured.iterate.iteration
+        figures = measured.objective, measured.violation, measured.kkt_residual
+        return replace(
+            self,
+            w=at.w,
+            multipliers=measured.multipliers,
+            objective=measured.objective,
+            violation=measured.violation,
+            zero_one_violation=at.uncounted().zero_one_violation,
+            kkt_residual=measured.kkt_residual,
+            status=status,
+            message=describe(status, *figures, n_iter),
+            n_iter=n_iter,
+            state=None,
+        )
 
     def __str__(self) -> str:
         """Return the message."""

@@ -28,7 +28,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
-from fairconstrained.solvers.result import Status, describe
+from fairconstrained.solvers.result import Status
 from fairconstrained.utils.typing import Array, RandomState
 
 if TYPE_CHECKING:
@@ -225,21 +225,10 @@ class NetworkParametrization:
         status = result.status
         if measured.violation <= tol:
             status = _status_of_feasible(status, validated)
-        figures = measured.objective, measured.violation, measured.kkt_residual, result.n_iter
-        repaired = replace(
-            result,
-            w=after.w,
-            multipliers=measured.multipliers,
-            objective=measured.objective,
-            violation=measured.violation,
-            zero_one_violation=after.zero_one_violation,
-            kkt_residual=measured.kkt_residual,
-            status=status,
-            message=f"{describe(status, *figures)} The last layer was fitted once more.",
-            data_passes=result.data_passes + found.data_passes,
-            state=None,
-        )
-        return repaired, after
+        repaired = result.with_point(measured, status)
+        message = f"{repaired.message} The last layer was fitted once more."
+        passes = result.data_passes + found.data_passes
+        return replace(repaired, message=message, data_passes=passes), after
 
     def unconstrained(
         self, estimator: NetworkOptions, problem: Problem, validation: Problem | None

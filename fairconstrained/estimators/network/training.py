@@ -11,7 +11,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Callback, Measured
-from fairconstrained.solvers.result import Status, describe
+from fairconstrained.solvers.result import Status
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,22 +89,9 @@ class BestOnValidation:
             return result, at
         best = self.best.measured
         status = Status.VALIDATED if self.best.feasible else result.status
-        figures = best.objective, best.violation, best.kkt_residual, best.iterate.iteration
         point = self.problem.uncounted().at(best.iterate.at.w)
-        chosen = replace(
-            result,
-            w=point.w,
-            multipliers=best.multipliers,
-            objective=best.objective,
-            violation=best.violation,
-            zero_one_violation=point.zero_one_violation,
-            kkt_residual=best.kkt_residual,
-            status=status,
-            message=describe(status, *figures),
-            n_iter=best.iterate.iteration,
-            state=None,
-        )
-        return chosen, point
+        measured = replace(best, iterate=replace(best.iterate, at=point))
+        return result.with_point(measured, status), point
 
 
 def iterations(n_epochs: float, n_rows: int, batch_size: int | None) -> int:
