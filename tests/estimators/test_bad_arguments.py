@@ -217,7 +217,7 @@ OF_SOLVERS = {
     **_each(
         (
             "accelerate", "repair", "adapt", "exact", "linearized", "own_tolerance", "polish",
-            "safeguard", "variance_reduction",
+            "safeguard", "variance_reduction", "best",
         ),
         ["yes", 2, [], 0.5, THING, None],
     ),
