@@ -154,8 +154,8 @@ PARAMETERS: Mapping[str, Valid] = {
     **dict.fromkeys(("extrapolation", "margin_rate"), Range(0.0, 1.0)),
     **dict.fromkeys(
         (
-            "accelerate", "adapt", "exact", "linearized", "own_tolerance", "polish", "repair",
-            "safeguard", "variance_reduction",
+            "accelerate", "adapt", "best", "exact", "linearized", "own_tolerance", "polish",
+            "repair", "safeguard", "variance_reduction",
         ),
         Switch(),
     ),
