@@ -282,15 +282,9 @@ def _model_of_rows(problem: Problem) -> Model | None:
     return model if model is not None and model.linear else None
 
 
-def _linear_model(problem: Problem) -> Model | None:
-    """Return the model of an objective with a term, None unless its scores are linear."""
-    model = problem.objective.model
-    return None if problem.objective.term is None or model is None or not model.linear else model
-
-
 def _below_constants(problem: Problem, result: Result, at: Evaluation) -> bool:
     """Return whether a result is feasible, and better than all constants or not comparable."""
-    model, term = _linear_model(problem), problem.objective.term
+    model, term = _model_of_rows(problem), problem.objective.term
     if model is None or term is None:
         return True
     if result.violation > result.solver.tol:
@@ -310,7 +304,7 @@ def _objective_of_scores(problem: Problem, at: Evaluation) -> float:
 
 def _best_constant(problem: Problem, result: Result) -> Measured | None:
     """Return the best constant model that meets the constraints, None if there is none."""
-    model = _linear_model(problem)
+    model = _model_of_rows(problem)
     assert model is not None
     w = ConstantModels(problem, model, result.solver.tol).best()
     if w is None:

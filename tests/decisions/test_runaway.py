@@ -32,6 +32,7 @@ WITHOUT_PAIRS = {"query_parity", "bounded_group_loss"}  # of rankers; its loss i
 @pytest.mark.parametrize("name", sorted(set(CONSTRAINTS) - WITHOUT_PAIRS))
 def test_weights_whose_scores_overflow_are_no_candidates(name):
     X, y, groups = make_biased_classification(300, gap=0.5, random_state=0)
+    RunsAway.n_answers = 0
     clf = FairLogisticClassifier(
         name, 0.01, loss=PairwiseLoss("hinge"), enforce="decision", solver=RunsAway()
     )

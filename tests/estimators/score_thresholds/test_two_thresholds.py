@@ -161,7 +161,9 @@ def test_an_earlier_fit_leaves_nothing(data, fitted):
     X, y, groups = data
     clf = two(fitted).fit(X, y, sensitive_features=groups)
     clf.set_params(n_thresholds=1).fit(X, y, sensitive_features=groups)
-    assert isinstance(clf.thresholds_, pd.Series)
+    fresh = two(fitted).set_params(n_thresholds=1).fit(X, y, sensitive_features=groups)
+    assert vars(clf).keys() == vars(fresh).keys()
+    pd.testing.assert_series_equal(clf.thresholds_, fresh.thresholds_)
 
 
 @pytest.mark.parametrize("value", [0, 3, 1.5, "two", None])
