@@ -140,6 +140,8 @@ def test_a_remark_is_in_the_section_of_its_experiment_only(name, tmp_path) -> No
     text = rank_page.section(rank_page.Ranks(name, "DP^I", table), tmp_path)
     assert ("its loss on the training rows" in text) == (name == "E9")
     assert ("The smallest tolerance is not the fairest one" in text) == (name == "E10")
+    assert 'Not run: "inter-group" on law school,' in text
+    assert '"group AUC" on law school' not in text
 
 
 def test_the_page_of_the_papers_says_what_is_quick_and_what_is_not_run(tmp_path) -> None:

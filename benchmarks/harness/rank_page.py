@@ -114,13 +114,26 @@ def section(ranks: Ranks, folder: Path) -> str:
         counts[row["data"]] = max(counts.get(row["data"], 0), row["splits"])
     data = ", ".join(f"{TITLES[name]} ({n} of {_SPLITS} splits)" for name, n in counts.items())
     return (
-        f"{' '.join(verdicts_of(ranks))}\n\nData: {data}.\n\n{_METHOD}\n"
+        f"{' '.join(verdicts_of(ranks))}\n\nData: {data}.{_not_run(ranks)}\n\n{_METHOD}\n"
         f"{_REMARKS[ranks.name]}\nThe figure leaves out points far below ours. It shows their "
         "number.\n\n"
         f"![Frontiers](_static/{name})\n\n"
         + _table(dominance(ranks, (*BASELINES, PRINTED)))
         + _of_scores(ranks, list(counts), folder / "_static")
     )
+
+
+def _not_run(ranks: Ranks) -> str:
+    """Return a sentence on baselines that were not run on some data sets, or nothing."""
+    known = {(row["data"], row["method"]) for row in ranks.table}
+    names = dict.fromkeys(row["data"] for row in ranks.table)
+    lacking = [
+        f'"{method}" on {TITLES[name]}'
+        for method in BASELINES
+        for name in names
+        if (name, method) not in known
+    ]
+    return f" Not run: {', '.join(lacking)}." if lacking else ""
 
 
 def _of_scores(ranks: Ranks, names: list[str], folder: Path) -> str:
