@@ -20,6 +20,9 @@ from fairconstrained import (
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, BoundedGroupLoss
 from fairconstrained.solvers import Status
 
+TRAINED = {  # a network of few units and epochs often has no such model nearby
+    "network": {"hidden_layer_sizes": (16,), "max_epochs": 200, "early_stopping": False}
+}
 GIVEN = {"bounded_group_loss": BoundedGroupLoss(0.65)}
 
 
@@ -119,17 +122,16 @@ def test_the_solution_is_that_of_a_fit_at_the_threshold_found(rows):
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
 @pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
 def test_decisions_meet_the_bound_and_the_share(rows, name, constraint):
-    X, _, _ = rows
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        clf = fitted(name, rows, constraint, kappa=0.08, enforce="decision")
-    met = clf.decision_search_.met
-    assert met == (clf.decision_gap_ <= 0.08)
-    assert met or name == "network"  # with six units the bound is not always met
-    assert met != any(issubclass(one.category, InfeasibleConstraintWarning) for one in caught)
-    margin = 0.03 if name == "network" else 1e-9  # rows for validation are not counted
-    assert not met or 0.98 * 0.2 - 2.0 / len(X) - margin <= clf.predict(X).mean() <= 0.2 + margin
+    X, y, groups = rows
+    clf = SINGLE[name](
+        constraint, threshold=SelectionRate(0.2), kappa=0.08, enforce="decision"
+    ).set_params(**TRAINED.get(name, {}))
+    clf.fit(X, y, sensitive_features=groups)
+    assert clf.decision_search_.met
+    assert clf.decision_gap_ <= 0.08
+    assert 0.98 * 0.2 - 2.0 / len(X) <= clf.predict(X).mean() <= 0.2 + 1e-9
     assert len(clf.multipliers_) == 2
 
 
