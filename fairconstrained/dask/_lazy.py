@@ -131,7 +131,7 @@ def _on_frame(estimator: Any, method: str, columns: list[Any] | None, X: pd.Data
 
 
 def weight_right(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[float, float]:
-    """Return the weight of the rows that are predicted rightly, and that of all rows.
+    """Return the weight of the rows that are predicted correctly, and that of all rows.
 
     Raises
     ------

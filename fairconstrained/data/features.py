@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fairconstrained.data.inputs import check_features, check_held, explain_text
+from fairconstrained.utils.typing import Array
 
 NUMERIC: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
@@ -48,6 +49,12 @@ def _summed(X: Any) -> Any:
     summed = X.copy()
     summed.sum_duplicates()
     return summed if summed.nnz < X.nnz else X
+
+
+def seen_columns(estimator: Any) -> Array:
+    """Return the names of the columns of X in `fit`, their positions if they had no names."""
+    columns: Array = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
+    return columns
 
 
 def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.features import feature_kind
+from fairconstrained.data.features import feature_kind, seen_columns
 from fairconstrained.data.groups import Groups, check_groups, in_order
 from fairconstrained.data.inputs import (
     check_labels,
@@ -283,8 +283,8 @@ class TrainingData:
         classes, labels = read(labels, pos_label, narrow)
         queries = None if query is None else Queries.encode(query, n_rows)
         if feature_kind(estimator).squared:
-            names = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
-            check_squares(features, weight.sum(), names[columns.kept(estimator)])
+            kept = columns.kept(estimator)
+            check_squares(features, weight.sum(), seen_columns(estimator)[kept])
         reader = Reader(estimator, columns, combine, missing=missing)
         convention = ScoreConvention(1.0 if np.array_equal(classes, np.unique(classes)) else -1.0)
         rows = cls(features, labels, classes, groups, weight, reader, queries).counted()

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fairconstrained.constraints import Constraint
+from fairconstrained.data.features import seen_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.search import DecisionTask, without_search
@@ -116,7 +117,7 @@ class LeafParametrization(LinearParametrization):
         """Return the rows as they are, once parameters and codes of categories are checked."""
         options = cls.options(estimator)
         check_boosting_options(options)
-        names = _columns(estimator)
+        names = seen_columns(estimator)
         is_category = np.isin(names, list(estimator.categories_))
         estimator.is_categorical_ = categorical_mask(
             options.categorical_features, names.tolist(), is_category
@@ -255,12 +256,6 @@ def _kept(estimator: BoostedEstimator) -> Array:
     return SensitiveColumns.of(estimator).kept(estimator)
 
 
-def _columns(estimator: BoostedEstimator) -> Array:
-    """Return the names of the columns of X, their positions if they have no names."""
-    columns: Array = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
-    return columns
-
-
 def _saved(categories: list[list[Any]]) -> list[list[Any]]:
     """Return the categories if LightGBM can write them into a model file, else none of them.
 
@@ -275,7 +270,7 @@ def _growing(estimator: BoostedEstimator, options: TreeOptions, loss: LossOf) ->
     """Return how trees are grown, for an estimator's parameters and the columns it has seen."""
     kept = _kept(estimator)
     source = check_random_state(estimator.random_state)
-    seen = _columns(estimator)[kept].tolist()
+    seen = seen_columns(estimator)[kept].tolist()
     categories = [categories for name, categories in estimator.categories_.items() if name in seen]
     threads = thread_count(options.n_jobs)
     stopping = EarlyStopping(options.validation_fraction, options.n_iter_no_change)
