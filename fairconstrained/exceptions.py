@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
@@ -34,6 +38,14 @@ class VacuousConstraintWarning(UserWarning):
 
     The message names the cell, for example a group without positive labels.
     """
+
+
+@contextmanager
+def without_vacuous_warnings() -> Iterator[None]:
+    """Silence warnings of cells without rows, where constraints are bound once more."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacuousConstraintWarning)
+        yield
 
 
 class InfeasibleConstraintWarning(ConvergenceWarning):

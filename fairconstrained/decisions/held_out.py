@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from fairconstrained.constraints.base import Constraint, HasScores
 from fairconstrained.constraints.claims import Claim
 from fairconstrained.data.queries import Queries
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -92,8 +91,7 @@ class HeldOut:
         """
         parts, claims, before = [], [], []
         bound = iter(problem.constraints)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VacuousConstraintWarning)
+        with without_vacuous_warnings():
             for one in constraints:
                 pairs = zip(one.groupings(training), one.groupings(held_out), strict=True)
                 for seen, unseen in pairs:
@@ -228,8 +226,7 @@ def hold_out(
 
 def claims_on_all(constraints: Sequence[Constraint], data: TrainingData) -> list[Claim]:
     """Return the statements of constraints on all rows, whether they are held out or not."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousConstraintWarning)
+    with without_vacuous_warnings():
         return [
             claim for one in constraints for g in one.groupings(data) for claim in one.claims_on(g)
         ]

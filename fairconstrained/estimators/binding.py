@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -18,7 +16,6 @@ from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.parametrization import FairOptions, Parametrization
 from fairconstrained.estimators.safeguard import data_pass_limit
-from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.models import Model
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
@@ -363,11 +360,3 @@ def choices(
         found.append({} if one.bound_to_training_rows else one.chosen(term))
         place += len(one.groupings(data))
     return found
-
-
-@contextmanager
-def without_repeated_warnings() -> Iterator[None]:
-    """Silence warnings of cells without rows: they were given when constraints were bound first."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousConstraintWarning)
-        yield

@@ -23,7 +23,6 @@ from fairconstrained.estimators.binding import (
     loss_part,
     with_constraints,
     without_constraints,
-    without_repeated_warnings,
 )
 from fairconstrained.estimators.expected import expected_constraints
 from fairconstrained.estimators.parametrization import (
@@ -34,6 +33,7 @@ from fairconstrained.estimators.parametrization import (
 from fairconstrained.estimators.rows import RowSplit, checked_data
 from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
+from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.problem.auxiliary import weights_with_auxiliary
 from fairconstrained.problem.composite import CompositeFunction
@@ -226,7 +226,7 @@ class Fit:
             If kappa is not in [0, 1].
         """
         constraints = constraints_of(self.estimator, self.data, kappa=check_kappa(kappa))
-        with without_repeated_warnings():
+        with without_vacuous_warnings():
             given = self.data, self.unconstrained, self.parametrization.constrained
             problem = with_constraints(self.problem, constraints, *given)
         return replace(self, constraints=tuple(constraints), problem=problem)
@@ -244,7 +244,7 @@ class Fit:
         """Mean loss and constraints on the rows that choose the iterate, if there are any."""
         if self.validation is None:
             return None
-        with without_repeated_warnings():
+        with without_vacuous_warnings():
             return self.problem_on(self.validation)
 
     def minimize(

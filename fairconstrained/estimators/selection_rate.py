@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from fairconstrained.estimators.binding import Unconstrained, with_constraints, without_constraints
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.thresholds import SelectionRate
-from fairconstrained.exceptions import ConvergenceWarning, VacuousConstraintWarning
+from fairconstrained.exceptions import ConvergenceWarning, without_vacuous_warnings
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.problem.auxiliary import unit_shift
 from fairconstrained.problem.composite import CompositeFunction
@@ -61,8 +61,7 @@ def moved(fit: Fit, by: float) -> Fit:
         known = fit.unconstrained.result
         same = replace(known, w=moved_variables(fit.unconstrained.problem, known.w, by))
         unconstrained = Unconstrained(free, lambda _: same)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VacuousConstraintWarning)
+    with without_vacuous_warnings():
         problem = with_constraints(free, fit.constraints, data, unconstrained)
     return replace(
         fit,

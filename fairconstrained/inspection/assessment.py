@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
@@ -11,7 +10,7 @@ import numpy as np
 from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constraints
 from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.groups import Groups
-from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.terms.base import Term
@@ -229,8 +228,7 @@ def _gaps(parts: list[_Part], scores_known: bool) -> tuple[float, float, float, 
 def _parts(constraint: Constraint, rows: AssessedRows) -> list[_Part]:
     """Return the terms of the constraint's parts, and the rows of each: those of known groups."""
     found = []
-    with warnings.catch_warnings():  # the tables show nan for cells without rows
-        warnings.simplefilter("ignore", VacuousConstraintWarning)
+    with without_vacuous_warnings():  # the tables show nan for cells without rows
         for groups in constraint.groups_of_parts(rows.groups):
             own = rows.take(np.flatnonzero(constraint.known_rows(groups)), groups)
             term = constraint.bind(own.y, own.groups, own.weight)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cached_property
 
 import numpy as np
 
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array
@@ -75,8 +74,7 @@ class ProblemFamily:
         if len(set(declared)) == 1:  # the number of outputs of each constraint does not matter
             return np.full(fit.problem.n_constraints, declared[0])
         slopes = [np.zeros(0)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VacuousConstraintWarning)
+        with without_vacuous_warnings():
             for slope, one in zip(declared, fit.constraints, strict=True):
                 parts = one.parts(fit.model, fit.data, fit.unconstrained)
                 slopes.append(np.full(sum(part.n_outputs for part in parts), slope))

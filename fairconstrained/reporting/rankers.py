@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,7 +14,7 @@ from fairconstrained.constraints import QueryParity, resolve_constraints
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_labels
-from fairconstrained.exceptions import VacuousConstraintWarning
+from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.inspection.scores import groups_of
 from fairconstrained.metrics.inputs import check_scores, positive_rows
 from fairconstrained.metrics.ranking import (
@@ -265,8 +264,7 @@ class _Rows:
         if not parities:
             return nothing
         y, weight = np.where(self.relevant, 1.0, -1.0), np.ones(len(scores))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", VacuousConstraintWarning)
+        with without_vacuous_warnings():
             terms = [
                 one.bind(y, groups, weight, self.query)
                 for one in parities

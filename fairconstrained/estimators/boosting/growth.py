@@ -14,11 +14,7 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import split
 from fairconstrained.decisions.tightening import steeper_part
-from fairconstrained.estimators.binding import (
-    ScoresByRow,
-    bound_parts,
-    without_repeated_warnings,
-)
+from fairconstrained.estimators.binding import ScoresByRow, bound_parts
 from fairconstrained.estimators.boosting._lagrangian import (
     ConstraintsAt,
     MultiplierRule,
@@ -27,6 +23,7 @@ from fairconstrained.estimators.boosting._lagrangian import (
 from fairconstrained.estimators.boosting._lightgbm_names import import_lightgbm
 from fairconstrained.estimators.boosting.losses import LogLoss, LossOf
 from fairconstrained.estimators.boosting.trees import Trees, as_lightgbm_data
+from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
 from fairconstrained.problem.composite import CompositeFunction
@@ -227,7 +224,7 @@ class _Growth:
         n = len(rows.y)
         placed = rows.with_features(np.arange(n)[:, None], lambda features, X: space.add(features))
         free = _FreeScores(self.how, self.data, rows)
-        with without_repeated_warnings():
+        with without_vacuous_warnings():
             parts = bound_parts(self.constraints, ScoreModel(space, np.arange(n)), placed, free)
         return tuple(steeper_part(part, _STEEPER) if self.how.zero_one else part for part in parts)
 
