@@ -139,7 +139,7 @@ class ShardedCandidateSearch(CandidateSearch):
     @classmethod
     def searches(cls, problem: Problem) -> bool:
         """Return whether the rows of a problem are in shards."""
-        return isinstance(problem.objective.model, ShardedLinearModel)
+        return not problem.models[0].in_memory
 
     usual_budget: ClassVar[SearchBudget] = SHARDED
     _last: ShardedCandidate | None = None

@@ -21,7 +21,6 @@ from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.solvers import Result, default_solver
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.class_scores import ByClass, class_terms, log_odds
@@ -53,7 +52,7 @@ class ScoresByRow(ABC):
         return (self._scores if rows is None else self._scores[rows]), data
 
 
-class Unconstrained(ScoresByRow):
+class Unconstrained:
     """The model without constraints; it is solved on first access.
 
     Parameters
@@ -78,31 +77,21 @@ class Unconstrained(ScoresByRow):
         """The evaluation at the solution."""
         return self.problem.at(self.result.w)
 
-    @cached_property
-    def _scores(self) -> Array:
-        """The scores of the training rows."""
-        scores = self._at_solution.scores_of(self.problem.objective)
-        assert scores is not None
-        return scores
-
     def score_below_share(self, share: float, weight: Array) -> float:
         """Return the score above which a share of the weight of the training rows lies."""
         return self._at_solution.score_below_share(self.problem.objective, share, weight)
 
     @cached_property
-    def _histogram(self) -> tuple[Array, Array, Array]:
-        """The distribution of the scores of every atom, for rows in shards."""
-        model = self.problem.objective.model
-        assert isinstance(model, ShardedLinearModel)
-        return model.distribution(self.result.w[: model.n_parameters])
+    def _distribution(self) -> tuple[Array, Array | None, Array | None]:
+        return self._at_solution.distribution(self.problem.objective)
 
     def weighted_scores(
         self, data: TrainingData, rows: Array | None = None
     ) -> tuple[Array, TrainingData]:
         """Return scores and the rows that have them, see :class:`HasScores`."""
-        if not isinstance(self.problem.objective.model, ShardedLinearModel):
-            return super().weighted_scores(data, rows)
-        scores, atoms, weight = self._histogram
+        scores, atoms, weight = self._distribution
+        if atoms is None or weight is None:
+            return (scores if rows is None else scores[rows]), data
         if rows is None:
             return scores, _repeated(data, atoms, weight)
         places = np.full(int(atoms.max()) + 1, -1)

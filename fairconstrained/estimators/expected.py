@@ -8,7 +8,6 @@ from fairconstrained.decisions.soft_labels import SoftLabels, has_few_rows
 from fairconstrained.estimators.binding import Unconstrained
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards.model import ShardedLinearModel
 
 
 def expected_constraints(
@@ -27,8 +26,8 @@ def expected_constraints(
     budget : SearchBudget
         Its `few_rows`.
     """
-    sharded = isinstance(problem.objective.model, ShardedLinearModel)
-    if sharded or data.several_classes or data.groups is None:
+    in_memory = all(model.in_memory for model in problem.models)
+    if not in_memory or data.several_classes or data.groups is None:
         return ()
     if not has_few_rows(problem, budget.few_rows):
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import singledispatch
 from typing import Protocol, Self
 
 import numpy as np
@@ -29,6 +30,8 @@ class Model(Protocol):
     linear : bool
         Whether :math:`s(w)` is a linear function of :math:`w`. Convexity of a term carries over to
         the weights only then.
+    in_memory : bool
+        Whether `forward` and `batch` can be called: the rows are in the memory of this process.
     """
 
     @property
@@ -42,6 +45,10 @@ class Model(Protocol):
     @property
     def linear(self) -> bool:
         """Whether the scores are a linear function of the parameters."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether `forward` and `batch` can be called: the rows are in memory."""
 
     def start(self, random_state: np.random.RandomState) -> Array:
         """Return the parameters from which solvers start, shape (n_parameters,).
@@ -116,6 +123,7 @@ class HasGram(ABC):
         """
 
 
+@singledispatch
 def curvature(model: Model, weights: Array, *, n_iter: int = 20) -> float:
     r"""Return an upper estimate of :math:`\lambda_{\max}(J^\top \mathrm{diag}(d) J)`.
 

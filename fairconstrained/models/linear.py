@@ -55,6 +55,7 @@ class LinearModel(HasGram):
     is_batch: bool = False
 
     linear: ClassVar[bool] = True
+    in_memory: ClassVar[bool] = True
 
     @classmethod
     def standardized(

@@ -143,6 +143,7 @@ class TorchModel:
     rows: Tensor
 
     linear: ClassVar[bool] = False
+    in_memory: ClassVar[bool] = True
 
     @classmethod
     def standardized(

@@ -74,6 +74,7 @@ class ScoreModel:
     rows: Array
 
     linear: ClassVar[bool] = True
+    in_memory: ClassVar[bool] = True
 
     @property
     def n_rows(self) -> int:

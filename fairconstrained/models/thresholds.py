@@ -46,6 +46,7 @@ class ThresholdModel:
     rows: Array
 
     linear: ClassVar[bool] = False  # affine, with scores other than 0 at thresholds of 0
+    in_memory: ClassVar[bool] = True
 
     @property
     def n_rows(self) -> int:

@@ -8,7 +8,6 @@ import numpy as np
 
 from fairconstrained.models.base import HasGram, Model, curvature
 from fairconstrained.penalties.base import Penalty, Zero
-from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.terms.base import Batchable, Curved, Shiftable, Smoothable, Term, smoothed
 from fairconstrained.terms.convex_parts import DifferenceOfConvex
 from fairconstrained.utils.typing import Array
@@ -75,7 +74,7 @@ class CompositeFunction:
     def batchable(self) -> bool:
         """Whether the term can be estimated from batches of rows, and these can be drawn."""
         term = self.term
-        if isinstance(self.model, ShardedLinearModel):
+        if self.model is not None and not self.model.in_memory:
             return False
         return term is None or (isinstance(term, Batchable) and term.batchable)
 
@@ -88,7 +87,7 @@ class CompositeFunction:
         """
         if self.term is None:
             return True
-        if not self._linear or isinstance(self.model, ShardedLinearModel):
+        if self.model is None or not self.model.linear or not self.model.in_memory:
             return False
         return self.term.convex or (
             isinstance(self.term, DifferenceOfConvex) and self.term.difference_of_convex
@@ -144,6 +143,4 @@ class CompositeFunction:
         bend = self.term.weak_curvature()
         if not np.all(np.isfinite(bend)):
             return -np.inf
-        if isinstance(self.model, ShardedLinearModel):
-            return self.penalty.modulus - self.model.curvature(bend)
         return self.penalty.modulus - curvature(self.model, bend)

@@ -120,6 +120,11 @@ class Evaluation:
         assert part.model is not None
         return self._model_pass(part.model).score_below_share(share, weight)
 
+    def distribution(self, part: CompositeFunction) -> tuple[Scores, Array | None, Array | None]:
+        """Return scores of a part with a model, see :meth:`ModelPass.distribution`."""
+        assert part.model is not None
+        return self._model_pass(part.model).distribution()
+
     def statistics_of(self, part: CompositeFunction) -> Array:
         """Return the statistics of the term of a part."""
         return self._forward(part).statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import cast
 from weakref import ref
 
@@ -147,6 +147,14 @@ class ModelPass(ABC):
         """
 
     @abstractmethod
+    def distribution(self) -> tuple[Scores, Array | None, Array | None]:
+        """Return scores, the rows that have them, and their weights.
+
+        The last two are None where the scores are those of all rows. Of rows in shards, the rows of
+        the terms are atoms, see :meth:`ShardedLinearModel.distribution`.
+        """
+
+    @abstractmethod
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term, see :class:`Smoothable`."""
 
@@ -226,6 +234,10 @@ class RowsPass(ModelPass):
         """Return the score above which a share of the weight of the rows lies."""
         return score_below_share(self.scores, weight, share)
 
+    def distribution(self) -> tuple[Scores, Array | None, Array | None]:
+        """Return the scores of all rows."""
+        return self.scores, None, None
+
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term."""
         return subgradient_error(term, self.scores, auxiliary)
@@ -303,6 +315,10 @@ class ShardsPass(ModelPass):
         """Return the score above which a share of the rows' own weight lies: a few rounds."""
         return quantiles.score_below_share(self.model, self.w, share)
 
+    def distribution(self) -> tuple[Scores, Array | None, Array | None]:
+        """Return the scores, or the bins of a histogram, of the atoms: a round or two."""
+        return self.model.distribution(self.w)
+
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term: one round for rounded terms."""
         return self.model.subgradient_error(self.w, term, auxiliary)
@@ -312,8 +328,12 @@ class ShardsPass(ModelPass):
         return self.model.root_mean_square(v)
 
 
+@singledispatch
 def forward_pass(model: Model, w: Array) -> ModelPass:
     """Return the pass of a model at its parameters."""
-    if isinstance(model, ShardedLinearModel):
-        return ShardsPass(model, w)
     return RowsPass(model, w, model.forward(w))
+
+
+@forward_pass.register
+def _(model: ShardedLinearModel, w: Array) -> ModelPass:
+    return ShardsPass(model, w)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from fairconstrained.models.base import largest_eigenvalue
+from fairconstrained.models.base import curvature, largest_eigenvalue
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards.distributions import (
@@ -81,6 +81,7 @@ class ShardedLinearModel:
     _sharded: dict[Term, ShardedTerm] = field(default_factory=dict, init=False, repr=False)
 
     linear: ClassVar[bool] = True
+    in_memory: ClassVar[bool] = False
 
     @property
     def n_rows(self) -> int:
@@ -319,27 +320,6 @@ class ShardedLinearModel:
         asked = [(self.sharded(term), auxiliary)]
         return total(self.shards, subgradient_errors, *self.place(w), asked)[0]
 
-    def curvature(self, weights: Array) -> float:
-        r"""Return an upper estimate of the curvature of a weighted sum of squared scores.
-
-        See :func:`~fairconstrained.models.base.curvature`; each power iteration is a round.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_atoms,)
-            The total weight d >= 0 of the rows of every atom.
-        """
-        if not np.any(weights):
-            return 0.0
-        shares = weights / self.totals
-        if self.positions is not None:
-            shares = np.append(shares, 0.0)[self.positions]
-
-        def product(v: Array) -> Array:
-            return self.gradient(total(self.shards, square_gradient, *self.place(v), shares)[0])
-
-        return largest_eigenvalue(product, self.n_parameters)
-
     def root_mean_square(self, v: Array) -> float:
         """Return the root mean square of the scores' change along `v`."""
         (squares,) = total(self.shards, mean_square, *self.place(v))
@@ -380,3 +360,18 @@ class ShardedLinearModel:
     def n_all_atoms(self) -> int:
         """The number of atoms in the shards, those of other models included."""
         return len(self.totals) if self.positions is None else len(self.positions)
+
+
+@curvature.register
+def _(model: ShardedLinearModel, weights: Array, *, n_iter: int = 20) -> float:
+    """Each power iteration is a round; the weights are those of the atoms, (n_atoms,)."""
+    if not np.any(weights):
+        return 0.0
+    shares = weights / model.totals
+    if model.positions is not None:
+        shares = np.append(shares, 0.0)[model.positions]
+
+    def product(v: Array) -> Array:
+        return model.gradient(total(model.shards, square_gradient, *model.place(v), shares)[0])
+
+    return largest_eigenvalue(product, model.n_parameters, n_iter=n_iter)

@@ -29,6 +29,7 @@ class TanhNetwork:
     n_hidden: int = 4
 
     linear = False
+    in_memory = True
 
     @property
     def n_rows(self):
