@@ -117,9 +117,6 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
 
     Attributes
     ----------
-    parametrization : type
-        How their scores depend on the solver's variables; see
-        :class:`~fairconstrained.estimators.fit.Parametrization`.
     several_classes : bool
         Whether y may have more than two classes.
     quality : {"accuracy", "ndcg"}
@@ -128,10 +125,14 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         Whether rows belong to queries: for rankers.
     """
 
-    parametrization: ClassVar[type[Any]]
     several_classes: ClassVar[bool] = False
     quality: ClassVar[str] = "accuracy"
     needs_queries: ClassVar[bool] = False
+
+    @property
+    def parametrization(self) -> type[Any]:
+        """How the scores depend on the solver's variables: a subclass of `Parametrization`."""
+        raise NotImplementedError
 
     def _wanted(self, fit: Fit) -> tuple[Problem, Start | None]:
         """Return the problem that the goal asks for, and a start."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
-from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.binding import minimize_by_default
 from fairconstrained.estimators.other_starts import better_start
-from fairconstrained.estimators.parametrization import SearchSpace
+from fairconstrained.estimators.parametrization import Parametrization, SearchSpace
 from fairconstrained.estimators.safeguard import solve
 from fairconstrained.estimators.sampled_start import sampled_start
 from fairconstrained.estimators.solving import SolverOptions, solver_of
@@ -21,32 +20,13 @@ if TYPE_CHECKING:
     from fairconstrained.estimators.fit import Fit
 
 
-class SolvedDirectly:
-    """The part of a :class:`~fairconstrained.estimators.parametrization.Parametrization` that runs.
+class SolvedDirectly(Parametrization):
+    """Parametrizations whose problem a solver minimises on all rows.
 
     A subclass has a model, a penalty and a domain, and may override `solver`.
     """
 
     most_thresholds: ClassVar[int] = 12
-
-    @property
-    def constrained(self) -> TrainingData | None:
-        """None: constraints are on all training rows."""
-        return None
-
-    def moved(self, by: float) -> Self:
-        """Return the same for scores measured from a threshold that is higher by a number."""
-        return self
-
-    @classmethod
-    def by_atom(cls, estimator: Any) -> bool:
-        """Return False: evaluations may need the scores of the rows."""
-        return False
-
-    @classmethod
-    def validation_share(cls, estimator: object, data: TrainingData) -> float | None:
-        """Return None: all rows are used for training."""
-        return None
 
     def solver(self, estimator: SolverOptions, problem: Problem) -> Solver:
         """Return the solver with the estimator's options."""

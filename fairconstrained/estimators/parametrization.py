@@ -83,31 +83,42 @@ class Parametrization(Protocol):
     @property
     def constrained(self) -> TrainingData | None:
         """The rows that constraints are bound to, None for all training rows."""
+        return None
 
     def moved(self, by: float) -> Self:
         """Return the same for scores measured from a threshold that is higher by a number."""
+        return self
 
     @classmethod
     def by_atom(cls, estimator: Any) -> bool:
         """Return whether rows may be read once per evaluation: nothing needs their scores."""
+        return False
 
     @classmethod
     def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
         """Return the rows with the features that the model uses."""
+        return data
 
     @classmethod
     def of(cls, estimator: Any, data: TrainingData) -> Self:
         """Return the parametrization for an estimator's options on rows from `features`."""
+        raise TypeError(f"{cls.__name__} is not made of an estimator's options.")
 
-    def attributes(self, w: Array) -> Mapping[str, Array]:
+    @classmethod
+    def for_path(cls, estimator: Any, data: TrainingData) -> Self:
+        """Return the parametrization for a range of tolerances."""
+        return cls.of(estimator, data)
+
+    def attributes(self, w: Array) -> Mapping[str, Any]:
         """Return the fitted attributes that `predict` uses, for the solver's variables."""
 
-    def variables(self, estimator: object) -> Array | None:
+    def variables(self, estimator: Any) -> Array | None:
         """Return the variables of a fitted estimator, None if it was fitted to other features."""
 
     @classmethod
     def validation_share(cls, estimator: Any, data: TrainingData) -> float | None:
         """Return the share of the rows that chooses the iterate; None trains with all rows."""
+        return None
 
     def solver(self, estimator: Any, problem: Problem) -> Solver:
         """Return the solver with the estimator's options."""
@@ -173,7 +184,6 @@ class Parametrization(Protocol):
 class FairOptions(SolverOptions, Protocol):
     """The parameters of an estimator that a :class:`Fit` reads."""
 
-    parametrization: ClassVar[type[Any]]
     quality: ClassVar[str]
     several_classes: ClassVar[bool]
     constraint: ConstraintLike
@@ -193,6 +203,10 @@ class FairOptions(SolverOptions, Protocol):
     confidence: float | None
     holdout: float | str
 
+    @property
+    def parametrization(self) -> type[Parametrization]:
+        """How its scores depend on the solver's variables."""
+
 
 def parametrization_of(
     estimator: FairOptions, data: TrainingData, *, path: bool = False
@@ -206,10 +220,7 @@ def parametrization_of(
     data : TrainingData
         The rows, from `Parametrization.features`.
     path : bool, default=False
-        Whether the tolerances are to vary. A parametrization that depends on the constraints has a
-        method `for_path`, which is called in place of `of`.
+        Whether the tolerances are to vary: a parametrization may depend on the constraints.
     """
     kind = estimator.parametrization
-    make = getattr(kind, "for_path", kind.of) if path else kind.of
-    found: Parametrization = make(estimator, data)
-    return found
+    return kind.for_path(estimator, data) if path else kind.of(estimator, data)

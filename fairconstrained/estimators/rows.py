@@ -133,8 +133,8 @@ class RowSplit:
             check_testable(constraints)
             share, random_state = estimator.holdout, estimator.random_state
             data, held_out, _ = hold_out(data, share, random_state, constraints)
-        share = estimator.parametrization.validation_share(estimator, data)
-        if share is None:
+        aside = estimator.parametrization.validation_share(estimator, data)
+        if aside is None:
             return cls(data, None, held_out)
-        data, validation, _ = split(data, share, estimator.random_state)
+        data, validation, _ = split(data, aside, estimator.random_state)
         return cls(data, validation, held_out)

@@ -18,7 +18,7 @@ from fairconstrained.estimators.network.options import check_network_options, us
 from fairconstrained.estimators.network.solvers import solver_of_network
 from fairconstrained.estimators.network.training import BestOnValidation
 from fairconstrained.estimators.options import penalty_of
-from fairconstrained.estimators.parametrization import FairOptions, SearchSpace
+from fairconstrained.estimators.parametrization import FairOptions, Parametrization, SearchSpace
 from fairconstrained.estimators.safeguard import data_pass_limit, solve
 from fairconstrained.models.modules import MakeModule
 from fairconstrained.models.network import Network, TorchModel
@@ -70,7 +70,7 @@ class _Automatic:
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkParametrization:
+class NetworkParametrization(Parametrization):
     """Scores of a network; the variables are its weights, matrices first.
 
     Attributes
@@ -91,20 +91,6 @@ class NetworkParametrization:
     coefficients: Penalty
 
     most_thresholds: ClassVar[int] = 5
-
-    @property
-    def constrained(self) -> TrainingData | None:
-        """None: constraints are on all training rows."""
-        return None
-
-    def moved(self, by: float) -> Self:
-        """Return the same for scores measured from a threshold that is higher by a number."""
-        return self
-
-    @classmethod
-    def by_atom(cls, estimator: Any) -> bool:
-        """Return False: evaluations need the scores of the rows."""
-        return False
 
     @classmethod
     def features(cls, estimator: NetworkOptions, data: TrainingData) -> TrainingData:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.estimators.direct import SolvedDirectly
@@ -100,11 +99,6 @@ class NetworkRanking(SolvedDirectly):
     model: TorchModel
     penalty: Penalty
     domain: Domain
-
-    @classmethod
-    def features(cls, estimator: RankerOptions, data: TrainingData) -> TrainingData:
-        """Return the rows."""
-        return data
 
     @classmethod
     def of(cls, estimator: RankerOptions, data: TrainingData) -> Self:
@@ -222,44 +216,11 @@ def ranker_model(model: str | RankerModel) -> RankerModel:
     return resolve("model", model, MODELS, RankerModel)
 
 
-class RankerParametrization:
-    """The parametrization that a ranker's model asks for."""
-
-    @classmethod
-    def kind(cls, estimator: RankerOptions) -> type[RankingKind]:
-        """Return the parametrization of an estimator's model."""
-        found: type[RankingKind] = ranker_model(estimator.model).parametrization(estimator)
-        return found
-
-    @classmethod
-    def validation_share(cls, estimator: RankerOptions, data: TrainingData) -> float | None:
-        """Return None: all rows are used for training."""
-        return None
-
-    @classmethod
-    def by_atom(cls, estimator: Any) -> bool:
-        """Return False: evaluations need the scores of the rows."""
-        return False
-
-    @classmethod
-    def features(cls, estimator: RankerOptions, data: TrainingData) -> TrainingData:
-        """Return the rows with the features that the model uses."""
-        return cls.kind(estimator).features(estimator, data)
-
-    @classmethod
-    def of(cls, estimator: RankerOptions, data: TrainingData) -> RankingKind:
-        """Return the parametrization for an estimator's options on rows from `features`."""
-        return cls.kind(estimator).of(estimator, data)
-
-    @classmethod
-    def for_path(cls, estimator: RankerOptions, data: TrainingData) -> RankingKind:
-        """Return the parametrization for a range of tolerances."""
-        kind = cls.kind(estimator)
-        make: Callable[..., RankingKind] = getattr(kind, "for_path", kind.of)
-        return make(estimator, data)
-
-    @classmethod
-    def scores(cls, estimator: FittedRanker, features: Features) -> Array:
-        """Return the scores of rows with the features that the model uses."""
-        columns = SensitiveColumns.of(estimator)
-        return cls.kind(estimator).scores(estimator, features, columns.kept(estimator))
+def has_trees(ranker: RankerOptions) -> bool:
+    """Return True; raise unless the scores are those of boosted trees."""
+    if not isinstance(ranker_model(ranker.model), BoostedScores):
+        raise AttributeError(
+            f"to_lightgbm is for boosted scores, FairRanker(model='boosted'); model is "
+            f"{ranker.model!r}."
+        )
+    return True

@@ -18,11 +18,11 @@ from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.boosting.trees import plain_booster
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import warn_of_unused_kappa
-from fairconstrained.estimators.ranking.boosted import BoostedScores
 from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.estimators.ranking.parametrization import (
-    RankerParametrization,
+    RankingKind,
     fitted_network,
+    has_trees,
     ranker_model,
 )
 from fairconstrained.functions.losses import Loss
@@ -35,16 +35,6 @@ from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomSta
 
 if TYPE_CHECKING:
     from torch.nn import Module
-
-
-def _has_trees(ranker: FairRanker) -> bool:
-    """Return True; raise unless the scores are those of boosted trees."""
-    if not isinstance(ranker_model(ranker.model), BoostedScores):
-        raise AttributeError(
-            f"to_lightgbm is for boosted scores, FairRanker(model='boosted'); model is "
-            f"{ranker.model!r}."
-        )
-    return True
 
 
 class FairRanker(FairEstimator):
@@ -176,7 +166,6 @@ class FairRanker(FairEstimator):
     (True, True)
     """
 
-    parametrization = RankerParametrization
     quality: ClassVar[str] = "ndcg"
     needs_queries: ClassVar[bool] = True
 
@@ -334,9 +323,16 @@ class FairRanker(FairEstimator):
         """
         check_is_fitted(self)
         columns = SensitiveColumns.of(self)
-        return self.parametrization.scores(self, columns.features(self, X, reset=False))
+        features = columns.features(self, X, reset=False)
+        return self.parametrization.scores(self, features, columns.kept(self))
 
-    @available_if(_has_trees)
+    @property
+    def parametrization(self) -> type[RankingKind]:
+        """That of the ranker's model."""
+        found: type[RankingKind] = ranker_model(self.model).parametrization(self)
+        return found
+
+    @available_if(has_trees)
     def to_lightgbm(self) -> Any:
         """Return the fitted trees as a LightGBM model that does not need this library.
 
