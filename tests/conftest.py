@@ -8,6 +8,7 @@ os.environ.setdefault("SCIPY_ARRAY_API", "1")  # before scipy comes in: scikit-l
 
 import numpy as np
 import pytest
+import sklearn
 from _support.small_problems import PROBLEMS
 from hypothesis import settings
 
@@ -32,6 +33,13 @@ def close_figures():
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture
+def routing():
+    """Metadata routing."""
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
 
 
 @pytest.fixture

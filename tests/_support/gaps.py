@@ -9,6 +9,11 @@ def demographic_parity_difference(y_true, y_pred, *, sensitive_features):
     return float(np.ptp([chosen[groups == name].mean() for name in np.unique(groups)]))
 
 
+def rate_gap(y_true, y_pred, *, sensitive_features):
+    """The same under a name that fairlearn does not have."""
+    return demographic_parity_difference(y_true, y_pred, sensitive_features=sensitive_features)
+
+
 def equal_opportunity_difference(y_true, y_pred, *, sensitive_features, label=1):
     """The largest difference of the rates of predictions `label` among rows of that label."""
     rows = np.asarray(y_true) == label

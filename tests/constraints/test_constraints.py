@@ -5,6 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from _support.labelled_rows import data
 from _support.registry_of_objects import CONSTRAINTS as OBJECTS
 from _support.registry_of_objects import missing
 from hypothesis import given
@@ -34,15 +35,6 @@ EVENTS = {
 }
 PARITIES = pytest.mark.parametrize("kind", EVENTS)
 AGAINST = pytest.mark.parametrize("against", ["pairs", "overall"])
-
-
-def data(seed, n_groups, n_rows=40):
-    """Return labels, groups, weights and scores; every group has both labels."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(n_rows)
-    y = np.where(np.arange(n_rows) % 2, 1, -1)[order]
-    groups = np.array(list("fbdace"))[:n_groups][np.arange(n_rows) // 2 % n_groups][order]
-    return y, groups, rng.uniform(0.5, 2.0, size=n_rows), rng.normal(size=n_rows)
 
 
 def by_definition(kind, against, phi, kappa, y, groups, weight, scores):

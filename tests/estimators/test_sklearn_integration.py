@@ -6,7 +6,6 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from _support.columns import first_above_half, first_above_zero, last_above_zero
 from _support.sklearn_checks import BOUND_ON_FEATURES, failed_checks
 from numpy.testing import assert_allclose, assert_array_equal
@@ -63,12 +62,6 @@ def frame(data):
     table["town"] = np.where(np.arange(300) % 3, "north", "south")
     table["sex"] = np.where(groups > 0, "m", "f")
     return table, y
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 def to_columns(**options):

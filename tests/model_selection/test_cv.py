@@ -4,8 +4,8 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from _support.columns import first_above_half
+from _support.gaps import rate_gap
 from _support.sklearn_checks import BOUND_ON_FEATURES, failed_checks
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -23,12 +23,6 @@ from fairconstrained.model_selection.cv import knee
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
 
 
-def rate_gap(y_true, y_pred, *, sensitive_features):
-    groups = np.asarray(sensitive_features)
-    rates = [np.mean(y_pred[groups == one]) for one in np.unique(groups)]
-    return max(rates) - min(rates)
-
-
 @pytest.fixture(scope="module")
 def data():
     return make_biased_classification(900, 5, gap=0.4, random_state=0)
@@ -39,12 +33,6 @@ def chosen(data):
     X, y, groups = data
     clf = FairLogisticClassifierCV(n_kappas=6, alphas=(1e-4, 1e-2), max_gap=0.15, cv=3)
     return clf.fit(X, y, sensitive_features=groups)
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 class TestCV:

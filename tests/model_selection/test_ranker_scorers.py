@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import sklearn
 from fairlearn.metrics import (
     demographic_parity_difference,
 )
@@ -17,12 +16,6 @@ from fairconstrained import (
 from fairconstrained.metrics import mean_ndcg, query_parity_difference
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn")
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 class TestRankers:

@@ -7,7 +7,7 @@ import fairlearn.metrics
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
+from _support.gaps import rate_gap
 from fairlearn.metrics import (
     demographic_parity_difference,
     demographic_parity_ratio,
@@ -46,24 +46,12 @@ GREATER_IS_BETTER = {  # endings of the names of fairlearn's metrics
 }
 
 
-def rate_gap(y_true, y_pred, *, sensitive_features):
-    groups = np.asarray(sensitive_features)
-    rates = [np.mean(y_pred[groups == one]) for one in np.unique(groups)]
-    return max(rates) - min(rates)
-
-
 make_gap_scorer = partial(make_fairness_scorer, greater_is_better=False)
 
 
 @pytest.fixture(scope="module")
 def data():
     return make_biased_classification(900, 5, gap=0.4, random_state=0)
-
-
-@pytest.fixture
-def routing():
-    with sklearn.config_context(enable_metadata_routing=True):
-        yield
 
 
 NAMES = {
