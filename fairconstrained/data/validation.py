@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -30,6 +30,17 @@ from fairconstrained.data.queries import Queries
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.utils.blocks import MANY_ROWS
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
+
+
+class DataOptions(Protocol):
+    """The parameters of an estimator that say how its rows are read."""
+
+    combine: str
+    groups_missing: str
+    pos_label: object
+    class_weight: ClassWeight
+    several_classes: ClassVar[bool]
+    n_features_in_: int
 
 
 def check_passed(
@@ -242,18 +253,13 @@ class TrainingData:
     @classmethod
     def check(
         cls,
-        estimator: BaseEstimator,
+        estimator: DataOptions,
         X: MatrixLike,
         y: ArrayLike | None,
         sensitive_features: MatrixLike | None,
         sample_weight: ArrayLike | None,
-        columns: SensitiveColumns,
-        combine: str = "intersection",
-        missing: str = "raise",
         query: ArrayLike | None = None,
-        pos_label: object = None,
-        class_weight: ClassWeight = None,
-        several_classes: bool = False,
+        *,
         narrow: bool = False,
     ) -> TrainingData:
         """Check what was passed to `fit`; sets n_features_in_ and feature_names_in_.
@@ -266,6 +272,7 @@ class TrainingData:
         ValueError
             With the argument's name, what was found and what to do.
         """
+        columns, missing = SensitiveColumns.of(estimator), estimator.groups_missing
         check_passed(estimator, columns, X, y, sensitive_features, sample_weight, query)
         X = columns.table(estimator, X)
         features = columns.features(estimator, X, reset=True)
@@ -278,18 +285,20 @@ class TrainingData:
         if sensitive_features is None:
             values = columns.groups(estimator, X)
             check_same_rows(X=X, sensitive_columns=values)
-        groups = given_groups(sensitive_features, values, n_rows, combine, missing, narrow)
-        read = class_labels if several_classes else binary_labels
-        classes, labels = read(labels, pos_label, narrow)
+        groups = given_groups(
+            sensitive_features, values, n_rows, estimator.combine, missing, narrow
+        )
+        read = class_labels if estimator.several_classes else binary_labels
+        classes, labels = read(labels, estimator.pos_label, narrow)
         queries = None if query is None else Queries.encode(query, n_rows)
         if feature_kind(estimator).squared:
             kept = columns.kept(estimator)
             check_squares(features, weight.sum(), seen_columns(estimator)[kept])
-        reader = Reader(estimator, columns, combine, missing=missing)
+        reader = Reader(estimator, columns, estimator.combine, missing=missing)
         convention = ScoreConvention(1.0 if np.array_equal(classes, np.unique(classes)) else -1.0)
         rows = cls(features, labels, classes, groups, weight, reader, queries).counted()
         check_classes_counted(classes, rows.y)
-        by_class = class_weights(class_weight, classes, rows.y, rows.sample_weight)
+        by_class = class_weights(estimator.class_weight, classes, rows.y, rows.sample_weight)
         return replace(rows, class_weight=by_class, convention=convention)
 
     def widened(self) -> TrainingData:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from fairconstrained.constraints import ConstraintLike
-from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
-from fairconstrained.data.validation import TrainingData
+from fairconstrained.data.validation import DataOptions, TrainingData
 from fairconstrained.decisions.population import Certificate, HeldOut, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.domains import Domain
@@ -181,11 +180,10 @@ class Parametrization(Protocol):
         """
 
 
-class FairOptions(SolverOptions, Protocol):
+class FairOptions(SolverOptions, DataOptions, Protocol):
     """The parameters of an estimator that a :class:`Fit` reads."""
 
     quality: ClassVar[str]
-    several_classes: ClassVar[bool]
     constraint: ConstraintLike
     kappa: float
     goal: str
@@ -194,10 +192,6 @@ class FairOptions(SolverOptions, Protocol):
     loss: str | Loss | Objective
     sensitive_columns: Columns
     use_sensitive: bool
-    combine: str
-    groups_missing: str
-    pos_label: object
-    class_weight: ClassWeight
     threshold: Threshold
     enforce: str
     confidence: float | None

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fairconstrained.constraints import Constraint
-from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import hold_out, split
 from fairconstrained.decisions.population import check_testable
@@ -54,21 +53,8 @@ def checked_data(
     """
     check_options(estimator)
     by_atom = not path and estimator.parametrization.by_atom(estimator)
-    data = TrainingData.check(
-        estimator,
-        X,
-        y,
-        sensitive_features,
-        sample_weight,
-        SensitiveColumns.of(estimator),
-        estimator.combine,
-        estimator.groups_missing,
-        query,
-        estimator.pos_label,
-        estimator.class_weight,
-        estimator.several_classes,
-        narrow=by_atom,
-    )
+    passed = X, y, sensitive_features, sample_weight, query
+    data = TrainingData.check(estimator, *passed, narrow=by_atom)
     data = replace(data, convention=score_convention(estimator, data))
     constraints = constraints_of(estimator, data)
     if data.several_classes:

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fairconstrained import FairLogisticClassifier, MinorityRate, make_biased_classification
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 
 X, Y, CODES = make_biased_classification(600, 4, gap=0.3, random_state=0)
@@ -175,11 +174,8 @@ class TestIgnore:
         assert clf.violation_ <= 1e-4
 
     def test_missing_groups_of_other_rows_have_no_code(self):
-        clf = FairLogisticClassifier()
-        clf.n_features_in_ = 4
-        data = TrainingData.check(
-            clf, X, Y, SEX, None, SensitiveColumns(None, False), missing="ignore_in_constraint"
-        )
+        clf = FairLogisticClassifier(groups_missing="ignore_in_constraint")
+        data = TrainingData.check(clf, X, Y, SEX, None)
         assert not data.groups.known.all()
         _, groups = data.others(X[:5], SEX[:5], "groups")
         assert groups.codes[0] == -1
