@@ -78,8 +78,8 @@ class BoundedGroupLoss(Constraint):
         \quad \text{for every group } k.
 
     The constraint is convex if the loss is. The gap of the predictions is the largest error rate of
-    a group. The hinge loss, and the logistic loss divided by log 2, are upper bounds of the error,
-    so that a bound on them also holds for the error rates.
+    a group. At the default decision threshold the hinge loss, and the logistic loss divided by log
+    2, are upper bounds of the error, so that a bound on them also holds for the error rates.
 
     Parameters
     ----------

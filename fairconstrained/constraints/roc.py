@@ -44,7 +44,7 @@ class ROCParity(Constraint):
         The function :math:`\sigma` that replaces the indicator. None takes that of the estimator,
         or the sigmoid.
     thresholds : array-like of shape (n_thresholds,) or None, default=None
-        The grid. None takes the grid above.
+        The grid, of scores minus the decision threshold. None takes the grid above.
     n_thresholds : int, default=400
         The number of thresholds of that grid.
     against : {"pairs", "overall"}, default="pairs"

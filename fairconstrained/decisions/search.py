@@ -141,7 +141,8 @@ class DecisionSearch:
     violation : float
         The largest violation of the constraints on decisions; 0 if they are met.
     accuracy : float
-        The weighted share of correct predictions on the training rows.
+        The weighted share of correct predictions on the training rows. The weights are those of
+        the loss: `sample_weight` times `class_weight`.
     accuracy_on_scores : float
         The same of the fit that bounds scores, which the search starts from; nan if there was none.
     accuracy_unconstrained : float
@@ -183,7 +184,7 @@ class DecisionSearch:
     def warn(self, stacklevel: int) -> None:
         """Warn if the bound is not met, or by constant decisions only."""
         figures = (
-            f"training accuracy {self.accuracy:.3f}; without constraints it would be "
+            f"weighted training accuracy {self.accuracy:.3f}; without constraints it would be "
             f"{self.accuracy_unconstrained:.3f}"
         )
         if not self.met:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -331,8 +332,7 @@ def choices(
 ) -> list[dict[str, Any]]:
     """Return what each constraint chose on the training rows, for measurements on other rows.
 
-    It is empty where a constraint cannot be measured on other rows. The others choose the same for
-    all classes, and have one part if they choose anything.
+    It is empty where a constraint chooses nothing, or not the same for all classes and groupings.
 
     Parameters
     ----------
@@ -343,9 +343,10 @@ def choices(
     data : TrainingData
         The training rows.
     """
-    found, place = [], 0
+    found, parts = [], iter(bound)
     for one in constraints:
-        term = class_terms(_term(bound[place]))[0]
-        found.append({} if one.bound_to_training_rows else one.chosen(term))
-        place += len(one.groupings(data))
+        own = islice(parts, len(one.groupings(data)))
+        first, *others = [one.chosen(term) for part in own for term in class_terms(_term(part))]
+        same = all(np.array_equal(first[name], other[name]) for other in others for name in first)
+        found.append(first if same else {})
     return found

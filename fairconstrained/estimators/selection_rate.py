@@ -235,7 +235,8 @@ def _status_of(kkt: KKT, result: Result, smooth: bool) -> Status:
 def limits_of(fit: Fit) -> list[CompositeFunction]:
     """Return the constraints that decisions within a bound must meet to select the share.
 
-    They may leave two per cent of it unused. Without a share there are none.
+    They may leave two per cent of it unused, or two rows if that is more. Without a share there are
+    none.
     """
     rate = rate_of(fit)
     if rate is None:

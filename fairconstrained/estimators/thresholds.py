@@ -31,7 +31,8 @@ class SelectionRate(BaseEstimator):
     threshold at which surrogates are centred equals the quantile of the scores. If no such
     threshold is found, a ConvergenceWarning is issued, and an InfeasibleConstraintWarning if the
     model violates the bound at the quantile. With enforce="decision" the bound is met by
-    predictions that select between 98 and 100 per cent of the share.
+    predictions that select the share, less at most two per cent of it or two rows, whichever is
+    more.
 
     With `confidence` the threshold and all models are determined by the training rows, so the
     threshold is fixed when the held-out rows test the constraints. The certificate is a statement

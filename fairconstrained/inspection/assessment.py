@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 
@@ -141,8 +143,19 @@ def constraints_of(model: object) -> list[tuple[str, Constraint]]:
         defaults["kappa"] = 0.0
     found = resolve_constraints(getattr(model, "constraint", None), **defaults)
     chosen = chain(getattr(model, "constraint_choices_", ()), repeat({}))
-    bound = [one.with_defaults(**own) for one, own in zip(found, chosen, strict=False)]
-    return [(name_of(constraint), constraint) for constraint in bound]
+    bound = [one.set_params(**own) for one, own in zip(found, chosen, strict=False)]
+    return named(bound)
+
+
+def named(constraints: Sequence[Constraint]) -> list[tuple[str, Constraint]]:
+    """Return constraints with their names in tables; repeated names have numbers."""
+    found: list[tuple[str, Constraint]] = []
+    counts: Counter[str] = Counter()
+    for one in constraints:
+        name = name_of(one)
+        counts[name] += 1
+        found.append((f"{name} ({counts[name]})" if counts[name] > 1 else name, one))
+    return found
 
 
 def minimizes_gap(model: object) -> bool:

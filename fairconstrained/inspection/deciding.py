@@ -29,12 +29,21 @@ class Cell:
         The number of rows in the denominator.
     n_counted : int
         The number of rows in the numerator.
+    effective_rows : float
+        The effective sample size (Kish): that many rows of equal weight have a rate of the same
+        variance. It is `n_rows` if the weights are equal.
     """
 
     group: str
     rate: float
     n_rows: int
     n_counted: int
+    effective_rows: float
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the weights of the rows differ."""
+        return not np.isclose(self.effective_rows, self.n_rows, rtol=1e-9, atol=0.0)
 
 
 @dataclass(frozen=True)
@@ -48,12 +57,13 @@ class Deciding:
     highest, lowest : Cell
         The groups with the highest and with the lowest rate.
     smallest : Cell
-        The cell with the fewest rows among all that the constraint compares.
+        The cell with the smallest effective sample size among all that the constraint compares.
     smallest_rate : str
         The rate of the smallest cell.
     changes : int
         How many predictions of the group with the lowest rate, or of the one with the highest,
-        would at least have to change for the bound to be met by them; 0 if it is met.
+        would at least have to change for the bound to be met by them; 0 if it is met, None if
+        weights differ.
     """
 
     rate: str
@@ -61,7 +71,7 @@ class Deciding:
     lowest: Cell
     smallest: Cell
     smallest_rate: str
-    changes: int
+    changes: int | None
 
 
 def deciding_cells(
@@ -89,7 +99,7 @@ def deciding_cells(
     _, rate, cells = max(found, key=lambda one: one[0])
     rates = [cell.rate for cell in cells]
     highest, lowest = cells[int(np.argmax(rates))], cells[int(np.argmin(rates))]
-    everything = [(cell.n_rows, name, cell) for _, name, group in found for cell in group]
+    everything = [(cell.effective_rows, name, cell) for _, name, group in found for cell in group]
     _, smallest_rate, smallest = min(everything, key=lambda one: one[0])
     changes = _changes(highest, lowest, tolerance, constraint.compares_ratios)
     return Deciding(rate, highest, lowest, smallest, smallest_rate, changes)
@@ -97,14 +107,14 @@ def deciding_cells(
 
 def _cells(part: Predictions, name: str) -> list[Cell]:
     """Return the cells of a rate that have rows."""
-    rates, _ = part.cells(name)
+    rates, sizes = part.cells(name)
     rate, n = RATES[name], len(part.groups)
     rows = rate.denominator(part.labels, part.predictions) & part.groups.known
     counted = rows & rate.numerator(part.labels, part.predictions)
     n_rows = np.bincount(part.groups.codes[rows], minlength=n)
     n_counted = np.bincount(part.groups.codes[counted], minlength=n)
     return [
-        Cell(label, float(rates[k]), int(n_rows[k]), int(n_counted[k]))
+        Cell(label, float(rates[k]), int(n_rows[k]), int(n_counted[k]), float(sizes[k]))
         for k, label in enumerate(group_labels(part.groups))
         if n_rows[k]
     ]
@@ -118,11 +128,13 @@ def _gap(cells: list[Cell], ratios: bool) -> float:
     return highest - lowest
 
 
-def _changes(highest: Cell, lowest: Cell, tolerance: float, ratios: bool) -> int:
+def _changes(highest: Cell, lowest: Cell, tolerance: float, ratios: bool) -> int | None:
     """Return the number of rows that would have to change sides in one of two cells."""
     gap = _gap([highest, lowest], ratios)
     if np.isnan(tolerance) or at_most(gap, tolerance):
         return 0
+    if highest.weighted or lowest.weighted:
+        return None
     if ratios:
         up, down = (1.0 - tolerance) * highest.rate, lowest.rate / max(1.0 - tolerance, 1e-300)
     else:

@@ -198,8 +198,8 @@ def intra_group_auc_difference(
     pos_label : label or None, default=None
         The positive class; None means the second of the sorted classes.
     method : {"between_groups", "to_overall"}, default="between_groups"
-        Compare groups with each other, or each group with the mean of all groups, weighted by
-        their sizes.
+        Compare groups with each other, or each group with the mean of the others, weighted by
+        their sizes, as the constraint does with ``against="overall"``.
 
     Returns
     -------
@@ -229,4 +229,5 @@ def intra_group_auc_difference(
     aucs = np.array([_above(a, b) for a, b in zip(positives, negatives, strict=True)])
     if len(aucs) < 2:
         return 0.0
-    return float(compare(aucs, np.average(aucs, weights=masses)))
+    others = (masses @ aucs - masses * aucs) / (masses.sum() - masses)
+    return float(compare(aucs, others))

@@ -151,7 +151,8 @@ class ScoreDensityDisplay:
         response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
             The method that gives the scores. With "auto", `predict_proba` is used if it exists.
         threshold : float or None, default=None
-            The decision threshold; None means 1/2 for probabilities and 0 for other scores.
+            The decision threshold. None takes that of the classifier, or 1/2 for probabilities and
+            0 for other scores if it has none.
         ranks : tuple of float or None, default=None
             The range of ranks to shade, as shares of each group counted from its highest score;
             None uses the range of the classifier's constraint, if it has one.

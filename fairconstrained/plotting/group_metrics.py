@@ -292,8 +292,13 @@ class GroupMetricsDisplay:
         if not {"rows", "positive_labels", "positive_decisions"} <= set(table):
             return
         right = self.ax_.secondary_yaxis("right")
-        sizes = [_sizes(table, metric, order) for metric in self.metrics]
-        right.set_yticks(places.ravel(), [f"n = {n}" for row in sizes for n in row])
+        tables = self.tables.values()
+        sizes = [
+            " / ".join(map(str, of_models if len(set(of_models)) > 1 else of_models[:1]))
+            for metric in self.metrics
+            for of_models in zip(*(_sizes(one, metric, order) for one in tables), strict=True)
+        ]
+        right.set_yticks(places.ravel(), [f"n = {n}" for n in sizes])
         right.tick_params(axis="y", length=0.0, labelsize="small", labelcolor=GREY)
         right.spines["right"].set_visible(False)
 

@@ -56,10 +56,10 @@ class GroupRateDisplay:
 
     Each point of a curve belongs to a threshold :math:`\theta`. Its coordinates are :math:`\Pr(s >
     \theta \mid a)` and :math:`\Pr(s > \theta \mid b)`. On the diagonal the rates are equal. The
-    largest vertical distance from the diagonal is
-    :func:`~fairconstrained.metrics.roc_parity_difference`. A range of ranks is drawn as a square;
-    partial demographic parity restricts the part of the curve inside it. Of more than eight groups,
-    those with extreme rates and the largest are shown, and the others as one group.
+    largest vertical distance from the diagonal is the largest difference of the two rates; of two
+    groups it is :func:`~fairconstrained.metrics.roc_parity_difference`. A range of ranks is drawn
+    as a square; partial demographic parity restricts the part of the curve inside it. Of more than
+    eight groups, those with extreme rates and the largest are shown, and the others as one group.
 
     Create it with :meth:`from_estimator` or :meth:`from_predictions`. The constructor only stores
     its arguments.
@@ -157,7 +157,8 @@ class GroupRateDisplay:
         response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
             The method that gives the scores. The curves are the same for both methods.
         threshold : float or None, default=None
-            The decision threshold; None means 1/2 for probabilities and 0 for other scores.
+            The decision threshold. None takes that of the classifier, or 1/2 for probabilities and
+            0 for other scores if it has none.
         ranks : tuple of float or None, default=None
             The range of ranks to mark; None uses the range of the classifier's constraint, if it
             has one.

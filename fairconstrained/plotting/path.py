@@ -10,6 +10,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
+from fairconstrained.constraints import resolve_constraints
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.model_selection.path_fitting import fairness_path
@@ -24,13 +25,8 @@ from fairconstrained.plotting._path_parts import (
     measures_of,
     selection_gap,
 )
-from fairconstrained.plotting.style import (
-    COLOURS,
-    MARKERS,
-    axes_for,
-    legend_above,
-    style_axes,
-)
+from fairconstrained.plotting.style import COLOURS, MARKERS, axes_for, legend_above, style_axes
+from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_finite
 
@@ -210,8 +206,8 @@ class FairnessPathDisplay:
             See :meth:`from_path`.
         **options : dict
             Additional arguments of :func:`~fairconstrained.fairness_path`, such as `n_kappas`,
-            `X_val` and `y_val`. Unless `kappas` is given, the path starts at the unconstrained
-            model, which is then marked.
+            `X_val` and `y_val`. The path starts at the unconstrained model, which is then marked,
+            unless `kappas` is given or a constraint has a tolerance of its own.
 
         Returns
         -------
@@ -220,7 +216,8 @@ class FairnessPathDisplay:
         check_matplotlib_support(f"{cls.__name__}.from_estimator")
         path = fairness_path(estimator, X, y, sensitive_features=sensitive_features, **options)
         display = cls._of(path, rows, points)
-        if options.get("kappas") is None:
+        constraints = resolve_constraints(final_estimator(estimator).constraint)
+        if options.get("kappas") is None and all(one.takes_kappa for one in constraints):
             gaps, accuracies = np.asarray(display.gaps), np.asarray(display.accuracies)
             display.unconstrained = float(gaps[0]), float(accuracies[0])
         return display.plot(ax=ax)

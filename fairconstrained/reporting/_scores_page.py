@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from fairconstrained.metrics.rates import group_labels
 from fairconstrained.reporting import _svg as svg
 from fairconstrained.reporting._evidence import ClassEvidence
 from fairconstrained.reporting._html import keys
+from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
 _BINS = 24
@@ -59,7 +61,7 @@ def score_sections(evidence: ClassEvidence, confidence: float, level: int) -> It
     yield _distributions(evidence, shown, sample)
     calibrated = [name for name in shown if outputs[name].probability is not None]
     if calibrated:
-        yield from _calibrations(evidence, calibrated, sample, level + 1)
+        yield from _calibrations(evidence, calibrated, sample, confidence, level + 1)
 
 
 def _sample(evidence: ClassEvidence, confidence: float) -> Sample:
@@ -133,7 +135,7 @@ def _column(evidence: ClassEvidence, name: str, sample: Sample, labels: list[str
         head,
         *(
             svg.histogram(
-                _described(label, name, output, sample.of_group(k)),
+                _described(label, name, output, sample.of_group(k), evidence.collected.weight),
                 np.minimum(shares[k], highest), highest, cut, colour,
             )
             for k, label in enumerate(labels)
@@ -150,21 +152,27 @@ def _histograms(values: Array, sample: Sample, weight: Array) -> Array:
     return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
 
 
-def _described(label: str, name: str, output: ModelOutput, rows: Array) -> str:
+def _described(label: str, name: str, output: ModelOutput, rows: Array, weight: Array) -> str:
     """Return the alternative text of a histogram."""
     values = output.probability if output.probability is not None else output.scores
     assert values is not None
-    low, median, high = np.quantile(values[rows], [0.25, 0.5, 0.75])
+    low, median, high = np.quantile(values[rows], [0.25, 0.5, 0.75], **_weights(weight[rows]))
     of = f" by {name}" if name else ""
-    selected = np.mean(output.decided[rows])
+    selected = np.average(output.decided[rows], weights=weight[rows])
     return (
         f"{label}{of}, {len(rows)} rows: median {median:.3f}, middle half {low:.3f} to {high:.3f}, "
         f"{selected:.3f} selected"
     )
 
 
+def _weights(weight: Array) -> dict[str, Any]:
+    """Return the options of NumPy's quantiles for rows with weights."""
+    equal = at_most(np.ptp(weight), 0.0)
+    return {} if equal else {"weights": weight, "method": "inverted_cdf"}
+
+
 def _calibrations(
-    evidence: ClassEvidence, shown: list[str], sample: Sample, level: int
+    evidence: ClassEvidence, shown: list[str], sample: Sample, confidence: float, level: int
 ) -> Iterator[str]:
     """Yield a small picture for each group: observed against predicted probabilities."""
     yield f"<h{level}>Calibration</h{level}>"
@@ -176,11 +184,13 @@ def _calibrations(
     )
     yield '<div class="squares">'
     for k, label in enumerate(group_labels(sample.groups)):
-        yield _square(evidence, shown, label, sample.of_group(k))
+        yield _square(evidence, shown, label, sample.of_group(k), confidence)
     yield "</div>"
 
 
-def _square(evidence: ClassEvidence, shown: list[str], label: str, rows: Array) -> str:
+def _square(
+    evidence: ClassEvidence, shown: list[str], label: str, rows: Array, confidence: float
+) -> str:
     unit = svg.Scale(0.0, 1.0, (0.0, 0.5, 1.0))
     plane = svg.Plane(unit, unit, 160, 160)
     inside, described, means = [plane.line([0.0, 1.0], [0.0, 1.0], "equal")], [], []
@@ -189,7 +199,7 @@ def _square(evidence: ClassEvidence, shown: list[str], label: str, rows: Array) 
         probability = collected.outputs[name].probability
         assert probability is not None
         m = evidence.names.index(name)
-        bins = _bins(probability[rows], collected.labels[rows], collected.weight[rows])
+        bins = _bins(probability[rows], collected.labels[rows], collected.weight[rows], confidence)
         color = 1 if n_models == 1 else m
         for predicted, observed, low, high, n in bins:
             few = " few" if n < _ROWS_PER_BIN else ""
@@ -208,7 +218,7 @@ def _square(evidence: ClassEvidence, shown: list[str], label: str, rows: Array) 
 
 
 def _bins(
-    probability: Array, labels: Array, weight: Array
+    probability: Array, labels: Array, weight: Array, confidence: float
 ) -> list[tuple[float, float, float, float, int]]:
     """Return mean probability, share of positive labels, its interval and the rows of each bin."""
     n_bins = int(np.clip(len(probability) // _ROWS_PER_BIN, 1, _MOST_CALIBRATION_BINS))
@@ -217,7 +227,7 @@ def _bins(
         total = weight[rows].sum()
         size = total**2 / (weight[rows] @ weight[rows])
         rate = weight[rows] @ labels[rows] / total
-        interval = clopper_pearson(np.array(rate), np.array(size), 0.95)
+        interval = clopper_pearson(np.array(rate), np.array(size), confidence)
         mean = weight[rows] @ probability[rows] / total
         found.append(
             (float(mean), float(rate), float(interval.low), float(interval.high), len(rows))

@@ -17,6 +17,7 @@ from fairconstrained.utils.rounding import at_most
 
 _ALWAYS_SHOWN = ("enforce",)
 _SHOWN_WITH_CONSTRAINTS = ("constraint", "kappa", "surrogate")
+_LONGEST = 10  # more entries of an array are shortened
 _CONSTRAINT_COLUMNS = ["tolerance", "scores", "decisions", "low", "high", "worst", "verdict"]
 
 
@@ -97,7 +98,9 @@ def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
     result = getattr(last, "result_", None)
     if result is not None:
         constraints = [one for _, one in constraints_of(last)]
-        rows["constraint"] = "; ".join(" ".join(repr(one).split()) for one in constraints) or "none"
+        with np.printoptions(threshold=_LONGEST):
+            texts = [" ".join(repr(one).split()) for one in constraints]
+        rows["constraint"] = "; ".join(texts) or "none"
         defaults = type(last)().get_params(deep=False)
         for parameter, value in last.get_params(deep=False).items():
             if parameter not in _SHOWN_WITH_CONSTRAINTS and (
@@ -136,7 +139,8 @@ def _search_results(last: Any) -> Iterator[tuple[str, str]]:
         }
         fitted = [f"{name}: {value:.4f}" for name, value in others.items() if np.isfinite(value)]
         beside = f" ({', '.join(fitted)})" if fitted else ""
-        yield "accuracy, training rows", f"{search.accuracy:.4f}{beside}"
+        times = "" if getattr(last, "class_weight", None) is None else " times class_weight"
+        yield f"accuracy, training rows{times}", f"{search.accuracy:.4f}{beside}"
     certificate = getattr(last, "certificate_", None)
     if certificate is not None:
         verdict = "" if certificate.certified else "not "

@@ -174,16 +174,33 @@ def verdict_of(evidence: Evidence) -> Verdict:
     worst = min(states, key=list(STATES).index)
     if len(found) == 1:
         return Verdict(worst, sentences[0])
-    bounded = [state for state in states if state in ("met", "holds", "not met")]
-    met = sum(state != "not met" for state in bounded)
-    counted = f"{met} of {len(bounded)} constraints are met on these rows"
-    if met == len(bounded):
-        counted = f"All {met} measured constraints are met on these rows"
     details = tuple(
         f"{one.assessment.name.replace('_', ' ')}: {text}"
         for one, text in zip(found, sentences, strict=True)
     )
-    return Verdict(worst, f"{counted}.", details)
+    return Verdict(worst, f"{_counted(states)}.", details)
+
+
+def _counted(states: Sequence[str]) -> str:
+    """Return how many of several constraints are met, are not measured, and have no bound."""
+    n, unmeasured, unbounded = len(states), states.count("not measured"), states.count("no bound")
+    missed = states.count("not met")
+    bounded = n - unmeasured - unbounded
+    if unmeasured == n:
+        return f"None of the {n} constraints could be measured on these rows"
+    if unbounded == n:
+        return f"No bound is set for the {n} constraints"
+    parts = []
+    if bounded == 1:
+        parts.append(f"One constraint is measured, and {'not ' * missed}met on these rows")
+    elif bounded:
+        met = f"{bounded - missed} of {bounded}" if missed else f"All {bounded}"
+        parts.append(f"{met}{' measured' * (bounded < n)} constraints are met on these rows")
+    if unmeasured:
+        parts.append(f"{unmeasured} of {n} could not be measured")
+    if unbounded:
+        parts.append(f"no bound is set for {unbounded} of {n}")
+    return "; ".join(parts)
 
 
 def _without_bound(evidence: Evidence, name: str) -> str:
@@ -220,15 +237,23 @@ def meaning_of(finding: Finding, confidence: float) -> str:
     if finding.constraint.compares_ratios:
         bound = f"The lowest rate may not be below {1.0 - one.tolerance:.3g} times the highest."
         return f"{first} {bound}"
-    allowed = one.tolerance * smallest.n_rows
     rows = _for_class(_ROWS_OF[name], finding.of_class)
     of_class = f" of class {finding.of_class}" if finding.of_class else ""
     return (
         f"{first} A tolerance of {one.tolerance:.3g} allows the rates of two groups to differ by "
         f"{percent(one.tolerance)} in 100. The smallest cell{of_class}, {smallest.group} with "
-        f"{smallest.n_rows} {rows}, has {allowed:.1f} rows of tolerance: a single row "
-        f"there counts {percent(1.0 / max(smallest.n_rows, 1))} percentage points."
+        f"{smallest.n_rows} {rows}, has {_size(smallest, one.tolerance)}."
         f"{_worth(smallest, _ROWS_OF[name], one.tolerance, confidence)}"
+    )
+
+
+def _size(cell: Cell, tolerance: float) -> str:
+    """Return what the size of a cell means for the tolerance."""
+    if cell.weighted:
+        return f"an effective sample size of {cell.effective_rows:.1f} rows of equal weight"
+    return (
+        f"{tolerance * cell.n_rows:.1f} rows of tolerance: a single row there counts "
+        f"{percent(1.0 / cell.n_rows)} percentage points"
     )
 
 
@@ -238,7 +263,8 @@ def _worth(cell: Cell, rows: str, tolerance: float, confidence: float) -> str:
     The number of rows at which the interval is as wide as the tolerance on both sides is that of a
     normal approximation at a rate that is shrunk towards one half (Agresti, Coull 1998).
     """
-    _, low, high = clopper_pearson(np.array(cell.rate), np.array(cell.n_rows), confidence)
+    n = cell.effective_rows
+    _, low, high = clopper_pearson(np.array(cell.rate), np.array(n), confidence)
     if max(high - cell.rate, cell.rate - low) <= tolerance:
         return ""
     text = (
@@ -249,11 +275,12 @@ def _worth(cell: Cell, rows: str, tolerance: float, confidence: float) -> str:
     if not tolerance > 0.0:
         return text
     quantile = norm.isf(0.5 * (1.0 - confidence))
-    rate = (cell.rate * cell.n_rows + 2.0) / (cell.n_rows + 4.0)
+    rate = (cell.rate * n + 2.0) / (n + 4.0)
     needed = int(np.ceil(rate * (1.0 - rate) * (quantile / tolerance) ** 2))
+    weighted = " of equal weight" * cell.weighted
     return (
         f"{text} That the bound is met or missed on these rows says little about new ones: it "
-        f"takes about {needed} {rows} to know this rate to within the tolerance."
+        f"takes about {needed} {rows}{weighted} to know this rate to within the tolerance."
     )
 
 
@@ -278,7 +305,8 @@ def decided_by(finding: Finding) -> str:
 def _cell_in_words(cell: Cell, rate: str, of_class: str) -> str:
     rows, counted = (_for_class(table[rate], of_class) for table in (_ROWS_OF, _COUNTED))
     found = f"{cell.n_counted} of {cell.n_rows} {rows} are {counted}"
-    return f"{cell.group} ({found}, {percent(cell.rate)}%)"
+    share = f"{percent(cell.rate)}%{' of the weight' * cell.weighted}"
+    return f"{cell.group} ({found}, {share})"
 
 
 def _for_class(text: str, of_class: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from fairconstrained.constraints import Constraint, resolve_constraints
-from fairconstrained.inspection.assessment import name_of
+from fairconstrained.inspection.assessment import named
 from fairconstrained.inspection.collected import collect_classes
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _tables as tables
@@ -185,12 +185,12 @@ def fairness_report(
 
     The intervals of the rates are exact (Clopper-Pearson); each has the given confidence. The
     largest gap of a rate has Newcombe's interval with a Bonferroni correction for all pairs of
-    groups. The largest shortfall of a ratio has an interval derived from exact intervals with the
-    same correction. The difference of two accuracies on the same rows has the interval of Agresti
-    and Min. All intervals refer to the population that the rows are drawn from. A constraint
-    "holds" if its whole interval is within the tolerance, and "does not hold" if its whole interval
-    is above. Otherwise the verdict is inconclusive, and states whether the constraint is met on
-    these rows.
+    groups. The largest shortfall of a ratio has an interval derived from exact intervals of the
+    rates, with a correction for their number. The difference of two accuracies on the same rows has
+    the interval of Agresti and Min. All intervals refer to the population that the rows are drawn
+    from. A constraint "holds" if its whole interval is within the tolerance, and "does not hold" if
+    its whole interval is above. Otherwise the verdict is inconclusive, and states whether the
+    constraint is met on these rows.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ def fairness_report(
     given = None
     if constraint is not None:
         defaults = {"kappa": 0.05, "surrogate": "sigmoid", "loss": "logistic"}
-        given = [(name_of(one), one) for one in resolve_constraints(constraint, **defaults)]
+        given = named(resolve_constraints(constraint, **defaults))
     evidence = evidence_of(rows, positive, X, sensitive_features, given, path, confidence)
     return FairnessReport(
         title=_title(evidence),
@@ -322,9 +322,14 @@ def _notes(evidence: Evidence) -> Iterator[str]:
         if one.assessment.note
     ]
     yield from dict.fromkeys(notes)
-    unknown = int((~rows.groups.known).sum())
-    if unknown:
-        yield f"The group of {unknown} rows is unknown. They count only in the rates of all rows."
+    for one in rows.groups.separate:
+        unknown = int((~one.known).sum())
+        if unknown and rows.groups.marginal:
+            yield f"{one.title} is unknown for {unknown} rows. They are in none of its groups."
+        elif unknown:
+            yield (
+                f"The group of {unknown} rows is unknown. They count only in the rates of all rows."
+            )
     n_classes = len(rows.classes)
     if evidence.several_classes:
         yield (

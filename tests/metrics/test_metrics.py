@@ -14,6 +14,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from fairconstrained import metrics
+from fairconstrained.constraints import IntraGroupAUCParity
 
 rows = st.tuples(
     st.integers(0, 1),  # label
@@ -157,11 +158,13 @@ def test_intra_group_difference_equals_that_of_sklearn_auc(rng):
     )
     assert found == pytest.approx(max(aucs) - min(aucs))
     sizes = [weight[groups == name].sum() for name in "abc"]
-    mean = np.average(aucs, weights=sizes)
+    others = [np.average(np.delete(aucs, k), weights=np.delete(sizes, k)) for k in range(3)]
     found = metrics.intra_group_auc_difference(
         y, scores, sensitive_features=groups, sample_weight=weight, method="to_overall"
     )
-    assert found == pytest.approx(np.max(np.abs(aucs - mean)))
+    assert found == pytest.approx(np.max(np.abs(np.subtract(aucs, others))))
+    bound = IntraGroupAUCParity(against="overall").bind(2.0 * y - 1.0, groups, weight).zero_one()
+    assert found == pytest.approx(bound.gap(scores).max())
 
 
 def test_weak_parity_on_all_ranks_equals_fairlearn_demographic_parity(rng):

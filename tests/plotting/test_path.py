@@ -5,7 +5,12 @@ import pytest
 from _support.drawing import draw, plt, three_groups
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import FairLogisticClassifier, fairness_path
+from fairconstrained import (
+    DemographicParity,
+    FairLogisticClassifier,
+    PredictiveEquality,
+    fairness_path,
+)
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.plotting import FairnessPathDisplay
 from fairconstrained.plotting._path_parts import apart
@@ -52,6 +57,11 @@ def test_path_from_an_estimator_starts_at_the_unconstrained_model(data):
         FairLogisticClassifier(), X, y, sensitive_features=groups, kappas=[0.1, 0.05]
     )
     assert fixed.unconstrained_ is None
+    constrained = FairnessPathDisplay.from_estimator(
+        FairLogisticClassifier([DemographicParity(), PredictiveEquality(0.05)]),
+        X, y, sensitive_features=groups, n_kappas=3,
+    )  # fmt: skip
+    assert constrained.unconstrained_ is None
     texts = [text.get_text() for text in fixed.ax_.texts]
     assert texts == ["κ = 0.05", "κ = 0.1"]
 

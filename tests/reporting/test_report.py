@@ -116,16 +116,39 @@ def test_several_constraints_some_of_them_not_measurable(data):
     X, y, groups = data
     reference = MinorityRate(0.5, minority="a", reference=X[:100], reference_groups=groups[:100])
     several = ["demographic_parity", "partial_dp", "roc_parity", reference]
+    names = ["demographic_parity", "partial_dp", "roc_parity", "minority_rate"]
     clf = FairLogisticClassifier(several, kappa=0.2).fit(X, y, sensitive_features=groups)
     report = fairness_report(clf, X, y, groups)
     table = report.to_frame("constraints")
-    assert table.index.tolist() == [
-        "demographic_parity", "partial_dp", "roc_parity", "minority_rate",
-    ]  # fmt: skip
+    assert table.index.tolist() == names
+    assert (table["verdict"] == "not measured").tolist() == [False, False, False, True]
+    assert "own reference rows" in "\n".join(report.notes)
+    assert "; 1 of 4 could not be measured." in report.verdict.sentence
+
+    other = LogisticRegression().fit(X, y)  # it has chosen no ranks and no thresholds
+    report = fairness_report(other, X, y, groups, constraint=several)
+    table = report.to_frame("constraints")
+    assert table.index.tolist() == names
     assert (table["verdict"].iloc[1:] == "not measured").all()
     notes = "\n".join(report.notes)
     for reason in ("ranks='auto'", "thresholds were chosen", "own reference rows"):
         assert reason in notes
+
+
+def test_constraints_without_a_bound_are_not_called_met(data):
+    X, y, groups = data
+    two = ["demographic_parity", "equal_opportunity"]
+    clf = FairLogisticClassifier(two, goal="fairness").fit(X, y, sensitive_features=groups)
+    verdict = fairness_report(clf, X, y, groups).verdict
+    assert (verdict.state, verdict.sentence) == (
+        "no bound", "No bound is set for the 2 constraints.",
+    )  # fmt: skip
+    two = ["partial_dp", "roc_parity"]
+    other = LogisticRegression().fit(X, y)
+    verdict = fairness_report(other, X, y, groups, constraint=two).verdict
+    assert (verdict.state, verdict.sentence) == (
+        "not measured", "None of the 2 constraints could be measured on these rows.",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -123,12 +123,13 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         the papers, and "decision" that of the predictions. "decision" starts from the fit with
         "score". It varies the tolerances and the scale of the surrogate and the intercept, and
         takes the most accurate model that meets the bound (of equally accurate ones, that of least
-        loss). A bound on predictions of fewer than 50 rows may be met by chance. True and false
-        positive rates and error rates of so few rows are therefore also estimated from all rows of
-        their group, weighted by the probability of the label. If such an estimate exceeds the
-        bound, a fifth of the excess is subtracted from the accuracy. The search takes several times
-        as long as the fit; see `decision_search_`. `result_` then has the status, trace and
-        multipliers of the first fit, and all other figures of the model that was found.
+        loss); `class_weight` multiplies the weights of the accuracy. A bound on predictions of
+        fewer than 50 rows may be met by chance. True and false positive rates and error rates of so
+        few rows are therefore also estimated from all rows of their group, weighted by the
+        probability of the label. If such an estimate exceeds the bound, a fifth of the excess is
+        subtracted from the accuracy. The search takes several times as long as the fit; see
+        `decision_search_`. `result_` then has the status, trace and multipliers of the first fit,
+        and all other figures of the model that was found.
     confidence : float or None, default=None
         With enforce="decision": the probability, over the draw of the data, with which the gap of
         predictions in the population is at most kappa. Some of the rows are held out. Models are
@@ -187,7 +188,9 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         match columns by these names, and those of arrays by position.
     multipliers_ : ndarray of shape (n_constraints,)
         The Lagrange multipliers: the rate at which the objective decreases if the tolerance of the
-        constraint increases.
+        constraint increases. With goal="fairness" the constraints' multipliers sum to one: they are
+        their weights in the gap that is minimised. The last one is the rate at which this gap
+        decreases if the bound on the loss increases.
     objective_ : float
         Mean loss plus penalty, for either goal. (With goal="fairness" the solver minimises a bound
         on the gaps; its value is ``result_.objective``.)
@@ -205,7 +208,8 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         The larger of stationarity and complementarity; see
         :func:`~fairconstrained.problem.kkt.kkt_residual`.
     decision_search_ : DecisionSearch or None
-        With enforce="decision": whether the bound is met, the training accuracy of this model, of
+        With enforce="decision": whether the bound is met, the training accuracy (with the weights
+        of the loss, `sample_weight` times `class_weight`) of this model, of
         the fit with enforce="score" and of the unconstrained model, the loss of accuracy
         `accuracy_cost`, and the data passes; see
         :class:`~fairconstrained.decisions.search.DecisionSearch`.
@@ -218,7 +222,8 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         rows.
     constraint_choices_ : list of dict
         For every constraint the values of the parameters that it chose on the training rows, such
-        as the minority of :class:`MinorityRate`. Reports measure with them.
+        as the minority of :class:`MinorityRate`; empty if there are none, or if they differ between
+        classes or attributes. Reports measure with them.
     result_ : Result
         The result of the solver: the figures above, the status, the trace and the solver itself.
 
