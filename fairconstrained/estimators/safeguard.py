@@ -22,6 +22,7 @@ _PASSES = 4000.0
 _MAX_SENSITIVITY = 1e-3  # relative change of the objective if constraints change by the tolerance
 _FEW_ROWS = 200  # with at most so many there are often several local solutions
 _FEW_PER_VARIABLE = 40  # the same, for the number of rows divided by that of variables
+_HALVINGS = 12  # of a line from a constant model to one that violates the constraints
 _CLEAR_GAIN = 0.02  # relative gain for which an answer that has not converged is preferred
 _OTHER_PASSES = 1000.0  # data passes of another solver
 _OTHER_PASSES_IN_DOMAIN = 100.0  # steps need many projections
@@ -84,10 +85,11 @@ def solve(
     Where the answer still violates the constraints although a constant model meets them, or is
     worse than the best constant model that does, the problem is solved again from that model, by
     the default solver. In a domain, this fit may make 1,000 data passes, or what is left of the
-    limit if that is more. If it is not better either, the constant model is returned.
+    limit if that is more. If it is not better either, the last feasible model on the line from the
+    constant model to the answer is returned, or the constant model if that is better.
 
     `solver` of the result is the solver that found the answer. Where that is not the solver of the
-    fit, or where a constant model is returned, `replaces` and the message say so. The answer of a
+    fit, or where another model is returned, `replaces` and the message say so. The answer of a
     solver that is not replaceable (a penalty of given strength, or an object with
     ``polish=False``, such as those of ``paper()``) is kept.
 
@@ -121,9 +123,15 @@ def solve(
     if not _below_constants(problem, found, there):
         constant = _best_constant(problem, found)
         if constant is not None and _is_better(problem, constant, found, there):
+            outside, tol = there, found.solver.tol
             found, there = _from_constant(problem, constant, found, options, passes)
             if there is constant.iterate.at:
-                return _in_place_of(result, found, "The model is constant"), there
+                between = _towards(problem, constant, outside, tol)
+                if between is constant:
+                    return _in_place_of(result, found, "The model is constant"), there
+                found, there = found.with_point(between, Status.STALLED), between.iterate.at
+                what = "The model is on the line from a constant one to the solver's"
+                return _in_place_of(result, found, what), there
     if not _are_the_same(found.solver, result.solver):
         found = _in_place_of(result, found, f"The model is that of {type(found.solver).__name__}")
     return found, there
@@ -345,3 +353,25 @@ def _from_constant(
     ended = Status.CONVERGED if constant.kkt.holds(result.solver.tol) else Status.STALLED
     status = Status.ITERATION_LIMIT if options.max_iter is not None else ended
     return result.with_point(constant, status), constant.iterate.at
+
+
+def _towards(problem: Problem, constant: Measured, outside: Evaluation, tol: float) -> Measured:
+    """Return a feasible model on the line from a constant one to another, found by bisection.
+
+    Where the constraints are convex it is the last feasible one. The constant model is returned
+    where its objective is smaller.
+    """
+    best, low, high = constant, 0.0, 1.0
+    start = constant.iterate.at.w
+    if not np.all(np.isfinite(outside.w)):
+        return constant
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        at = problem.at(start + middle * (outside.w - start))
+        if at.violation > tol:
+            high = middle
+            continue
+        low = middle
+        if _objective_of_scores(problem, at) < _objective_of_scores(problem, best.iterate.at):
+            best = Measured.of(Iterate(at, None, constant.iterate.iteration), tol)
+    return best

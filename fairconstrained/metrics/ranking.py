@@ -127,6 +127,7 @@ def query_ndcg(
     ideal = _discounted(relevance, relevance, queries.codes, cutoff)
     gain = _discounted(relevance, scores, queries.codes, cutoff)
     ndcg = np.divide(gain, ideal, out=np.full(len(ideal), np.nan), where=ideal > 0.0)
+    ndcg = np.minimum(ndcg, 1.0)  # rounding
     return pd.Series(ndcg, index=pd.Index(queries.names, name="query"), name="ndcg")
 
 

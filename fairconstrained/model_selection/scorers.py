@@ -191,7 +191,7 @@ class FairnessScorer:
         ----------
         sample_weight : bool, str or None, default=None
             True asks for `sample_weight`, a string for weights of that name, False for none; with
-            None it is an error to pass weights.
+            None it is an error to pass weights. Groups and queries are always asked for.
 
         Returns
         -------

@@ -125,9 +125,9 @@ class Solver(Parametrized, ABC):
 
     requires: ClassVar[tuple[str, ...]] = ()
     preferred_with: ClassVar[tuple[str, ...]] = ()
-    tol: float
-    max_iter: int
-    check_every: int
+    tol: float = 1e-4  # these three hold for solvers that do not have them as parameters
+    max_iter: int = 1000
+    check_every: int = 1
 
     def missing(self, problem: Problem) -> list[str]:
         """Return the properties that the problem lacks for this solver."""

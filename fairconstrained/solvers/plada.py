@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from fairconstrained.solvers.rows import Drawn, PrimalDualSolver, RowSource
 from fairconstrained.utils.typing import Array
 
 _LARGEST_RHO = 1e6
+_FAR = 30.0  # the growth of the weights between two measurements above which steps are too long
+_SHORTER = 0.3  # the factor of the steps after that
 
 
 class PLADA(PrimalDualSolver, PolishedSolver):
@@ -36,7 +39,8 @@ class PLADA(PrimalDualSolver, PolishedSolver):
     The theory asks for :math:`\eta < 1 / (L_F + 3 \rho M_G^2)` and :math:`\tau < 1 / (3 \rho)`,
     with L_F a Lipschitz constant of the gradient of f and M_G one of g. Both are estimated by power
     iterations at the start, and increased if a step shows larger values. The parameters that are
-    None are computed from them.
+    None are computed from them. If the weights nevertheless grow to 30 times those of the last
+    measured point, the run goes on from there with 0.3 times the step sizes (with `eta` None).
 
     With `exact` the step in w is the paper's, in which the constraints are not linearised,
 
@@ -232,22 +236,28 @@ class PLADA(PrimalDualSolver, PolishedSolver):
         rows = self.rows(problem, start)
         drawn = rows.draw(start.w)
         dual = self._dual(rows, rows.first_values(drawn), start.multipliers)
+        known, shorter = (drawn.at.w, deepcopy(dual)), 1.0
         for k in range(1, self.max_iter + 1):
             multipliers = drawn.weight * dual.multipliers[drawn.constraints]
             gradient = drawn.at.gradient(multipliers)
-            step = self._step(rows, dual.rho) * rows.fade(k / self.max_iter)
+            step = shorter * self._step(rows, dual.rho) * rows.fade(k / self.max_iter)
             before = drawn.at
             if self.exact:
                 after = proximal_step(before, multipliers, step)
             else:
                 after = problem.domain.project(before.w - step * gradient)
-            drawn = rows.draw(after)
-            rows.observe(before, drawn.at, gradient, multipliers)
-            dual.update(drawn)
+            if self.eta is None and _far(after, known[0]):
+                w, dual = deepcopy(known)
+                drawn, shorter = rows.draw(w), _SHORTER * shorter
+            else:
+                drawn = rows.draw(after)
+                rows.observe(before, drawn.at, gradient, multipliers)
+                dual.update(drawn)
             if self.measures(problem, start, k):
                 last = k == self.max_iter or start.passes_used_up(problem)
                 for answer in rows.answers(drawn.at, last=last):
                     yield Iterate(answer, np.maximum(dual.multipliers, 0.0), k)
+                known = drawn.at.w, deepcopy(dual)
 
     def _dual(self, rows: RowSource, values: Array, multipliers: Array | None) -> _Dual:
         lipschitz = rows.lipschitz
@@ -274,6 +284,11 @@ class PLADA(PrimalDualSolver, PolishedSolver):
             return self.eta
         lipschitz = rows.lipschitz
         return 1.0 / (lipschitz.curvature + 3.0 * rows.counted * rho * lipschitz.slope**2)
+
+
+def _far(w: Array, known: Array) -> bool:
+    """Return whether weights have left the region of the last measured ones: steps are too long."""
+    return not float(np.linalg.norm(w)) <= _FAR * (1.0 + float(np.linalg.norm(known)))
 
 
 @dataclass

@@ -62,8 +62,8 @@ _ADVICE = {
     "raise tol or alpha.",
     Status.INFEASIBLE: "The violation cannot be made smaller near this point: raise kappa, or "
     "start elsewhere.",
-    Status.DIVERGED: "The iterates left all bounds: raise alpha, lower the step size, or "
-    "give a domain.",
+    Status.DIVERGED: "The iterates left all bounds: raise alpha, pass a solver with smaller "
+    "steps, or give a domain where the estimator has one.",
     Status.STOPPED: "",
     Status.VALIDATED: "",
 }

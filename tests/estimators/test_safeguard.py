@@ -204,3 +204,17 @@ def test_all_other_solvers_together_have_a_limit(monkeypatch):
     monkeypatch.setattr(IPC, "solve", never_converges)
     safeguard.solve(AugmentedLagrangian(), problem, clf, known=found)
     assert made and sum(made) <= 2.0 * safeguard.data_pass_limit(problem, 1e-4)
+
+
+def test_an_infeasible_answer_is_moved_towards_a_constant_model():
+    clf = FairLogisticClassifier(kappa=0.02, solver="plada", max_iter=1)
+    fit = Fit.of(clf, X, Y, None, GROUPS)
+    free = fit.unconstrained.result
+    at = fit.problem.at(free.w)
+    known = replace(free, solver=fit.solver, violation=at.violation, status=Status.ITERATION_LIMIT)
+    found, there = safeguard.solve(fit.solver, fit.problem, clf, known=(known, at))
+    assert at.violation > 0.1
+    assert found.violation <= found.solver.tol
+    assert found.objective < best_constant_loss(Y) - 1e-3
+    assert "on the line from a constant one" in found.message
+    assert there.objective == found.objective

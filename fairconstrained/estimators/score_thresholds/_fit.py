@@ -39,6 +39,7 @@ from fairconstrained.models.thresholds import ThresholdModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.fitted import set_fitted
+from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa, check_seed, check_switch, is_number
@@ -62,11 +63,27 @@ def check_threshold_options(estimator: Any) -> None:
     check_switch("per_group", estimator.per_group)
     check_thresholds(estimator.n_thresholds, estimator.per_group)
     check_switch("use_sensitive", estimator.use_sensitive)
+    _check_columns(estimator)
     check_option("combine", estimator.combine, COMBINE)
     check_option("groups_missing", estimator.groups_missing, GROUPS_MISSING)
     check_cv_option(estimator.cv)
     check_confidence(estimator)
     check_seed(estimator.random_state)
+
+
+def _check_columns(estimator: Any) -> None:
+    """Check that the inner classifier's own sensitive columns are not taken out of X."""
+    inner = final_estimator(estimator.estimator)
+    own, inside = (
+        set() if columns is None or callable(columns) else set(np.ravel(np.array(columns, object)))
+        for columns in (estimator.sensitive_columns, getattr(inner, "sensitive_columns", None))
+    )
+    if own & inside and not estimator.use_sensitive:
+        raise ValueError(
+            f"sensitive_columns={estimator.sensitive_columns!r} with use_sensitive=False are taken "
+            f"out of X, and the classifier has sensitive_columns={inner.sensitive_columns!r}: use "
+            "use_sensitive=True, or a classifier without sensitive_columns."
+        )
 
 
 def check_thresholds(n_thresholds: object, per_group: bool) -> None:
@@ -98,6 +115,8 @@ def inner_params(estimator: Any, fit_params: Mapping[str, Any], **known: Any) ->
     **known : object
         Weights and groups, which the classifier gets if it takes them; None stands for nothing.
     """
+    if getattr(final_estimator(estimator.estimator), "constraint", True) is None:
+        known = {**known, "sensitive_features": None}  # it needs no groups: they may be missing
     passed = {name: value for name, value in known.items() if value is not None}
     if _routing_enabled():
         routed = process_routing(estimator, "fit", **passed, **fit_params)

@@ -84,7 +84,8 @@ class FairThresholds(
         groups. With None the groups are passed to `fit`, and with `per_group` to `predict`.
     use_sensitive : bool, default=False
         Whether the sensitive columns are features of the classifier. For a classifier that is
-        already fitted, use True if they were among its features.
+        already fitted, use True if they were among its features, and for one that has
+        `sensitive_columns` of its own as well.
     combine : {"intersection", "marginal"}, default="intersection"
         How several sensitive columns make the groups that constraints compare, see
         :class:`FairLogisticClassifier`. Thresholds are for intersections.
