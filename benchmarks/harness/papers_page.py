@@ -44,8 +44,7 @@ _NOTES = {
     "E4": "On COMPAS the paper's 16 features are not named: its problem is another one.",
     "E5": (
         "The sums leave out the class that has priority, so that 0 is strictly feasible. The "
-        "constant of SVio is the largest mean squared norm of a class. The run "
-        "without SVio (-) has another rho: the mean squared norm of all images."
+        "constant of SVio is the largest mean squared norm of a class."
     ),
     "E6": "The paper prints curves only. Adult has all 48,842 rows.",
     "E9": (
@@ -94,7 +93,6 @@ def _cell(row: Row, kind: str) -> str:
     if found is None or "objective" not in found:
         return form
     shown = f"{found['SVio']:.1e}" if np.isfinite(found["SVio"]) else "none"
-    shown = shown if "SVio tolerance" in found else "-"
     return (
         f"{found['objective']:.4g}, CVio {found['violation']:.1e}, SVio {shown}, "
         f"{found['passes']:.3g} passes, {found['seconds']:.2g} s ({form})"
@@ -280,8 +278,7 @@ paper solves this subproblem by the switching subgradient method to a tolerance 
 constraints may then be violated by 0.01 as well, and nearly all methods in E3 have the same value.
 Here the tolerance is {svio_tol:g}. With a smaller one, values above 0.0005 change by less than a
 tenth. A value near 0 means that the point itself solves the subproblem to the tolerance. "none"
-means that the subproblem is not solved, mostly because the point violates the constraints. "-"
-means that SVio was not measured: the run is older than this tolerance.
+means that the subproblem is not solved, mostly because the point violates the constraints.
 
 Every run has its form in brackets:
 
