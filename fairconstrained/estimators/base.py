@@ -15,6 +15,7 @@ from fairconstrained.estimators.callbacks import Progress
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
 from fairconstrained.estimators.fairest import fairest_problem
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.one_sided import warn_of_one_side
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.safeguard import solve
 from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
@@ -169,6 +170,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
                 at = fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
             solution = fit.enforced(result, limits_of(fit))
         fit.store(self, solution, like=at)
+        warn_of_one_side(fit, solution.result.w[: fit.problem.n_variables], stacklevel=5)
         promised = solution.certificate or solution.search
         if promised is None:
             warn_of(solution.result, stacklevel=5)

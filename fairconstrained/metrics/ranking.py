@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from sklearn.utils import _safe_indexing
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
@@ -47,7 +48,8 @@ def mean_ndcg(
     k : int or None, default=10
         The number of ranks that count; None counts all.
     sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows; a query counts with the mean weight of its rows.
+        The weights of the rows; a query counts with the mean weight of its rows. Rows of weight
+        zero are left out.
 
     Returns
     -------
@@ -76,8 +78,12 @@ def mean_ndcg(
     found = query_ndcg(y_true, y_pred, query=query, k=k).to_numpy()
     codes = Queries.encode(query, np.size(y_pred), rows="y_pred").codes
     weight = check_weight("sample_weight", sample_weight, len(codes), rows="y_pred")
+    rows = np.flatnonzero(weight)
+    if len(rows) < len(codes):
+        kept = [_safe_indexing(part, rows) for part in (y_true, y_pred, query)]
+        return mean_ndcg(kept[0], kept[1], query=kept[2], k=k, sample_weight=weight[rows])
     weights = np.bincount(codes, weight) / np.bincount(codes)
-    counted = ~np.isnan(found) & (weights > 0.0)
+    counted = ~np.isnan(found)
     if not counted.any():
         return float("nan")
     return float(np.average(found[counted], weights=weights[counted]))

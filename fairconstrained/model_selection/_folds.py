@@ -5,7 +5,9 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import _safe_indexing
 
 from fairconstrained.utils.splits import splits_of
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
@@ -22,7 +24,8 @@ def folds_of(
     Parameters
     ----------
     cv : int, splitter, iterable or None
-        As in scikit-learn; None stands for 5 stratified folds.
+        As in scikit-learn; None stands for 5 stratified folds. Folds of a number have the rows of
+        positive weight only.
     random_state : int, RandomState or None
         Shuffles the folds if `cv` is a number or None; None does not shuffle.
     X, y : array-like
@@ -39,8 +42,13 @@ def folds_of(
         raise ValueError(f"cv must be {_CV}; got {cv!r}.")
     if is_number(cv, Integral) and cv < 2:
         raise ValueError(f"cv must be {_CV}; got {cv!r}: at least 2 folds are needed.")
-    if (cv is None or is_number(cv, int)) and random_state is not None:
+    stratified = cv is None or is_number(cv, int)
+    if stratified and random_state is not None:
         cv = StratifiedKFold(cv or 5, shuffle=True, random_state=random_state)
+    if stratified and weight is not None:
+        rows = np.flatnonzero(weight)
+        inside = splits_of(cv, rows, _safe_indexing(y, rows))
+        return [(rows[training], rows[test]) for training, test in inside]
     folds = splits_of(cv, X, y)
     if weight is not None:
         _check_weighted(weight, folds)

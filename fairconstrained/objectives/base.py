@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
+from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
@@ -25,9 +26,12 @@ class Objective(ABC):
         Whether the scores of the least value are log odds; see
         :class:`~fairconstrained.functions.losses.Loss`. Losses of pairs leave the intercept
         undetermined, so that their scores are not.
+    determines_intercept : bool
+        Whether the objective changes if a number is added to all scores.
     """
 
     gives_log_odds: bool = False
+    determines_intercept: ClassVar[bool] = True
 
     @abstractmethod
     def bind(self, y: Array, sample_weight: Array) -> Term:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -79,6 +79,8 @@ class PairwiseLoss(BaseEstimator, Objective):
     array([0.625])
     """
 
+    determines_intercept: ClassVar[bool] = False
+
     def __init__(self, loss: str | Loss = "quadratic", *, max_pairs: int = MAX_PAIRS):
         self.loss = loss
         self.max_pairs = max_pairs
@@ -148,6 +150,8 @@ class PartialAUC(BaseEstimator, Objective):
     >>> PartialAUC(ranks=(0.0, 0.5), loss="hinge").bind(y, np.ones(3)).value(scores)
     array([1.5])
     """
+
+    determines_intercept: ClassVar[bool] = False
 
     def __init__(self, ranks: tuple[float, float] = (0.0, 0.3), *, loss: str | Loss = "hinge"):
         self.ranks = ranks

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from sklearn.base import BaseEstimator
 
@@ -51,6 +53,8 @@ class QueryPairLoss(BaseEstimator, Objective):
     >>> QueryPairLoss("hinge", average="queries").bind(y, np.ones(5), query).value(scores)
     array([0.75])
     """
+
+    determines_intercept: ClassVar[bool] = False
 
     def __init__(self, loss: str | Loss = "logistic", *, average: str = "pairs"):
         self.loss = loss

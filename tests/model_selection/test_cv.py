@@ -274,3 +274,16 @@ def test_folds_without_a_gap_are_left_out_of_its_mean():
     expected = 0.5 * (results["split0_test_gap"] + results["split1_test_gap"])
     assert_allclose(results["mean_test_gap"], expected)
     assert results["rank_test_gap"].min() == 1
+
+
+@pytest.mark.parametrize("random_state", [None, 0])
+def test_rows_of_weight_zero_are_in_no_fold(random_state):
+    X, y, groups = make_biased_classification(600, 4, gap=0.3, random_state=0)
+    weight = (np.arange(600) % 3 > 0).astype(float)
+    kept = weight > 0
+    options = {"kappas": [0.2, 0.1], "cv": 3, "max_gap": 1.0, "random_state": random_state}
+    one = FairLogisticClassifierCV(**options).fit(X, y, weight, sensitive_features=groups)
+    other = FairLogisticClassifierCV(**options)
+    other.fit(X[kept], y[kept], sensitive_features=groups[kept])
+    for name in ("mean_test_accuracy", "mean_test_gap"):
+        assert_allclose(one.cv_results_[name], other.cv_results_[name], atol=1e-6)

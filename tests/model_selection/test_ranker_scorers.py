@@ -60,3 +60,12 @@ class TestRankers:
         scorer = make_fairness_scorer(demographic_parity_difference)
         with pytest.raises(ValueError, match="FairRanker predicts scores"):
             scorer(ranker, self.X, self.Y, sensitive_features=self.GROUPS)
+
+
+def test_rows_of_weight_zero_are_left_out_of_the_gain():
+    y, scores, query = [1, 0, 1, 0], [0.5, 0.9, 0.8, 0.2], ["a", "a", "b", "b"]
+    kept = [0, 2, 3]
+    weight = np.array([1.0, 0.0, 1.0, 3.0])
+    found = mean_ndcg(y, scores, query=query, sample_weight=weight)
+    parts = [np.asarray(one)[kept] for one in (y, scores, query, weight)]
+    assert found == mean_ndcg(parts[0], parts[1], query=parts[2], sample_weight=parts[3])

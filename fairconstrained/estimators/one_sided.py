@@ -1,0 +1,58 @@
+"""Constraints that are met by moving all scores to one side of the threshold."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.exceptions import ConstantDecisionWarning
+from fairconstrained.objectives import resolve_objective
+from fairconstrained.utils.typing import Array
+
+
+def warn_of_one_side(fit: Fit, w: Array, stacklevel: int) -> None:
+    """Warn if constraints are met because all scores are on one side of the threshold.
+
+    That costs nothing where the loss compares scores with each other only: any number can be added
+    to them.
+
+    Parameters
+    ----------
+    fit : Fit
+        What was fitted.
+    w : ndarray of shape (n_variables,)
+        The solution.
+    stacklevel : int
+        See :func:`warnings.warn`.
+
+    Warns
+    -----
+    ConstantDecisionWarning
+        If the loss does not determine the intercept, all scores have the same sign, and the same
+        scores minus their median violate a constraint.
+    """
+    objective = resolve_objective("loss", fit.estimator.loss)
+    if objective.determines_intercept or fit.data.several_classes:
+        return
+    at = fit.problem.uncounted().at(w)
+    for part in fit.problem.constraints:
+        scores = at.scores_of(part)
+        if scores is None or part.term is None or part.term.n_auxiliary:
+            continue
+        selected = scores > 0.0
+        if selected.any() and not selected.all():
+            continue
+        centred = part.term.gap(scores - np.median(scores)) - part.term.gap_bounds
+        if centred.max() > fit.solver.tol:
+            warnings.warn(
+                "All scores of the training rows are "
+                f"{'above' if selected.all() else 'below'} the threshold, and the constraints are "
+                "met in this way only: this loss does not determine the intercept. Use constraints "
+                "on rankings, such as 'group_auc' or, for rankers, 'query_parity', or a loss that "
+                "determines the intercept, such as 'logistic'.",
+                ConstantDecisionWarning,
+                stacklevel=stacklevel,
+            )
+            return
