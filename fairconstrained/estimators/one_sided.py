@@ -30,8 +30,8 @@ def warn_of_one_side(fit: Fit, w: Array, stacklevel: int) -> None:
     Warns
     -----
     ConstantDecisionWarning
-        If the loss does not determine the intercept, all scores have the same sign, and the same
-        scores minus their median violate a constraint.
+        If the loss does not determine the intercept, all scores have the same sign, and a gap of
+        the same scores minus their median is larger, and above its bound.
     """
     objective = resolve_objective("loss", fit.estimator.loss)
     if objective.determines_intercept or fit.data.several_classes:
@@ -44,8 +44,8 @@ def warn_of_one_side(fit: Fit, w: Array, stacklevel: int) -> None:
         selected = scores > 0.0
         if selected.any() and not selected.all():
             continue
-        centred = part.term.gap(scores - np.median(scores)) - part.term.gap_bounds
-        if centred.max() > fit.solver.tol:
+        least = np.maximum(part.term.gap(scores), part.term.gap_bounds)
+        if np.max(part.term.gap(scores - np.median(scores)) - least) > fit.solver.tol:
             warnings.warn(
                 "All scores of the training rows are "
                 f"{'above' if selected.all() else 'below'} the threshold, and the constraints are "
