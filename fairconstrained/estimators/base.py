@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
@@ -131,9 +132,9 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     needs_queries: ClassVar[bool] = False
 
     @property
+    @abstractmethod
     def parametrization(self) -> type[Any]:
         """How the scores depend on the solver's variables: a subclass of `Parametrization`."""
-        raise NotImplementedError
 
     def _wanted(self, fit: Fit) -> tuple[Problem, Start | None]:
         """Return the problem that the goal asks for, and a start."""
