@@ -15,8 +15,8 @@ from fairconstrained.utils.typing import Array
 def warn_of_one_side(fit: Fit, w: Array, stacklevel: int) -> None:
     """Warn if constraints are met because all scores are on one side of the threshold.
 
-    That costs nothing where the loss compares scores with each other only: any number can be added
-    to them.
+    Losses of pairs depend on differences of scores only. A number can be added to all scores, until
+    a constraint on rates holds, and the loss does not change.
 
     Parameters
     ----------

@@ -126,11 +126,14 @@ def solve(
             outside, tol = there, found.solver.tol
             found, there = _from_constant(problem, constant, found, options, passes)
             if there is constant.iterate.at:
+                begin = problem.passes
                 between = _towards(problem, constant, outside, tol)
+                used = found.data_passes + problem.passes - begin
+                found = replace(found, data_passes=used)
                 if between is constant:
                     return _in_place_of(result, found, "The model is constant"), there
                 found, there = found.with_point(between, Status.STALLED), between.iterate.at
-                what = "The model is on the line from a constant one to the solver's"
+                what = "The model lies between a constant model and that of the solver"
                 return _in_place_of(result, found, what), there
     if not _are_the_same(found.solver, result.solver):
         found = _in_place_of(result, found, f"The model is that of {type(found.solver).__name__}")
