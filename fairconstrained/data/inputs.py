@@ -161,11 +161,11 @@ def check_weight(
     if weight is None:
         return np.broadcast_to(np.ones(()), n_rows) if narrow else np.ones(n_rows)
     try:
+        if np.iscomplexobj(weight):
+            raise TypeError("these are complex numbers")
         values = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} {how}; got {_brief(weight)}: {error}.") from error
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
     if values.ndim and values.shape != (n_rows,):
         raise ValueError(f"{name} has shape {values.shape}, expected {(n_rows,)}: {name} {how}.")
     if not np.isfinite(values).all():

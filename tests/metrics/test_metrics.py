@@ -267,6 +267,31 @@ def test_invalid_input_raises(metric):
         metric([0, 1], [0.1, 0.2], sensitive_features=["a", "b"], sample_weight=[1.0, -1.0])
 
 
+@pytest.mark.parametrize(
+    "metric",
+    [
+        metrics.group_rates,
+        metrics.rate_gaps,
+        metrics.class_error_rates,
+        metrics.neyman_pearson_error,
+    ],
+)
+def test_metrics_of_predictions_take_labels_only(metric):
+    groups = {"sensitive_features": list("aabb")}
+    for scores in ([0.1, 0.9, 0.4, 0.6], np.array([0.1, 0.9, 0.4, 0.6], dtype=object)):
+        with pytest.raises(
+            ValueError, match=r"y_pred .*such as 0\.1.* Pass predictions, not scores"
+        ):
+            metric([0, 1, 0, 1], scores, **groups)
+    with pytest.raises(ValueError, match="different types"):
+        metric([0, 1, 0, 1], ["0", "1", "0", "1"], **groups)
+    with pytest.raises(ValueError, match="y_true has no rows"):
+        metric([], [], sensitive_features=[])
+    for weight in (np.ones((4, 1)), np.ones(4) * 1j):
+        with pytest.raises(ValueError, match="sample_weight"):
+            metric([0, 1, 0, 1], [0, 1, 1, 1], sample_weight=weight, **groups)
+
+
 def test_groups_with_the_same_text_are_told_apart():
     names = [("x, y", "z"), ("x", "y, z"), ("x", "w")]
     groups = pd.DataFrame(names * 10, columns=["first", "second"])
