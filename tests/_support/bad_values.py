@@ -22,8 +22,8 @@ SEED = ["a", 1.5, -1, [1], THING]
 MATRIX = ["a", None, 3, X[:, 0], [["a"]] * N, np.full((N, 3), NAN), np.zeros((N, 0)), X * 1j]
 LABELS = ["a", None, 3, Y[:-1], np.full(N, NAN), X]
 WEIGHTS = [
-    "balanced", [1], -np.ones(N), np.full(N, NAN), ["a"] * N, np.zeros(N), X, THING, np.ones((N, 1)),
-    np.ones(N) * 1j,
+    "balanced", [1], -np.ones(N), np.full(N, NAN), ["a"] * N, np.zeros(N), X, THING,
+    np.ones((N, 1)), np.ones(N) * 1j,
 ]  # fmt: skip
 MEMBERS = ["grp", 3, GROUPS[:-1], [None] * N, np.zeros((N, 1, 1)), [{}] * N, np.full(N, NAN), THING]
 NUMBERS = ["a", [-1.0], [], [NAN], [[0.1]], 3j, THING, ["x"], [2.0]]
