@@ -146,7 +146,7 @@ def parallel_rows(data: Data, repeats: int) -> Iterator[Row]:
 
     def grid(n_jobs: int) -> None:
         with config_context(enable_metadata_routing=True):
-            one = FairLogisticClassifier().set_fit_request(sensitive_features=True)
+            one = FairLogisticClassifier()
             search = GridSearchCV(one, {"kappa": [0.01, 0.02, 0.05, 0.1]}, n_jobs=n_jobs)
             search.fit(X, y, sensitive_features=groups)
 

@@ -39,6 +39,8 @@ class ConstrainedEstimator(CallbackSupportMixin, BaseEstimator):
     `verbose`.
     """
 
+    __metadata_request__fit: ClassVar = {"sample_weight": True}
+
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:
@@ -87,6 +89,8 @@ class ConstrainedEstimator(CallbackSupportMixin, BaseEstimator):
 class ConstrainedClassifier(ClassifierMixin, ConstrainedEstimator):
     """Classifiers trained by minimising a constrained problem."""
 
+    __metadata_request__score: ClassVar = {"sample_weight": True}
+
     def score(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of the predictions.
 
@@ -127,6 +131,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         Whether rows belong to queries: for rankers.
     """
 
+    __metadata_request__fit: ClassVar = {"sensitive_features": True}
     several_classes: ClassVar[bool] = False
     quality: ClassVar[str] = "accuracy"
     needs_queries: ClassVar[bool] = False

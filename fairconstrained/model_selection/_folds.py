@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,7 +18,12 @@ _CV = "an integer >= 2, a splitter, an iterable of splits, or None"
 
 
 def folds_of(
-    cv: Any, random_state: RandomState, X: MatrixLike, y: ArrayLike, weight: Array | None
+    cv: Any,
+    random_state: RandomState,
+    X: MatrixLike,
+    y: ArrayLike,
+    weight: Array | None,
+    params: Mapping[str, Any],
 ) -> list[tuple[Array, Array]]:
     """Return the rows to train on and the rows to measure on, for every fold.
 
@@ -32,6 +38,8 @@ def folds_of(
         The rows.
     weight : ndarray of shape (n_rows,) or None
         Their weights.
+    params : mapping
+        Further arguments of `split`, such as `groups`.
 
     Raises
     ------
@@ -49,7 +57,7 @@ def folds_of(
         rows = np.flatnonzero(weight)
         inside = splits_of(cv, rows, _safe_indexing(y, rows))
         return [(rows[training], rows[test]) for training, test in inside]
-    folds = splits_of(cv, X, y)
+    folds = splits_of(cv, X, y, params)
     if weight is not None:
         _check_weighted(weight, folds)
     return folds

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, column_or_1d, indexable
+from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _num_samples
 
@@ -36,6 +37,7 @@ from fairconstrained.objectives import Objective
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import copy_fitted, fitted_attributes
+from fairconstrained.utils.splits import splitter_params, with_splitter
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 from fairconstrained.utils.validation import check_seed, is_number
 from fairconstrained.utils.workers import check_jobs, workers
@@ -214,6 +216,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         sample_weight: ArrayLike | None = None,
         *,
         sensitive_features: MatrixLike | None = None,
+        **params: Any,
     ) -> Self:
         """Choose kappa and alpha, and fit the model with them to all rows.
 
@@ -227,6 +230,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             Weights of the rows, in the fits and in the measures.
         sensitive_features : array-like or DataFrame or None, default=None
             The groups; see :meth:`FairLogisticClassifier.fit`.
+        **params : object
+            Further arguments of the `split` of `cv`, such as `groups` for `GroupKFold`.
 
         Returns
         -------
@@ -237,7 +242,11 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         ------
         ValueError
             If an argument is not valid.
+        TypeError
+            If there is an argument that nothing takes.
         """
+        known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
+        splitting = splitter_params(self, params, **known)
         check_same_rows(
             X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
@@ -251,7 +260,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         if weight is not None:
             weight = check_weight("sample_weight", weight, _num_samples(X))
         rows = tuple(indexable(X, column_or_1d(y), weight, sensitive_features))
-        folds = folds_of(self.cv, self.random_state, X, rows[1], weight)
+        folds = folds_of(self.cv, self.random_state, X, rows[1], weight, splitting)
         self.n_splits_ = len(folds)
         progress = SearchProgress(self, X, y, sample_weight, len(alphas) * len(folds))
         measured = self._measured(base, alphas, rows, folds, progress)
@@ -265,6 +274,10 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         copy_fitted(self, self.best_estimator_, (*_FITTED, "best_estimator_"))
         progress.close(partial(fitted_attributes, self.best_estimator_))
         return self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return what this estimator requests, and what it passes on to the splitter."""
+        return with_splitter(MetadataRouter(owner=self).add_self_request(self), self.cv)
 
     def _measured(
         self,

@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_obje
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.model_selection._binary_labels import BinaryLabels
-from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.meta_estimators import final_estimator, with_groups
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 
 # How names of metrics end, and whether a large value of such a metric is good.
@@ -66,7 +66,14 @@ class FairnessScorer:
         self.sensitive_columns = sensitive_columns
         self.requested = requested
         self.options = options
-        self.weight_request: bool | str | None = None
+        groups: bool | str = True if requested == "sensitive_features" else requested
+        self.requests: dict[str, bool | str | None] = {}
+        if sensitive_columns is None and self._accepts("sensitive_features"):
+            self.requests["sensitive_features"] = groups
+        if self._accepts("query"):
+            self.requests["query"] = True
+        if self._accept_sample_weight():
+            self.requests["sample_weight"] = True
 
     def __call__(
         self,
@@ -119,6 +126,7 @@ class FairnessScorer:
             options["sensitive_features"] = self._groups(X, sensitive_features)
         if self._accepts("query"):
             options["query"] = self._queries(query)
+        estimator = with_groups(estimator, options.get("sensitive_features"))
         _check_predicts_labels(estimator, self.metric)
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
@@ -175,23 +183,19 @@ class FairnessScorer:
     def get_metadata_routing(self) -> Any:
         """Return what the scorer asks for by scikit-learn's metadata routing."""
         request = MetadataRequest(owner=self)
-        if self._accepts("query"):
-            request.score.add_request(param="query", alias=True)
-        if self.sensitive_columns is None and self._accepts("sensitive_features"):
-            alias = True if self.requested == "sensitive_features" else self.requested
-            request.score.add_request(param="sensitive_features", alias=alias)
-        if self._accept_sample_weight():
-            request.score.add_request(param="sample_weight", alias=self.weight_request)
+        for name, alias in self.requests.items():
+            request.score.add_request(param=name, alias=alias)
         return get_routing_for_object(request)
 
-    def set_score_request(self, *, sample_weight: bool | str | None = None) -> FairnessScorer:
-        """Set whether the scorer asks for weights by scikit-learn's metadata routing.
+    def set_score_request(self, **requests: bool | str | None) -> FairnessScorer:
+        """Set what the scorer asks for by scikit-learn's metadata routing.
 
         Parameters
         ----------
-        sample_weight : bool, str or None, default=None
-            True asks for `sample_weight`, a string for weights of that name, False for none; with
-            None it is an error to pass weights. Groups and queries are always asked for.
+        **requests : bool, str or None
+            For `sensitive_features`, `sample_weight` and `query`: True asks for it, as by default
+            where the metric takes it; a string asks for it under that name; False ignores what is
+            passed; with None it is an error to pass it. What is not named stays as it is.
 
         Returns
         -------
@@ -200,13 +204,15 @@ class FairnessScorer:
         Raises
         ------
         ValueError
-            If the metric takes no weights.
+            If the scorer cannot use what it should ask for.
         """
-        if sample_weight and not self._accept_sample_weight():
-            raise ValueError(
-                f"{_name(self.metric)} takes no sample_weight: leave sample_weight at None."
-            )
-        self.weight_request = sample_weight
+        for name in (name for name, asked in requests.items() if asked):
+            if name not in self.requests:
+                why, columns = f"{_name(self.metric)} takes no {name}", self.sensitive_columns
+                if name == "sensitive_features" and columns is not None:
+                    why = f"the scorer has groups of its own, sensitive_columns={columns!r}"
+                raise ValueError(f"{why}: do not request {name}.")
+        self.requests |= {name: asked for name, asked in requests.items() if name in self.requests}
         return self
 
     def _accept_sample_weight(self) -> bool:
@@ -316,7 +322,8 @@ def make_fairness_scorer(
         should be small, ratios large. For other functions it must be given.
     sensitive_columns : list of str or int, str, int, callable or None, default=None
         The columns of X that hold the groups, or a function of X that returns them. None asks for
-        `sensitive_features` by metadata routing, which must be enabled.
+        `sensitive_features` by metadata routing, which must be enabled. A model that needs the
+        groups to predict, such as `FairThresholds` with ``per_group=True``, gets them as well.
     requested : str, default="sensitive_features"
         The name of the metadata that holds the groups.
     **options

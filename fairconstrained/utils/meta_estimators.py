@@ -86,6 +86,26 @@ def prediction_groups(model: Any, sensitive_features: Any) -> dict[str, Any]:
     return {}
 
 
+class _WithGroups:
+    """A model whose `predict` gets the groups of the rows."""
+
+    def __init__(self, model: Any, groups: Any):
+        self._model, self._groups = best_estimator(model), groups
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def predict(self, X: Any) -> Any:
+        return self._model.predict(X, sensitive_features=self._groups)
+
+
+def with_groups(model: Any, sensitive_features: Any) -> Any:
+    """Return a model whose `predict` needs the rows only, also where it needs their groups."""
+    if sensitive_features is None or not prediction_groups(model, sensitive_features):
+        return model
+    return _WithGroups(model, sensitive_features)
+
+
 def decision_margin(model: Any, X: Any, sensitive_features: Any) -> Any:
     """Return the scores minus the thresholds of the rows, of a model with a `decision_margin`.
 

@@ -279,8 +279,8 @@ def test_path():
 def test_search():
     grid = {"fairlogisticclassifier__kappa": [0.02, 0.1]}
     with config_context(enable_metadata_routing=True):
-        fair = FairLogisticClassifier().set_fit_request(sensitive_features=True)
-        search = GridSearchCV(make_pipeline(StandardScaler(), fair), grid, cv=2)
+        pipeline = make_pipeline(StandardScaler(), FairLogisticClassifier())
+        search = GridSearchCV(pipeline, grid, cv=2)
         search.fit(X, Y, sensitive_features=GROUPS)
         assert search.best_score_ > 0.5
         assert clone(search.best_estimator_).steps[1][1].kappa in (0.02, 0.1)

@@ -36,7 +36,7 @@ class TestRankers:
         assert ndcg == mean_ndcg(self.Y, scores, query=self.QUERY, k=5)
 
     def test_a_search_takes_the_best_ndcg_among_fair_models(self, routing):
-        ranker = FairRanker().set_fit_request(query=True, sensitive_features=True)
+        ranker = FairRanker()
         scoring = {
             "ndcg": make_fairness_scorer(mean_ndcg),
             "gap": make_fairness_scorer(query_parity_difference, quantile=0.5),

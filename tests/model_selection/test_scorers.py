@@ -18,7 +18,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, make_scorer
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -249,9 +249,7 @@ class TestScorers:
     @pytest.mark.usefixtures("routing")
     def test_grid_search_with_routing(self, data):
         X, y, groups = data
-        model = make_pipeline(
-            StandardScaler(), FairLogisticClassifier().set_fit_request(sensitive_features=True)
-        )
+        model = make_pipeline(StandardScaler(), FairLogisticClassifier())
         search = GridSearchCV(
             model,
             {"fairlogisticclassifier__kappa": [0.3, 0.02]},
@@ -318,13 +316,11 @@ class TestRoutedWeights:
 
     def test_cross_validation_has_the_weighted_fits_and_scores(self, data, routing, weight):
         X, y, groups = data
-        asks = {"sensitive_features": True, "sample_weight": True}
-        clf = FairLogisticClassifier(kappa=0.05).set_fit_request(**asks)
-        clf.set_score_request(sample_weight=True)
+        clf = FairLogisticClassifier(kappa=0.05)
         scaler = StandardScaler().set_fit_request(sample_weight=True)
         gap = make_fairness_scorer(demographic_parity_difference)
         accuracy = make_scorer(accuracy_score).set_score_request(sample_weight=True)
-        scoring = {"gap": gap.set_score_request(sample_weight=True), "accuracy": accuracy}
+        scoring = {"gap": gap, "accuracy": accuracy}
         found = cross_validate(
             make_pipeline(scaler, clf), X, y, cv=KFold(2), scoring=scoring,
             params={"sensitive_features": groups, "sample_weight": weight},
@@ -345,8 +341,7 @@ class TestRoutedWeights:
 
     def test_the_score_of_a_search_is_weighted(self, data, routing, weight):
         X, y, groups = data
-        clf = FairLogisticClassifier().set_fit_request(sensitive_features=True, sample_weight=True)
-        clf.set_score_request(sample_weight=True)
+        clf = FairLogisticClassifier()
         passed = {"sensitive_features": groups, "sample_weight": weight}
         search = GridSearchCV(clf, {"kappa": [0.05]}, cv=KFold(2)).fit(X, y, **passed)
         train, test = next(KFold(2).split(X))
@@ -355,19 +350,29 @@ class TestRoutedWeights:
         right = accuracy_score(y[test], model.predict(X[test]), sample_weight=weight[test])
         assert search.cv_results_["split0_test_score"][0] == pytest.approx(right)
 
-    def test_weights_that_are_not_requested_raise(self, data, routing, weight):
+    def test_weights_that_are_not_requested(self, data, routing, weight):
         X, y, groups = data
-        clf = FairLogisticClassifier().set_fit_request(sensitive_features=True, sample_weight=True)
+        clf = FairLogisticClassifier()
         scorer = make_fairness_scorer(demographic_parity_difference)
         params = {"sensitive_features": groups, "sample_weight": weight}
+        scorer.set_score_request(sample_weight=False)
+        found = cross_validate(clf, X, y, cv=2, scoring=scorer, params=params)
+        for k, (train, test) in enumerate(StratifiedKFold(2).split(X, y)):
+            inside = {"sensitive_features": groups[train], "sample_weight": weight[train]}
+            decided = clone(clf).fit(X[train], y[train], **inside).predict(X[test])
+            gap = demographic_parity_difference(y[test], decided, sensitive_features=groups[test])
+            assert found["test_score"][k] == pytest.approx(-gap)
+        scorer.set_score_request(sample_weight=None)
         with pytest.raises(ValueError, match="sample_weight"):
-            cross_validate(clf, X, y, cv=2, scoring=scorer, params=params)
+            cross_validate(
+                clf, X, y, cv=2, scoring=scorer, params={**params, "sample_weight": weight}
+            )
 
     def test_weights_of_a_metric_that_takes_any_options(self, data, weight):
         X, y, groups = data
         clf = LogisticRegression().fit(X, y)
         metric = fairlearn.metrics.true_positive_rate_difference
-        scorer = make_fairness_scorer(metric).set_score_request(sample_weight=True)
+        scorer = make_fairness_scorer(metric)
         passed = {"sensitive_features": groups, "sample_weight": weight}
         assert scorer(clf, X, y, **passed) == -metric(y, clf.predict(X), **passed)
         assert scorer.get_metadata_routing().score.requests["sample_weight"] is True

@@ -166,6 +166,8 @@ class FairRanker(FairEstimator):
     (True, True)
     """
 
+    __metadata_request__fit: ClassVar = {"query": True}
+    __metadata_request__score: ClassVar = {"query": True, "sample_weight": True}
     quality: ClassVar[str] = "ndcg"
     needs_queries: ClassVar[bool] = True
 
@@ -390,7 +392,7 @@ def _given(query: ArrayLike | None, method: str) -> ArrayLike:
     if query is None:
         raise ValueError(
             f"FairRanker.{method} needs query=, the query of each row. In pipelines and searches "
-            "it is passed by metadata routing: sklearn.set_config(enable_metadata_routing=True), "
-            f"ranker.set_{method}_request(query=True), and search.fit(X, y, query=query)."
+            "it is passed by metadata routing: sklearn.set_config(enable_metadata_routing=True) "
+            "and search.fit(X, y, query=query)."
         )
     return query

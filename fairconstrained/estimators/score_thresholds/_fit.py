@@ -103,8 +103,10 @@ def check_thresholds(n_thresholds: object, per_group: bool) -> None:
         )
 
 
-def inner_params(estimator: Any, fit_params: Mapping[str, Any], **known: Any) -> dict[str, Any]:
-    """Return what the inner classifier's `fit` gets.
+def routed_params(
+    estimator: Any, fit_params: Mapping[str, Any], **known: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the inner classifier's `fit` gets, and what the splitter's `split` gets.
 
     Parameters
     ----------
@@ -115,14 +117,16 @@ def inner_params(estimator: Any, fit_params: Mapping[str, Any], **known: Any) ->
     **known : object
         Weights and groups, which the classifier gets if it takes them; None stands for nothing.
     """
+    splits = hasattr(estimator.cv, "split")
     if getattr(final_estimator(estimator.estimator), "constraint", True) is None:
         known = {**known, "sensitive_features": None}  # it needs no groups: they may be missing
     passed = {name: value for name, value in known.items() if value is not None}
     if _routing_enabled():
         routed = process_routing(estimator, "fit", **passed, **fit_params)
-        return dict(routed.estimator.fit)
+        return dict(routed.estimator.fit), dict(routed.splitter.split)
     own = {k: v for k, v in passed.items() if has_fit_parameter(estimator.estimator, k)}
-    return {**own, **fit_params}
+    others = {k: v for k, v in fit_params.items() if not (splits and k == "groups")}
+    return {**own, **others}, {k: v for k, v in fit_params.items() if k not in others}
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +173,13 @@ class ThresholdFit:
     held_out: Array
 
     @classmethod
-    def of(cls, estimator: Any, rows: CheckedRows, params: Mapping[str, Any]) -> ThresholdFit:
+    def of(
+        cls,
+        estimator: Any,
+        rows: CheckedRows,
+        params: Mapping[str, Any],
+        splitting: Mapping[str, Any],
+    ) -> ThresholdFit:
         """Return the fit for an estimator's options.
 
         Parameters
@@ -180,6 +190,8 @@ class ThresholdFit:
             All rows.
         params : mapping
             What the classifier's `fit` gets.
+        splitting : mapping
+            What the splitter's `split` gets.
         """
         constraints = _constraints(estimator, rows.data)
         warn_of_small_groups(constraints, rows.data)
@@ -191,7 +203,7 @@ class ThresholdFit:
             _, _, out = hold_out(rows.data, share, random_state, constraints)
             held = rows.take(out)
             chosen = rows.take(np.setdiff1d(np.arange(len(rows.labels)), out))
-        scored = _scoring(estimator, rows).of(
+        scored = _scoring(estimator, rows, chosen.parameters(splitting)).of(
             chosen.features, chosen.labels, chosen.parameters(params), chosen.positions
         )
         chosen = chosen.take(scored.rows)
@@ -277,7 +289,7 @@ def _constraints(estimator: Any, data: TrainingData) -> list[Constraint]:
     return [one.naming(data.classes) for one in complete]
 
 
-def _scoring(estimator: Any, rows: CheckedRows) -> Scoring:
+def _scoring(estimator: Any, rows: CheckedRows, splitting: Mapping[str, Any]) -> Scoring:
     return Scoring(
         estimator.estimator,
         estimator.cv,
@@ -285,6 +297,7 @@ def _scoring(estimator: Any, rows: CheckedRows) -> Scoring:
         rows.data.classes[1],
         estimator.n_jobs,
         estimator.random_state,
+        splitting,
     )
 
 

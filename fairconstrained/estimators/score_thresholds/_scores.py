@@ -108,6 +108,8 @@ class Scoring:
         How many folds are fitted at once.
     random_state : int, RandomState or None
         Chooses the rows of a single split.
+    splitting : mapping
+        Further arguments of the splitter's `split`, such as `groups`.
     """
 
     estimator: Any
@@ -116,6 +118,7 @@ class Scoring:
     pos_label: object
     n_jobs: int | None
     random_state: RandomState
+    splitting: Mapping[str, Any]
 
     def of(self, X: Any, y: Array, fit_params: Mapping[str, Any], positions: Array) -> ScoredRows:
         """Return the fitted classifier and the scores of the rows that choose thresholds.
@@ -152,7 +155,7 @@ class Scoring:
     def _splits(self, X: Any, y: Array, positions: Array) -> list[tuple[Array, Array]]:
         """Return the rows of training and test folds; rows that are not used are left out."""
         if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
-            return splits_of(self.cv, X, y)
+            return splits_of(self.cv, X, y, self.splitting)
         place = {int(position): k for k, position in enumerate(positions)}
 
         def here(rows: Array) -> Array:

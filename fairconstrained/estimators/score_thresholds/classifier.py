@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
@@ -16,10 +18,11 @@ from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.score_thresholds._fit import (
     ThresholdFit,
     check_threshold_options,
-    inner_params,
+    routed_params,
 )
 from fairconstrained.estimators.score_thresholds._predictions import ThresholdPredictions
 from fairconstrained.estimators.score_thresholds._rows import CheckedRows
+from fairconstrained.utils.splits import with_splitter
 from fairconstrained.utils.typing import ArrayLike, MatrixLike, RandomState
 
 
@@ -175,7 +178,8 @@ class FairThresholds(
     `decision_function` and `predict_proba` are those of the classifier, as for scikit-learn's
     FixedThresholdClassifier; `decision_margin` has the thresholds subtracted.
 
-    Scorers and searches predict without groups: with `per_group` use `sensitive_columns`.
+    With `per_group`, `score` and the scorers of :func:`make_fairness_scorer` get the groups by
+    metadata routing; other scorers predict without them and need `sensitive_columns`.
 
     References
     ----------
@@ -198,6 +202,9 @@ class FairThresholds(
     (3,)
     """
 
+    __metadata_request__fit: ClassVar = {"sample_weight": True, "sensitive_features": True}
+    __metadata_request__predict: ClassVar = {"sensitive_features": True}
+    __metadata_request__score: ClassVar = {"sample_weight": True, "sensitive_features": True}
     enforce: ClassVar[str] = "decision"  # what kappa bounds, as in the other estimators
 
     def __init__(
@@ -262,7 +269,7 @@ class FairThresholds(
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
             The groups; not needed with `sensitive_columns` or without a constraint.
         **fit_params : object
-            Further arguments of the classifier's `fit`.
+            Further arguments of the classifier's `fit`; a splitter in `cv` gets `groups`.
 
         Returns
         -------
@@ -279,14 +286,48 @@ class FairThresholds(
         warn_of_unused_kappa(self, stacklevel=3)
         rows = CheckedRows.check(self, X, y, sample_weight, sensitive_features)
         known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
-        params = inner_params(self, fit_params, **known)
-        ThresholdFit.of(self, rows, params).store(self)
+        ThresholdFit.of(self, rows, *routed_params(self, fit_params, **known)).store(self)
         return self
 
+    def score(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sensitive_features: MatrixLike | None = None,
+    ) -> float:
+        """Return the accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        sample_weight : array-like of shape (n_samples,) or None, default=None
+            The weights of the rows.
+        sensitive_features : array-like or DataFrame or None, default=None
+            The groups of the rows, see `predict`.
+
+        Returns
+        -------
+        accuracy : float
+
+        Raises
+        ------
+        ValueError
+            See `predict`; or lengths differ, or pandas objects have the same row labels in another
+            order.
+        """
+        check_same_rows(test=True, X=X, y=y, sample_weight=sample_weight)
+        decided = self.predict(X, sensitive_features)
+        return float(accuracy_score(y, decided, sample_weight=sample_weight))
+
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return what this estimator requests, and what it passes on to its classifier."""
+        """Return what this estimator requests, and what its classifier and splitter get."""
         mapping = MethodMapping().add(caller="fit", callee="fit")
-        router = MetadataRouter(owner=self).add_self_request(self)
+        router = with_splitter(MetadataRouter(owner=self).add_self_request(self), self.cv)
         return router.add(estimator=self.estimator, method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Tags:

@@ -206,9 +206,9 @@ class TestRelevantLabel:
 
 class TestArguments:
     def test_queries_are_needed(self, ranker):
-        with pytest.raises(ValueError, match=r"FairRanker.fit needs query=.*set_fit_request"):
+        with pytest.raises(ValueError, match=r"FairRanker.fit needs query=.*metadata routing"):
             FairRanker().fit(X, Y, sensitive_features=GROUPS)
-        with pytest.raises(ValueError, match=r"FairRanker.score needs query=.*set_score_request"):
+        with pytest.raises(ValueError, match=r"FairRanker.score needs query=.*metadata routing"):
             ranker.score(X, Y)
 
     @pytest.mark.parametrize(
@@ -315,13 +315,8 @@ class TestInterface:
 
     def test_a_search_routes_queries_and_keeps_them_whole(self):
         with sklearn.config_context(enable_metadata_routing=True):
-            ranker = (
-                FairRanker(alpha=1e-2)
-                .set_fit_request(query=True, sensitive_features=True)
-                .set_score_request(query=True)
-            )
             search = GridSearchCV(
-                make_pipeline(StandardScaler(), ranker),
+                make_pipeline(StandardScaler(), FairRanker(alpha=1e-2)),
                 {"fairranker__kappa": [0.05, 1.0]},
                 cv=GroupKFold(3),
             )

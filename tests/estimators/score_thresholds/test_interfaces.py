@@ -145,12 +145,8 @@ def test_metadata_routing(data):
     X, y, groups = data
     weight = np.where(y == 1, 3.0, 1.0)
     with config_context(enable_metadata_routing=True):
-        inner = FairLogisticClassifier(kappa=0.2).set_fit_request(
-            sensitive_features=True, sample_weight=True
-        )
+        inner = FairLogisticClassifier(kappa=0.2)
         clf = FairThresholds(inner, kappa=0.05, per_group=True, cv=2)
-        clf.set_fit_request(sensitive_features=True, sample_weight=True)
-        clf.set_predict_request(sensitive_features=True)
         piped = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), clf)
         piped.fit(X, y, sensitive_features=groups, sample_weight=weight)
         decisions = piped.predict(X, sensitive_features=groups)
