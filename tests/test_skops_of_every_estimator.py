@@ -5,63 +5,14 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
+from _support.every_estimator import MODELS, TREES, arguments, generated_rows, needed, thresholds
+from sklearn.base import clone
 
 import fairconstrained
-from fairconstrained import (
-    BoostedScores,
-    FairBoostingClassifier,
-    FairHingeClassifier,
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    FairNetworkClassifier,
-    FairRanker,
-    FairThresholds,
-    NeymanPearsonClassifier,
-    SelectionRate,
-    make_biased_classification,
-    make_biased_ranking,
-)
-from fairconstrained.constraints import QueryParity
+from fairconstrained import FairBoostingClassifier
 from fairconstrained.deployment import trusted_types
 
 skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
-
-TREES = {"n_estimators": 5, "num_leaves": 4, "n_jobs": 1}
-LAYERS = {"hidden_layer_sizes": (3,), "random_state": 0}
-DECISIONS = {"enforce": "decision", "kappa": 0.3}
-
-
-def thresholds(**options):
-    """Return a classifier with thresholds."""
-    return FairThresholds(LogisticRegression(), kappa=0.3, random_state=0, **options)
-
-
-MODELS = {
-    "logistic": FairLogisticClassifier(),
-    "logistic, decisions": FairLogisticClassifier(confidence=0.5, random_state=0, **DECISIONS),
-    "logistic, a share": FairLogisticClassifier(threshold=SelectionRate(0.3)),
-    "hinge": FairHingeClassifier(),
-    "hinge, decisions": FairHingeClassifier(**DECISIONS),
-    "cv": FairLogisticClassifierCV(kappas=[0.1, 0.3], cv=2),
-    "Neyman-Pearson": NeymanPearsonClassifier(),
-    "thresholds": thresholds(),
-    "thresholds, per group": thresholds(per_group=True),
-    "thresholds, two": thresholds(per_group=True, n_thresholds=2),
-    "thresholds, confidence": thresholds(confidence=0.5),
-    "thresholds, cv": thresholds(cv=2),
-    "boosting": FairBoostingClassifier(random_state=0, **TREES),
-    "boosting, decisions": FairBoostingClassifier(random_state=0, **TREES, **DECISIONS),
-    "network": FairNetworkClassifier(max_epochs=20, **LAYERS),
-    "network, decisions": FairNetworkClassifier(max_epochs=20, **LAYERS, **DECISIONS),
-    "ranker": FairRanker(),
-    "ranker, average": FairRanker(QueryParity(average=True)),
-    "ranker, boosted": FairRanker(model=BoostedScores(**TREES), random_state=0),
-    "ranker, network": FairRanker(max_iter=30, **LAYERS),
-    "ranker, network without a constraint": FairRanker(None, max_iter=30, **LAYERS),
-}
-NEEDS = {"boost": "lightgbm", "network": "torch"}
-WITHOUT_GROUPS = {"Neyman-Pearson", "ranker, network without a constraint"}
 
 
 def model_needs_groups(model):
@@ -71,13 +22,7 @@ def model_needs_groups(model):
 
 @pytest.fixture(scope="module")
 def rows():
-    """Rows of classifiers and of rankers."""
-    X, y, groups = make_biased_classification(n_samples=600, gap=0.3, random_state=0)
-    documents, relevant, query, quality = make_biased_ranking(20, 4, random_state=0)
-    return {
-        False: (X, y, {"sensitive_features": groups}),
-        True: (documents, relevant, {"sensitive_features": quality, "query": query}),
-    }
+    return generated_rows()
 
 
 def test_every_estimator_is_among_the_models():
@@ -88,13 +33,8 @@ def test_every_estimator_is_among_the_models():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_fitted_estimator_is_loaded(name, rows):
-    for part, module in NEEDS.items():
-        if part in name:
-            pytest.importorskip(module)
-    model = MODELS[name]
-    X, y, given = rows[isinstance(model, FairRanker)]
-    if name in WITHOUT_GROUPS:
-        given = {key: value for key, value in given.items() if key != "sensitive_features"}
+    needed(name)
+    model, (X, y, given) = clone(MODELS[name]), arguments(name, rows)
     with warnings.catch_warnings():  # small models, few iterations
         warnings.simplefilter("ignore")
         model.fit(X, y, **given)

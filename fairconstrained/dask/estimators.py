@@ -49,7 +49,8 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
     disk : {"auto"} or bool
         Whether workers keep dense features in a file; set it before `fit`. "auto" does so if the
         features need more than half the memory of all workers.
-    coef_, intercept_, classes_, objective_, violation_, gap_, decision_gap_, result_
+    coef_, intercept_, classes_, objective_, violation_, bound_violation_, bound_met_, gap_
+    decision_gap_, result_
         As those of :class:`fairconstrained.FairLogisticClassifier`. With more than
         20,000 rows the gaps of predictions of constraints on ranks and pairs come from histograms
         of the scores with 4096 bins.

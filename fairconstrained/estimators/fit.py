@@ -387,9 +387,10 @@ class Fit:
         like : Evaluation or None, default=None
             An evaluation at the solution, see :meth:`Problem.at`.
         """
+        problem, goal = self.problem if problem is None else problem, self.estimator.goal
         attributes = {
             **self.fitted_attributes(solution.result.w),
-            **measures(self.problem if problem is None else problem, solution.result, like),
+            **measures(problem, solution, like, on_loss=goal == "fairness"),
             "decision_search_": solution.search,
             "certificate_": solution.certificate,
             "constraint_choices_": choices(self.constraints, self.problem.constraints, self.data),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -96,11 +95,6 @@ def warm_start(
     w[: len(variables)] = variables
     known = len(last.multipliers) == problem.n_constraints
     return Start(w, last.multipliers if known else None)
-
-
-def without_state(result: Result) -> Result:
-    """Return the result without the solver's state, which may be large."""
-    return replace(result, state=None)
 
 
 def warn_of(result: Result, stacklevel: int) -> None:

@@ -36,6 +36,8 @@ class FairnessPath:
         The largest gap on the training rows, of the surrogate and of the predictions.
     violations, kkt_residuals : ndarray of shape (n_kappas,)
         The largest violations of the constraints, and the KKT residuals.
+    bounds_met : ndarray of bool of shape (n_kappas,)
+        Whether each model meets its bound: `bound_met_`.
     statuses : ndarray of str of shape (n_kappas,)
         The status of each run: "converged" if the optimality conditions hold.
     multipliers : ndarray of shape (n_kappas, n_constraints)
@@ -127,6 +129,11 @@ class FairnessPath:
         return self._each("violation_")
 
     @property
+    def bounds_met(self) -> Array:
+        """Whether each model meets its bound."""
+        return self._each("bound_met_")
+
+    @property
     def kkt_residuals(self) -> Array:
         """The KKT residuals."""
         return self._each("kkt_residual_")
@@ -206,6 +213,7 @@ class FairnessPath:
         """Return a table with a row for each point."""
         columns = {
             "kappa": self.kappas,
+            "bound_met": self.bounds_met,
             "objective": self.objectives,
             "gap": self.gaps,
             "decision_gap": self.decision_gaps,

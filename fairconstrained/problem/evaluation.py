@@ -14,7 +14,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.known_gradients import KnownGradients
 from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass
 from fairconstrained.utils.rounding import same_values, within_rounding, without_rounding
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, Gaps
 
 if TYPE_CHECKING:
     from fairconstrained.problem.problem import Problem
@@ -193,11 +193,11 @@ class Evaluation:
         return self._of_decisions[0]
 
     @cached_property
-    def _of_decisions(self) -> tuple[Array, float]:
-        """The constraints and the largest gap with the indicator in place of the surrogate."""
+    def _of_decisions(self) -> tuple[Array, Gaps]:
+        """The constraints and the gaps with the indicator in place of the surrogate."""
         parts = [part.zero_one() for part in self.problem.constraints]
         at = self.problem.with_constraints(parts).at(self.w, like=self)
-        found = at.constraints, at.gap
+        found = at.constraints, at.gaps
         new = at._terms[len(self._terms) :]
         self._terms += [one for one in new if one.model_pass.at_once]  # others cost memory
         return found
@@ -209,23 +209,30 @@ class Evaluation:
 
     @property
     def decision_gap(self) -> float:
-        """The largest gap that the decisions 1{score > 0} show; nan without constraints.
+        """The largest gap that the decisions 1{score > 0} show; nan without constraints."""
+        return _largest(self.decision_gaps)
 
-        A gap that exceeds its bound by rounding only is given as the bound.
-        """
+    @property
+    def decision_gaps(self) -> Gaps:
+        """The gaps that the decisions show and their bounds, for every part."""
         return self._of_decisions[1]
 
-    @cached_property
+    @property
     def gap(self) -> float:
         """The largest gap on scores, before any tolerance; nan without constraints."""
-        measured = [(part, part.term) for part in self.problem.constraints]
-        gaps = [
-            within_rounding(term.gap_of(self._forward(part).statistics), term.gap_bounds)
-            for part, term in measured
-            if term is not None and part.model is not None
-        ]
-        gap = np.concatenate([np.zeros(0), *gaps])
-        return float(gap.max(initial=0.0)) if gap.size else float("nan")
+        return _largest(self.gaps)
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        """The gaps on scores and their bounds, by part; excess by rounding only is left out."""
+        found = []
+        for part in self.problem.constraints:
+            gaps = bounds = np.zeros(0)
+            if part.term is not None and part.model is not None:
+                bounds = part.term.gap_bounds
+                gaps = within_rounding(part.term.gap_of(self.statistics_of(part)), bounds)
+            found.append((gaps, bounds))
+        return found
 
     def subgradient_error(self, multipliers: Array) -> float:
         r"""Return the :math:`\epsilon` for which `gradient` is an :math:`\epsilon`-subgradient.
@@ -383,3 +390,9 @@ class Evaluation:
                 for where, change in zip(slices, own, strict=True):
                     total[where] += change
         return total
+
+
+def _largest(gaps: Gaps) -> float:
+    """Return the largest gap of all parts; nan if there is none."""
+    every = np.concatenate([np.zeros(0), *(one for one, _ in gaps)])
+    return float(every.max(initial=0.0)) if every.size else float("nan")

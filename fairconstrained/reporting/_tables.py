@@ -96,11 +96,16 @@ def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
     last = final_estimator(evidence.rows.outputs[name].estimator)
     rows: dict[str, str] = {}
     result = getattr(last, "result_", None)
-    if result is not None:
+    if hasattr(last, "bound_met_"):
         constraints = [one for _, one in constraints_of(last)]
         with np.printoptions(threshold=_LONGEST):
             texts = [" ".join(repr(one).split()) for one in constraints]
         rows["constraint"] = "; ".join(texts) or "none"
+        if last.bound_met_ is not None:
+            missed = f"not met: exceeded by {last.bound_violation_:.3g}"
+            rows["bound"] = "met" if last.bound_met_ else missed
+            rows |= dict(_search_results(last))
+    if result is not None:
         defaults = type(last)().get_params(deep=False)
         for parameter, value in last.get_params(deep=False).items():
             if parameter not in _SHOWN_WITH_CONSTRAINTS and (
@@ -111,7 +116,6 @@ def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
             rows["gap on scores, training rows"] = f"{last.gap_:.4f}"
             rows["gap of predictions, training rows"] = f"{last.decision_gap_:.4f}"
             rows["violation on scores"] = f"{last.violation_:.2e}"
-            rows |= dict(_search_results(last))
         rows["solver"] = " ".join(repr(result.solver).split())
         rows["status"] = result.message
         rows |= dict(_certificate(result))
@@ -131,8 +135,8 @@ def _search_results(last: Any) -> Iterator[tuple[str, str]]:
     """Yield the results of the search for predictions within the bound, if there was one."""
     search = getattr(last, "decision_search_", None)
     if search is not None:
-        met = "met" if search.met else "not met"
-        yield "bound on predictions, training rows", met + " (constant)" * search.constant
+        if search.constant:
+            yield "predictions", "the same class for every row"
         others = {
             "bound on scores only": search.accuracy_on_scores,
             "unconstrained": search.accuracy_unconstrained,

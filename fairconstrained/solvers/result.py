@@ -192,6 +192,7 @@ class Result:
     solver: Solver
     state: SolverState | None = field(default=None, repr=False)
     replaces: Solver | None = field(default=None, repr=False)
+    bound: str = ""
 
     @property
     def converged(self) -> bool:
@@ -228,8 +229,25 @@ class Result:
         )
 
     def __str__(self) -> str:
-        """Return the message."""
-        return self.message
+        """Return whether the bound is met, and the message."""
+        return f"{self.bound}; {self.message}" if self.bound else self.message
+
+    def _repr_html_(self) -> str:
+        """Return a table of the figures for notebooks."""
+        figures = {
+            "bound": self.bound.removeprefix("bound ") or "none",
+            "status": self.status.value,
+            "objective": f"{self.objective:.6g}",
+            "violation": f"{self.violation:.2e}",
+            "KKT residual": f"{self.kkt_residual:.2e}",
+            "iterations": self.n_iter,
+            "data passes": f"{self.data_passes:.1f}",
+            "solver": repr(self.solver),
+            "advice": self.status.advice,
+        }
+        shown = pd.Series({name: str(value) for name, value in figures.items() if value != ""})
+        with pd.option_context("display.max_colwidth", None):
+            return str(shown.to_frame().to_html(header=False))
 
 
 def describe(

@@ -14,6 +14,7 @@ __all__ = [
     "ArrayLike",
     "Classifier",
     "FrameLike",
+    "Gaps",
     "Matrix",
     "MatrixLike",
     "RandomState",
@@ -21,6 +22,9 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
+
+Gaps = list[tuple[Array, Array]]
+"""Gaps and their bounds, for every part of the constraints."""
 
 RandomState = int | np.random.RandomState | None
 """What scikit-learn's `check_random_state` accepts."""

@@ -145,7 +145,8 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         See :class:`FairLogisticClassifier`.
     pos_label_, threshold_, score_threshold_
         See :class:`FairLogisticClassifier`.
-    multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
+    multipliers_, objective_, violation_, bound_violation_, bound_met_
+    gap_, decision_gap_, kkt_residual_
         See :class:`FairLogisticClassifier`. They are those of the leaf values, given the trees.
     decision_search_, certificate_, holdout_indices_, constraint_choices_, result_
         See :class:`FairLogisticClassifier`.

@@ -197,6 +197,13 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     violation_ : float
         The largest violation on scores, measured with the surrogate; 0 if all constraints hold.
         With goal="fairness" it is that of the bound on the loss.
+    bound_violation_ : float
+        By how much the bound that was asked for is exceeded: on scores (`violation_`), with
+        ``enforce="decision"`` on the predictions, with `confidence` its upper limit in the
+        population.
+    bound_met_ : bool or None
+        Whether the bound that was asked for is met: on scores up to `tol`, on predictions exactly,
+        in the population by the verdict of `certificate_`. None without a constraint.
     gap_ : float
         The largest gap on scores, measured with the surrogate, before kappa is subtracted (nan
         without constraints).

@@ -22,7 +22,8 @@ from fairconstrained.estimators.linear.parametrization import (
     linear_parametrization,
 )
 from fairconstrained.estimators.options import check_solver_options, penalty_of
-from fairconstrained.estimators.solving import warn_of, without_state
+from fairconstrained.estimators.solution import Bound
+from fairconstrained.estimators.solving import warn_of
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Reflected
 from fairconstrained.functions.losses import LOSSES, Loss
@@ -105,7 +106,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
         The share of each class's training rows that are predicted as another class.
     n_features_in_, feature_names_in_, n_iter_, multipliers_, objective_, violation_
         See :class:`FairLogisticClassifier`.
-    kkt_residual_, result_
+    bound_violation_, bound_met_, kkt_residual_, result_
         See :class:`FairLogisticClassifier`.
 
     Warns
@@ -203,7 +204,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
                 linear.attributes,
                 variables=linear.variables(self) if self.warm_start else None,
             )
-            self._store(result, linear, function, labels, weight)
+            self._store(result, problem, linear, function, labels, weight)
         self.priority_, self.kappa_ = self.classes_[first], bounds
         warn_of(result, stacklevel=4)
         return self
@@ -313,6 +314,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
     def _store(
         self,
         result: Result,
+        problem: Problem,
         linear: LinearParametrization,
         function: ScalarFunction,
         labels: Array,
@@ -326,7 +328,9 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
         self.objective_ = result.objective
         self.violation_ = result.violation
         self.kkt_residual_ = result.kkt_residual
-        self.result_ = without_state(result)
+        bound = Bound.of_scores(problem.uncounted().at(result.w), result)
+        self.bound_violation_, self.bound_met_ = bound.violation, bound.met
+        self.result_ = bound.stated(result)
         every = range(len(self.classes_))
         term = class_losses(function, labels, weight, list(every), [0.0] * len(self.classes_))
         scores = linear.model.forward(result.w)[0]

@@ -57,7 +57,8 @@ class FairHingeClassifier(FairLinearClassifier):
         See :class:`FairLogisticClassifier`.
     n_features_in_, feature_names_in_, feature_scale_, n_iter_
         See :class:`FairLogisticClassifier`.
-    groups_, sensitive_names_in_, multipliers_, objective_, violation_, gap_, decision_gap_
+    groups_, sensitive_names_in_, multipliers_, objective_, violation_, bound_violation_
+    bound_met_, gap_, decision_gap_
         See :class:`FairLogisticClassifier`.
     kkt_residual_
         See :class:`FairLogisticClassifier`.

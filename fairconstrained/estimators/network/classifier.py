@@ -136,7 +136,8 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         See :class:`~fairconstrained.FairLogisticClassifier`.
     sensitive_names_in_ : ndarray of shape (n_attributes,)
         See :class:`~fairconstrained.FairLogisticClassifier`.
-    n_iter_, multipliers_, objective_, violation_, gap_, decision_gap_, kkt_residual_
+    n_iter_, multipliers_, objective_, violation_, bound_violation_, bound_met_
+    gap_, decision_gap_, kkt_residual_
         See :class:`~fairconstrained.FairLogisticClassifier`; on the training rows without the
         validation rows. The KKT residual refers to all weights of the network.
     decision_search_, certificate_, holdout_indices_, constraint_choices_

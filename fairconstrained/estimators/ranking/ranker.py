@@ -136,7 +136,7 @@ class FairRanker(FairEstimator):
         errors in a query of the training rows.
     n_features_in_, feature_names_in_, groups_, n_iter_, multipliers_, objective_, violation_
         See :class:`FairLogisticClassifier`.
-    sensitive_names_in_, kkt_residual_, result_
+    sensitive_names_in_, bound_violation_, bound_met_, kkt_residual_, result_
         See :class:`FairLogisticClassifier`.
 
     Warns

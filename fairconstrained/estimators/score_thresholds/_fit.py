@@ -35,6 +35,7 @@ from fairconstrained.estimators.score_thresholds._scores import (
     limits,
     scores_of,
 )
+from fairconstrained.estimators.solution import Bound
 from fairconstrained.models.thresholds import ThresholdModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -234,7 +235,10 @@ class ThresholdFit:
 
     def store(self, estimator: Any) -> None:
         """Set the fitted attributes of an estimator, and warn of what was not found."""
-        groups = self.data.groups
+        groups, at = self.data.groups, self.problem.at(self.search.w)
+        bound = Bound.of_decisions(at)
+        if self.certificate is not None:
+            bound = Bound.of_population(self.certificate)
         attributes = {
             "estimator_": self.scored.estimator,
             "classes_": np.sort(self.data.classes),
@@ -242,7 +246,8 @@ class ThresholdFit:
             "response_method_": self.scored.method,
             "groups_": np.array([]) if groups is None else groups.listed,
             "threshold_": self.common_threshold(),
-            "decision_gap_": self.problem.at(self.search.w).decision_gap,
+            "decision_gap_": at.decision_gap,
+            **bound.attributes,
             "decision_search_": self.search,
             "certificate_": self.certificate,
             "constraint_choices_": choices(

@@ -127,6 +127,10 @@ class FairThresholds(
     decision_gap_ : float
         The largest gap of the decisions on the rows that chose the thresholds (nan without
         constraints).
+    bound_violation_ : float
+        By how much that gap exceeds its bound; with `confidence` the upper limit in the population.
+    bound_met_ : bool or None
+        Whether the bound is met; None without constraints.
     decision_search_ : ThresholdSearch
         Whether the bound is met, the accuracy on these rows, that of the most accurate thresholds,
         and an upper bound on that of all thresholds that meet the constraints; see

@@ -1,0 +1,80 @@
+"""Every estimator with the options that change what it stores, small and quick."""
+
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from fairconstrained import (
+    BoostedScores,
+    FairBoostingClassifier,
+    FairHingeClassifier,
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    FairNetworkClassifier,
+    FairRanker,
+    FairThresholds,
+    NeymanPearsonClassifier,
+    SelectionRate,
+    make_biased_classification,
+    make_biased_ranking,
+)
+from fairconstrained.constraints import QueryParity
+
+TREES = {"n_estimators": 5, "num_leaves": 4, "n_jobs": 1}
+LAYERS = {"hidden_layer_sizes": (3,), "random_state": 0}
+DECISIONS = {"enforce": "decision", "kappa": 0.3}
+
+
+def thresholds(**options):
+    """Return a classifier with thresholds."""
+    return FairThresholds(LogisticRegression(), kappa=0.3, random_state=0, **options)
+
+
+MODELS = {
+    "logistic": FairLogisticClassifier(),
+    "logistic, decisions": FairLogisticClassifier(confidence=0.5, random_state=0, **DECISIONS),
+    "logistic, a share": FairLogisticClassifier(threshold=SelectionRate(0.3)),
+    "hinge": FairHingeClassifier(),
+    "hinge, decisions": FairHingeClassifier(**DECISIONS),
+    "cv": FairLogisticClassifierCV(kappas=[0.1, 0.3], cv=2),
+    "Neyman-Pearson": NeymanPearsonClassifier(),
+    "thresholds": thresholds(),
+    "thresholds, per group": thresholds(per_group=True),
+    "thresholds, two": thresholds(per_group=True, n_thresholds=2),
+    "thresholds, confidence": thresholds(confidence=0.5),
+    "thresholds, cv": thresholds(cv=2),
+    "boosting": FairBoostingClassifier(random_state=0, **TREES),
+    "boosting, decisions": FairBoostingClassifier(random_state=0, **TREES, **DECISIONS),
+    "network": FairNetworkClassifier(max_epochs=20, **LAYERS),
+    "network, decisions": FairNetworkClassifier(max_epochs=20, **LAYERS, **DECISIONS),
+    "ranker": FairRanker(),
+    "ranker, average": FairRanker(QueryParity(average=True)),
+    "ranker, boosted": FairRanker(model=BoostedScores(**TREES), random_state=0),
+    "ranker, network": FairRanker(max_iter=30, **LAYERS),
+    "ranker, network without a constraint": FairRanker(None, max_iter=30, **LAYERS),
+}
+NEEDS = {"boost": "lightgbm", "network": "torch"}
+WITHOUT_GROUPS = {"Neyman-Pearson", "ranker, network without a constraint"}
+
+
+def generated_rows():
+    """Return rows of classifiers and of rankers, by whether they are for rankers."""
+    X, y, groups = make_biased_classification(n_samples=600, gap=0.3, random_state=0)
+    documents, relevant, query, quality = make_biased_ranking(20, 4, random_state=0)
+    return {
+        False: (X, y, {"sensitive_features": groups}),
+        True: (documents, relevant, {"sensitive_features": quality, "query": query}),
+    }
+
+
+def needed(name):
+    """Skip where a model needs a library that is missing."""
+    for part, module in NEEDS.items():
+        if part in name:
+            pytest.importorskip(module, reason=f"{module} is not installed")
+
+
+def arguments(name, rows):
+    """Return X, y and the further arguments of `fit` of a model, of `generated_rows`."""
+    X, y, given = rows[isinstance(MODELS[name], FairRanker)]
+    left_out = ("sensitive_features",) if name in WITHOUT_GROUPS else ()
+    return X, y, {key: value for key, value in given.items() if key not in left_out}
