@@ -30,6 +30,7 @@ from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.shards.data import ShardedData
 from fairconstrained.terms.base import Shardable
 from fairconstrained.terms.pairs import PairMeans
+from fairconstrained.utils.meta_estimators import library_parameters
 
 
 class DaskLinearClassifier:
@@ -87,7 +88,7 @@ class DaskLinearClassifier:
         validate_data(self, example(X), reset=True, skip_check_array=True)
         groups = self._example_groups(X, sensitive_features)
         workers = workers_of(self.client, self.disk)
-        worker_side = self.local(**self.get_params(deep=False))
+        worker_side = self.local(**library_parameters(self))
         validate_data(worker_side, example(X), reset=True, skip_check_array=True)
         reader = Reader.of(worker_side, columns, names_of_columns(groups))
         prepared, summaries = workers.prepare(reader, partitions)
@@ -153,7 +154,7 @@ class DaskLinearClassifier:
             If it is not fitted.
         """
         check_is_fitted(self, "classes_")
-        local = self.local(**self.get_params(deep=False))
+        local = self.local(**library_parameters(self))
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
         vars(local).update(fitted)
         return local

@@ -118,7 +118,7 @@ def atom_data(
     ValueError
         If there are no rows, not two classes, or groups are not valid.
     """
-    if not any(one.moments is not None for one in totals):
+    if not any(one.moments for one in totals):
         raise no_rows_error()
     labels = check_labels("y", table.table[LABEL].to_numpy(), len(table.table))
     classes, y = binary_labels(labels, estimator.pos_label)
@@ -167,7 +167,7 @@ def sharded_data(
         If the part has no rows.
     """
     prepared, totals = part
-    moments = [one.moments for one in totals if one.moments is not None]
+    moments = _moments(data, totals)
     if not moments:
         raise ValueError(
             f"holdout: of {data.n_rows} rows none are left for training, or none are held out. "
@@ -193,6 +193,15 @@ def sharded_data(
         feature_scale=Moments.merged(moments).scale if scale is None else scale,
         largest=max(one.largest for one in totals),
     )
+
+
+def _moments(data: TrainingData, totals: Sequence[Totals]) -> list[Moments]:
+    """Return the moments of the features of all parts, with the rows' weights in the loss."""
+    factors = np.ones(len(data.classes)) if data.class_weight is None else data.class_weight
+    of_label = dict(zip(data.classes.tolist(), factors.tolist(), strict=True))
+    return [
+        moments.times(of_label[label]) for one in totals for label, moments in one.moments.items()
+    ]
 
 
 def with_interactions(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -62,6 +63,14 @@ class Prepared:
         """Return the atoms and the totals of the rows."""
         return Summary(self.table, self.totals())
 
+    def _by_label(self) -> Iterator[tuple[Any, Array]]:
+        """Yield the labels and which rows have them."""
+        labels = self.table[LABEL].to_numpy()
+        for label in pd.unique(labels):
+            rows = (labels == label)[self.atoms]
+            if rows.any():
+                yield label, rows
+
     def totals(self) -> Totals:
         """Return the totals of the rows."""
         weight, X, n_atoms = self.sample_weight, self.X, len(self.table)
@@ -69,7 +78,7 @@ class Prepared:
             np.bincount(self.atoms, minlength=n_atoms),
             np.bincount(self.atoms, weight, minlength=n_atoms),
             np.bincount(self.atoms, weight**2, minlength=n_atoms),
-            Moments.of(X, weight) if len(weight) else None,
+            {label: Moments.of(X[rows], weight[rows]) for label, rows in self._by_label()},
             X.nbytes if isinstance(X, np.ndarray) else 12 * len(cast("SparseMatrix", X).data),
             float(weight.max(initial=0.0)),
         )
@@ -87,8 +96,8 @@ class Totals:
         Their total weights.
     squares : ndarray of shape (n_atoms,)
         The sums of their squared weights.
-    moments : Moments or None
-        The moments of the features, None without rows.
+    moments : dict
+        The moments of the features of the rows with each label.
     n_bytes : int
         The size of the features.
     largest : float
@@ -98,7 +107,7 @@ class Totals:
     counts: Array
     weight: Array
     squares: Array
-    moments: Moments | None
+    moments: dict[Any, Moments]
     n_bytes: int
     largest: float
 

@@ -189,7 +189,7 @@ class Client:
         chosen = [
             (future, codes, int(one.counts.sum()))
             for future, codes, one in zip(prepared, atoms, totals, strict=True)
-            if one.moments is not None
+            if one.moments
         ]
         futures = [
             self.client.submit(

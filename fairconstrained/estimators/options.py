@@ -20,6 +20,7 @@ from fairconstrained.exceptions import InputWarning
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.penalties.base import L2, Penalty
+from fairconstrained.utils.meta_estimators import library_class
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.validation import check_seed, check_switch, is_number
 
@@ -149,7 +150,7 @@ def warn_of_unused_kappa(estimator: Any, *, stacklevel: int = 4) -> None:
         The message names the parameters that are the tolerances.
     """
     kappa = estimator.kappa
-    kind: Any = type(estimator)
+    kind: Any = library_class(estimator)
     if kappa is None or kappa == _default_kappa(kind):
         return
     constraints = resolve_constraints(estimator.constraint)

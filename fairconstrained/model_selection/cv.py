@@ -37,6 +37,7 @@ from fairconstrained.objectives import Objective
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import copy_fitted, fitted_attributes
+from fairconstrained.utils.meta_estimators import library_parameters
 from fairconstrained.utils.splits import splitter_params, with_splitter
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 from fairconstrained.utils.validation import check_seed, is_number
@@ -325,7 +326,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
 
     def _base(self) -> FairLogisticClassifier:
         """Return the estimator that is fitted."""
-        own = self.get_params(deep=False)
+        own = library_parameters(self)
         return clone(FairLogisticClassifier(**{k: own[k] for k in own if k not in _OWN}))
 
     def _alphas(self) -> list[Any]:

@@ -229,7 +229,9 @@ def _bound(estimator: FairEstimator, rows: Sequence[Any], query: ArrayLike | Non
     """Return the fit with kappa = 0."""
     _check_followed(estimator)
     queries = _queries_of(estimator, query)
-    fit: Fit = clone(estimator).set_params(kappa=0.0).bind(*rows, **queries, path=True)
+    strict = clone(estimator)
+    strict.kappa = 0.0  # not by set_params: a subclass may name other parameters
+    fit: Fit = strict.bind(*rows, **queries, path=True)
     return fit
 
 

@@ -12,7 +12,7 @@ from fairconstrained.inspection.assessment import ALL_EQUAL, constraints_of
 from fairconstrained.inspection.cost import Cost
 from fairconstrained.metrics.rates import DEFAULT_RATES, Predictions
 from fairconstrained.reporting._evidence import ClassEvidence, Evidence, Finding
-from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.meta_estimators import final_estimator, library_class, library_parameters
 from fairconstrained.utils.rounding import at_most
 
 _ALWAYS_SHOWN = ("enforce",)
@@ -106,8 +106,8 @@ def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
             rows["bound"] = "met" if last.bound_met_ else missed
             rows |= dict(_search_results(last))
     if result is not None:
-        defaults = type(last)().get_params(deep=False)
-        for parameter, value in last.get_params(deep=False).items():
+        defaults = library_class(last)().get_params(deep=False)
+        for parameter, value in library_parameters(last).items():
             if parameter not in _SHOWN_WITH_CONSTRAINTS and (
                 parameter in _ALWAYS_SHOWN or repr(value) != repr(defaults[parameter])
             ):

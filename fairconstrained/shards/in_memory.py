@@ -90,7 +90,7 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
     return ShardedData(
         **own,
         shards=RowsInMemory(Shard(data.X, atoms, None if ones else weight, ordered=False)),
-        feature_scale=feature_scale(data.X, weight),
+        feature_scale=feature_scale(data.X, data.loss_weight),
         largest=float(weight.max()),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
@@ -46,6 +46,10 @@ class Moments:
         weight = float(sample_weight.sum())
         mean, variance, low, high = feature_moments(features, sample_weight)
         return cls(weight, mean, weight * variance, low, high)
+
+    def times(self, factor: float) -> Moments:
+        """Return the moments of the same rows with weights that are larger by a factor."""
+        return replace(self, weight=factor * self.weight, squares=factor * self.squares)
 
     @classmethod
     def merged(cls, parts: Sequence[Moments]) -> Moments:

@@ -129,3 +129,15 @@ def favourable_label(model: Any) -> Any:
     """
     best = best_estimator(model)
     return getattr(final_estimator(best), "pos_label_", best.classes_[1])
+
+
+def library_class(estimator: object) -> type[Any]:
+    """Return the class of this library that an object's class is or extends, else its class."""
+    kinds = type(estimator).__mro__
+    library = __name__.partition(".")[0]
+    return next((kind for kind in kinds if kind.__module__.startswith(f"{library}.")), kinds[0])
+
+
+def library_parameters(estimator: Any) -> dict[str, Any]:
+    """Return the parameters of the library's class, whichever of them a subclass names."""
+    return {name: getattr(estimator, name) for name in library_class(estimator)._get_param_names()}

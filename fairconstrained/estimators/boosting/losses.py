@@ -84,8 +84,9 @@ class LogLoss:
 
     def __init__(self, data: TrainingData):
         self.term = MeanLoss(Logistic()).build(data)
-        self.weight, self.threshold = data.loss_weight, data.convention.threshold
-        self.total = float(self.weight.sum())
+        # LightGBM's regularisation and least leaf sizes are absolute: the mean weight is 1
+        self.weight = data.loss_weight / data.loss_weight.mean()
+        self.total, self.threshold = float(self.weight.sum()), data.convention.threshold
         self.targets = (data.y > 0).astype(float)
         share = float(self.weight[data.y > 0].sum()) / self.total
         self.first_score = float(logit(np.clip(share, 1e-6, 1.0 - 1e-6))) - self.threshold

@@ -154,7 +154,7 @@ class LeafParametrization(LinearParametrization):
         model = LeafModel.of(
             features,
             data.X,
-            data.sample_weight,
+            data.loss_weight,
             values,
             grown.scores,
             curvature=grown.curvature,

@@ -205,7 +205,7 @@ def _linear(estimator: LinearOptions, data: TrainingData) -> LinearParametrizati
     )
     if not isinstance(data, ShardedData):
         n_outputs = len(data.classes) if data.several_classes else 1
-        return of_rows(data.X, data.sample_weight, n_outputs=n_outputs)
+        return of_rows(data.X, data.loss_weight, n_outputs=n_outputs)
     scale = data.feature_scale
     linear = of_rows(np.empty((0, len(scale.mean))), np.empty(0), known=scale)
     assert isinstance(linear.model, LinearModel)

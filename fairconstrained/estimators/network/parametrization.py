@@ -104,7 +104,7 @@ class NetworkParametrization(Parametrization):
         penalty = penalty_of(estimator.alpha)
         model = TorchModel.standardized(
             data.X,
-            data.sample_weight,
+            data.loss_weight,
             hidden_layer_sizes=estimator.hidden_layer_sizes,
             activation=estimator.activation,
             module=estimator.module,

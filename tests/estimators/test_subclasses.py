@@ -1,0 +1,80 @@
+"""Subclasses whose `__init__` names other parameters than the library's class."""
+
+import numpy as np
+import pytest
+from _support.classifiers import small_estimators
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairLogisticClassifierCV,
+    FairRanker,
+    FairThresholds,
+    fairness_path,
+    fairness_report,
+    make_biased_classification,
+    make_biased_ranking,
+)
+
+X, Y, GROUPS = make_biased_classification(300, 3, gap=0.4, random_state=0)
+DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(30, 8, random_state=1)
+ESTIMATORS = small_estimators()
+
+
+def strict_kind(estimator):
+    """Return a subclass of an estimator's class that has the one parameter `strict`."""
+    options, kind = estimator.get_params(deep=False), type(estimator)
+
+    class Policy(kind):
+        def __init__(self, strict=True):
+            own = {"kappa": 0.15 if strict else 0.3} if options.get("kappa") else {}
+            super().__init__(**{**options, **own})
+            self.strict = strict
+
+    return Policy
+
+
+def rows_for(estimator):
+    """Return rows, labels and further arguments of `fit`."""
+    if isinstance(estimator, FairRanker):
+        return DOCUMENTS, RELEVANT, {"sensitive_features": QUALITY, "query": QUERY}
+    if type(estimator).__name__ == "NeymanPearsonClassifier":
+        return X, Y, {}
+    return X, Y, {"sensitive_features": GROUPS}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_subclass_is_fitted_cloned_and_searched(name):
+    estimator = ESTIMATORS[name]()
+    rows, labels, params = rows_for(estimator)
+    subclass = clone(strict_kind(estimator)())
+    fitted = subclass.fit(rows, labels, **params)
+    plain = clone(estimator)
+    plain.set_params(**({"kappa": 0.15} if plain.get_params().get("kappa") else {}))
+    np.testing.assert_array_equal(
+        fitted.predict(rows), plain.fit(rows, labels, **params).predict(rows)
+    )
+    assert fitted.get_params(deep=False) == {"strict": True}
+    if not isinstance(estimator, FairRanker):
+        search = GridSearchCV(subclass, {"strict": [True, False]}, cv=2, error_score="raise")
+        assert set(search.fit(rows, labels, **params).best_params_) == {"strict"}
+
+
+def test_a_subclass_has_paths_and_reports():
+    fitted = strict_kind(FairLogisticClassifier())().fit(X, Y, sensitive_features=GROUPS)
+    path = fairness_path(fitted, X, Y, sensitive_features=GROUPS, kappas=[0.2, 0.1])
+    assert [one.kappa for one in path.estimators] == [0.2, 0.1]
+    report = fairness_report(fitted, X, Y, sensitive_features=GROUPS).to_frame("model")
+    assert "kappa=0.15" in report["value"]["constraint"] and "strict" not in report.index
+
+
+def test_a_subclass_of_the_cross_validated_classifier_passes_its_parameters_on():
+    estimator = FairLogisticClassifierCV("equal_opportunity", kappas=[0.1], cv=2, max_gap=1.0)
+    fitted = strict_kind(estimator)().fit(X, Y, sensitive_features=GROUPS)
+    assert fitted.best_estimator_.constraint == "equal_opportunity"
+
+
+def test_thresholds_on_a_subclass():
+    thresholds = FairThresholds(strict_kind(FairLogisticClassifier(None))(), cv=2)
+    assert thresholds.fit(X, Y, sensitive_features=GROUPS).decision_gap_ <= 0.05

@@ -1,0 +1,113 @@
+"""Weights of rows: units, rows of weight zero, and `class_weight`, for every estimator."""
+
+import dask.array as da
+import numpy as np
+import pytest
+from _support.classifiers import EVERY, SINGLE, small_estimators
+from numpy.testing import assert_allclose, assert_array_equal
+
+from fairconstrained import (
+    FairRanker,
+    NeymanPearsonClassifier,
+    fairness_path,
+    make_biased_classification,
+)
+from fairconstrained import dask as on_dask
+from fairconstrained.datasets import make_biased_ranking
+
+X, Y, GROUPS = make_biased_classification(400, 4, gap=0.4, random_state=0)
+DOCUMENTS, RELEVANT, QUERY, QUALITY = make_biased_ranking(40, 8, random_state=1)
+RANDOM = np.random.default_rng(0)
+WEIGHT, OF_QUERIES = RANDOM.uniform(0.5, 2.0, len(Y)), RANDOM.uniform(0.5, 2.0, 40)[QUERY]
+CLASS_WEIGHT = {0: 0.5, 1: 4.0}
+ESTIMATORS = small_estimators()
+
+
+def scores(estimator, factor=1.0, absent=None):
+    """Return the scores of all rows by a fit to weighted rows.
+
+    With `absent`, some rows are left out or have weight zero; of rankers they are whole queries.
+    """
+    if isinstance(estimator, FairRanker):
+        rows, weight, kept = [DOCUMENTS, RELEVANT], OF_QUERIES, QUERY % 2 == 0
+        params = {"sensitive_features": QUALITY, "query": QUERY}
+    else:
+        rows, weight, kept = [X, Y], WEIGHT, np.arange(len(Y)) % 16 < 8
+        params = {"sensitive_features": GROUPS}
+    if isinstance(estimator, NeymanPearsonClassifier):
+        params = {}
+    every, weight = rows[0], factor * weight
+    if absent == "left out":
+        rows, weight = [one[kept] for one in rows], weight[kept]
+        params = {name: one[kept] for name, one in params.items()}
+    elif absent == "weight zero":
+        weight = weight * kept
+    estimator.fit(*rows, sample_weight=weight, **params)
+    return getattr(estimator, "decision_function", estimator.predict)(every)
+
+
+@pytest.mark.parametrize("factor", [37.0, 1e-3])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_unit_of_the_weights_does_not_matter(name, factor):
+    assert_allclose(
+        scores(ESTIMATORS[name](), factor), scores(ESTIMATORS[name]()), rtol=1e-4, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("name", [one for one in ESTIMATORS if one not in ("cv", "thresholds")])
+def test_a_row_of_weight_zero_is_as_if_absent(name):
+    left_out = scores(ESTIMATORS[name](), absent="left out")
+    of_zero = scores(ESTIMATORS[name](), absent="weight zero")
+    assert_allclose(of_zero, left_out, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_class_weights_are_weights_of_the_rows_in_the_loss(name):
+    """Without constraints; the scale of the features, and so of the penalty, included."""
+    by_class = SINGLE[name](None, class_weight=CLASS_WEIGHT).fit(X, Y, WEIGHT)
+    by_row = SINGLE[name](None).fit(X, Y, WEIGHT * np.array([0.5, 4.0])[Y])
+    assert_allclose(
+        by_class.decision_function(X), by_row.decision_function(X), rtol=1e-6, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_coefficients_with_class_weights_under_a_penalty(classes):
+    labels = Y if classes == 2 else Y + (X[:, 0] > 1.0)
+    weights = {0: 0.5, 1: 4.0, 2: 1.5}
+    options = {"alpha": 0.1, "tol": 1e-8}
+    given = {k: weights[k] for k in range(classes)}
+    by_class = EVERY["logistic"](None, class_weight=given, **options).fit(X, labels)
+    by_row = EVERY["logistic"](None, **options)
+    by_row.fit(X, labels, np.array([weights[k] for k in labels.tolist()]))
+    assert_allclose(by_class.coef_, by_row.coef_, rtol=1e-6)
+    assert_allclose(by_class.feature_scale_, by_row.feature_scale_, rtol=1e-12)
+
+
+def test_class_weights_on_a_path():
+    path = fairness_path(
+        EVERY["logistic"](class_weight=CLASS_WEIGHT, alpha=0.1), X, Y,
+        sensitive_features=GROUPS, kappas=[1.0, 0.5],
+    )  # fmt: skip
+    by_row = EVERY["logistic"](None, alpha=0.1).fit(X, Y, np.array([0.5, 4.0])[Y])
+    assert_allclose(path.estimators[0].coef_, by_row.coef_, atol=1e-3)
+
+
+def test_class_weights_of_dask_collections():
+    options = {"class_weight": "balanced", "alpha": 0.1, "tol": 1e-7}
+    local = EVERY["logistic"](**options).fit(X, Y, WEIGHT, sensitive_features=GROUPS)
+    chunks = (da.from_array(one, chunks=150) for one in (X, Y, WEIGHT, GROUPS))
+    rows, labels, weight, groups = chunks
+    ours = on_dask.FairLogisticClassifier(**options)
+    ours.fit(rows, labels, weight, sensitive_features=groups)
+    assert_allclose(ours.coef_, local.coef_, atol=1e-4)
+    assert_allclose(ours.feature_scale_, local.feature_scale_, rtol=1e-9)
+    assert_array_equal(ours.classes_, local.classes_)
+
+
+def test_class_weights_of_many_rows_that_are_read_once():
+    rows, labels = np.tile(X, (350, 1)), np.tile(Y, 350)
+    by_class = EVERY["logistic"](None, class_weight=CLASS_WEIGHT, alpha=0.1).fit(rows, labels)
+    by_row = EVERY["logistic"](None, alpha=0.1).fit(X, Y, np.array([0.5, 4.0])[Y])
+    assert_allclose(by_class.coef_, by_row.coef_, atol=1e-3)
+    assert_allclose(by_class.feature_scale_, by_row.feature_scale_, rtol=1e-9)
