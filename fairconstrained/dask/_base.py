@@ -24,6 +24,7 @@ from fairconstrained.dask._shards import workers_of
 from fairconstrained.data.groups import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.binding import constraints_of
+from fairconstrained.estimators.documented import DOCUMENTATION
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import check_options, warn_of_small_groups
 from fairconstrained.estimators.thresholds import SelectionRate
@@ -46,6 +47,7 @@ class DaskLinearClassifier:
         the features need more than half the memory of the workers. Set it on an instance.
     """
 
+    _doc_link_template = f"{DOCUMENTATION}/generated/fairconstrained.dask.{{estimator_name}}.html"
     parametrization = ShardedParametrization
     local: ClassVar[type[Any]]
     client: Any = None

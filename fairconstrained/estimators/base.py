@@ -8,12 +8,13 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.estimators.callbacks import Progress
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
+from fairconstrained.estimators.documented import DocumentedEstimator
 from fairconstrained.estimators.fairest import fairest_problem
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.one_sided import warn_of_one_side
@@ -32,7 +33,7 @@ from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 Minimize = Callable[..., tuple[Result, Evaluation]]
 
 
-class ConstrainedEstimator(CallbackSupportMixin, BaseEstimator):
+class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
     """Estimators trained by minimising a constrained problem.
 
     Subclasses have the parameters `solver`, `max_iter`, `tol`, `warm_start`, `random_state` and
@@ -82,7 +83,7 @@ class ConstrainedEstimator(CallbackSupportMixin, BaseEstimator):
         progress = Progress(self, *passed, attributes)
         warm = warm_start(self, problem, variables, first)
         result, at = minimize(problem, warm=warm, callback=progress)
-        progress.close(result.w)
+        progress.close(lambda: attributes(result.w))
         return result, at
 
 

@@ -134,15 +134,13 @@ def _default_kappa(kind: type) -> object:
     return inspect.signature(kind).parameters["kappa"].default
 
 
-def warn_of_unused_kappa(estimator: Any, *, stacklevel: int = 4) -> None:
+def warn_of_unused_kappa(estimator: Any) -> None:
     """Warn if another kappa than the default is given and no constraint uses it.
 
     Parameters
     ----------
     estimator : estimator
         Has the parameters `constraint` and `kappa`, and perhaps `goal`.
-    stacklevel : int, default=4
-        See :func:`warnings.warn`: 4 from a `fit` with callbacks, 3 from another one.
 
     Warns
     -----
@@ -171,7 +169,7 @@ def warn_of_unused_kappa(estimator: Any, *, stacklevel: int = 4) -> None:
         )
     else:
         return
-    warnings.warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning, stacklevel=stacklevel)
+    warnings.warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning, stacklevel=4)
 
 
 def warn_of_small_groups(constraints: Sequence[Constraint], data: TrainingData) -> None:

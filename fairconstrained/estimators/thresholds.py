@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import is_classifier
 
 from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.validation import TrainingData
+from fairconstrained.estimators.documented import DocumentedEstimator
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
 
-class SelectionRate(BaseEstimator):
+class SelectionRate(DocumentedEstimator):
     """A threshold at which a given share of the training rows is selected.
 
     Pass it as the parameter `threshold` of a classifier if the number of favourable decisions is

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
+from fairconstrained.estimators.callbacks import FitTasks
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 Measures = Mapping[str, Array]
 
 
-class SearchProgress:
+class SearchProgress(FitTasks):
     """Prints lines, and calls the callbacks of an estimator that follows paths.
 
     The fit of the estimator is a task. Its subtasks are the paths, on the training rows of every
@@ -36,11 +37,8 @@ class SearchProgress:
         sample_weight: ArrayLike | None,
         n_paths: int,
     ):
-        self.estimator, self.n_paths, self.n_done = estimator, n_paths, 0
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        self.data = {"X": X, "y": y, "metadata": metadata}
-        self.fit_task = estimator._init_callback_context(max_subtasks=n_paths + 1)
-        self.fit_task.call_on_fit_task_begin(estimator=estimator, **self.data)
+        super().__init__(estimator, X, y, sample_weight, n_paths + 1)
+        self.n_paths, self.n_done = n_paths, 0
 
     def path(self, name: str, kappas: Array, measures: Measures) -> None:
         """Report a path.
@@ -79,22 +77,11 @@ class SearchProgress:
             worth = ", ".join(f"{what} {values[k]:.4g}" for what, values in measures.items())
             print(f"[{kind}]   kappa {kappas[k]:.4g}: {worth}")
 
-    @contextmanager
-    def last_fit(self, estimator: Any) -> Iterator[None]:
+    def last_fit(self, estimator: Any) -> AbstractContextManager[None]:
         """Report the fit of an estimator, whose callbacks are those that propagate."""
         if self.estimator.verbose:
             print(
                 f"[{type(self.estimator).__name__}] all rows with kappa {estimator.kappa:.4g} and "
                 f"alpha {estimator.alpha}"
             )
-        task = self.fit_task.subcontext(task_name="refit")
-        with task.propagate_callback_context(estimator):
-            task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
-            yield
-        task.call_on_fit_task_end(estimator=self.estimator, **self.data)
-
-    def close(self, attributes: Callable[[], Mapping[str, Any]]) -> None:
-        """End the task of the fit; `attributes` returns what `predict` uses."""
-        self.fit_task.call_on_fit_task_end(
-            estimator=self.estimator, **self.data, reconstruction_attributes=attributes
-        )
+        return self.task("refit", estimator)

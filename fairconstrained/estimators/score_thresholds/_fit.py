@@ -25,6 +25,7 @@ from fairconstrained.decisions.population import (
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdTask
 from fairconstrained.estimators.binding import bound_parts, choices
+from fairconstrained.estimators.callbacks import FitTasks
 from fairconstrained.estimators.options import warn_of_small_groups
 from fairconstrained.estimators.score_thresholds._rows import CheckedRows, row_parts
 from fairconstrained.estimators.score_thresholds._scores import (
@@ -180,6 +181,7 @@ class ThresholdFit:
         rows: CheckedRows,
         params: Mapping[str, Any],
         splitting: Mapping[str, Any],
+        tasks: FitTasks,
     ) -> ThresholdFit:
         """Return the fit for an estimator's options.
 
@@ -193,6 +195,8 @@ class ThresholdFit:
             What the classifier's `fit` gets.
         splitting : mapping
             What the splitter's `split` gets.
+        tasks : FitTasks
+            Reports the parts of the fit to callbacks.
         """
         constraints = _constraints(estimator, rows.data)
         warn_of_small_groups(constraints, rows.data)
@@ -205,9 +209,21 @@ class ThresholdFit:
             held = rows.take(out)
             chosen = rows.take(np.setdiff1d(np.arange(len(rows.labels)), out))
         scored = _scoring(estimator, rows, chosen.parameters(splitting)).of(
-            chosen.features, chosen.labels, chosen.parameters(params), chosen.positions
+            chosen.features, chosen.labels, chosen.parameters(params), chosen.positions, tasks
         )
-        chosen = chosen.take(scored.rows)
+        with tasks.task("thresholds"):
+            return cls._searched(estimator, constraints, scored, chosen.take(scored.rows), held)
+
+    @classmethod
+    def _searched(
+        cls,
+        estimator: Any,
+        constraints: list[Constraint],
+        scored: ScoredRows,
+        chosen: CheckedRows,
+        held: CheckedRows | None,
+    ) -> ThresholdFit:
+        """Return the thresholds that some rows choose, and what the held-out rows show."""
         given, model, parts, others = _bound(estimator, constraints, scored, chosen, held)
         data = chosen.data
         task = _task(estimator, model, data, parts, limits(given, scored.method))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -17,6 +18,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, check_is_fitted
 
+from fairconstrained.estimators.callbacks import FitTasks
 from fairconstrained.inspection.scores import check_two_classes
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.splits import splits_of
@@ -120,7 +122,14 @@ class Scoring:
     random_state: RandomState
     splitting: Mapping[str, Any]
 
-    def of(self, X: Any, y: Array, fit_params: Mapping[str, Any], positions: Array) -> ScoredRows:
+    def of(
+        self,
+        X: Any,
+        y: Array,
+        fit_params: Mapping[str, Any],
+        positions: Array,
+        tasks: FitTasks,
+    ) -> ScoredRows:
         """Return the fitted classifier and the scores of the rows that choose thresholds.
 
         Parameters
@@ -133,6 +142,8 @@ class Scoring:
             What `fit` of the estimator is passed, such as weights.
         positions : ndarray of int of shape (n_rows,)
             The positions of the rows in the X that was passed, which splits in a list refer to.
+        tasks : FitTasks
+            Reports the folds and the last fit to callbacks.
         """
         if is_fitted_already(self.estimator, self.cv):
             estimator = check_fitted(self.estimator)
@@ -141,14 +152,16 @@ class Scoring:
             method = response_of(estimator, self.response_method)
             return ScoredRows(estimator, rows, self._scores(estimator, X), method)
         if is_number(self.cv, Real) and not isinstance(self.cv, Integral):
-            return self._single_split(X, y, fit_params)
-        return self._cross_validated(X, y, fit_params, positions)
+            return self._single_split(X, y, fit_params, tasks)
+        return self._cross_validated(X, y, fit_params, positions, tasks)
 
-    def _single_split(self, X: Any, y: Array, fit_params: Mapping[str, Any]) -> ScoredRows:
+    def _single_split(
+        self, X: Any, y: Array, fit_params: Mapping[str, Any], tasks: FitTasks
+    ) -> ScoredRows:
         """Return a classifier fitted to some rows, and the scores of the others."""
         splitter = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
         train, rows = next(splitter.split(np.zeros(len(y)), y))
-        fitted = self._fitted(X, y, fit_params, train)
+        fitted = self._fitted(X, y, fit_params, train, tasks)
         method = response_of(fitted, self.response_method)
         return ScoredRows(fitted, rows, self._scores(fitted, _safe_indexing(X, rows)), method)
 
@@ -165,20 +178,29 @@ class Scoring:
         return [(here(train), here(test)) for train, test in self.cv]
 
     def _cross_validated(
-        self, X: Any, y: Array, fit_params: Mapping[str, Any], positions: Array
+        self,
+        X: Any,
+        y: Array,
+        fit_params: Mapping[str, Any],
+        positions: Array,
+        tasks: FitTasks,
     ) -> ScoredRows:
         """Return a classifier fitted to all rows, and scores of those fitted to other folds."""
         splits = self._splits(X, y, positions)
-        found = workers(self.n_jobs, len(y))(
+        runs = workers(self.n_jobs, len(y), return_as="generator")(
             delayed(self._fold)(X, y, fit_params, train, test) for train, test in splits
         )
+        found = []
+        for k in range(len(splits)):
+            with tasks.task(f"fold {k + 1} of {len(splits)}"):
+                found.append(next(runs))
         rows = np.concatenate([test for _, test in splits])
         if len(np.unique(rows)) < len(rows):
             raise ValueError(
                 f"cv={self.cv!r}: every row may be in one test fold; some are in several. Use "
                 "KFold or StratifiedKFold."
             )
-        fitted = self._fitted(X, y, fit_params, np.arange(len(y)))
+        fitted = self._fitted(X, y, fit_params, np.arange(len(y)), tasks)
         order = np.argsort(rows)
         method = response_of(fitted, self.response_method)
         return ScoredRows(fitted, rows[order], np.concatenate(found)[order], method)
@@ -189,12 +211,20 @@ class Scoring:
         fitted = self._fitted(X, y, fit_params, train)
         return self._scores(fitted, _safe_split(fitted, X, y, test, train)[0])
 
-    def _fitted(self, X: Any, y: Array, fit_params: Mapping[str, Any], rows: Array) -> Classifier:
-        """Return a copy of the estimator fitted to some of the rows."""
+    def _fitted(
+        self,
+        X: Any,
+        y: Array,
+        fit_params: Mapping[str, Any],
+        rows: Array,
+        tasks: FitTasks | None = None,
+    ) -> Classifier:
+        """Return a copy of the estimator fitted to some of the rows, with `tasks` as a task."""
         own = _check_method_params(X, dict(fit_params), indices=rows)
         model = clone(self.estimator)
         X_rows, y_rows = _safe_split(model, X, y, rows)
-        fitted: Classifier = model.fit(X_rows, y_rows, **own)
+        with nullcontext() if tasks is None else tasks.task("refit", model):
+            fitted: Classifier = model.fit(X_rows, y_rows, **own)
         check_two_classes(fitted)
         return fitted
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import ClassifierMixin, MetaEstimatorMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
@@ -13,7 +14,9 @@ from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns
+from fairconstrained.estimators.callbacks import FitTasks
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
+from fairconstrained.estimators.documented import DocumentedEstimator
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.score_thresholds._fit import (
     ThresholdFit,
@@ -22,12 +25,19 @@ from fairconstrained.estimators.score_thresholds._fit import (
 )
 from fairconstrained.estimators.score_thresholds._predictions import ThresholdPredictions
 from fairconstrained.estimators.score_thresholds._rows import CheckedRows
+from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
+from fairconstrained.utils.fitted import fitted_attributes
 from fairconstrained.utils.splits import with_splitter
 from fairconstrained.utils.typing import ArrayLike, MatrixLike, RandomState
 
 
 class FairThresholds(
-    ThresholdPredictions, ConstraintParameters, MetaEstimatorMixin, ClassifierMixin, BaseEstimator
+    CallbackSupportMixin,
+    ThresholdPredictions,
+    ConstraintParameters,
+    MetaEstimatorMixin,
+    ClassifierMixin,
+    DocumentedEstimator,
 ):
     r"""Thresholds on the scores of any classifier, so that its decisions meet fairness constraints.
 
@@ -250,6 +260,7 @@ class FairThresholds(
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @with_callbacks
     def fit(
         self,
         X: MatrixLike,
@@ -287,10 +298,13 @@ class FairThresholds(
             decisions.
         """
         check_threshold_options(self)
-        warn_of_unused_kappa(self, stacklevel=3)
+        warn_of_unused_kappa(self)
         rows = CheckedRows.check(self, X, y, sample_weight, sensitive_features)
         known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
-        ThresholdFit.of(self, rows, *routed_params(self, fit_params, **known)).store(self)
+        params, splitting = routed_params(self, fit_params, **known)
+        tasks = FitTasks(self, X, y, sample_weight)
+        ThresholdFit.of(self, rows, params, splitting, tasks).store(self)
+        tasks.close(partial(fitted_attributes, self))
         return self
 
     def score(
