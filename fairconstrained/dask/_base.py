@@ -26,7 +26,7 @@ from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.binding import constraints_of
 from fairconstrained.estimators.documented import DOCUMENTATION
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.options import check_options, warn_of_small_groups
+from fairconstrained.estimators.options import check_group_sizes, check_options
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.shards.data import ShardedData
 from fairconstrained.terms.base import Shardable
@@ -97,7 +97,7 @@ class DaskLinearClassifier:
         table, totals = AtomTable.merged(summaries), [one.totals for one in summaries]
         data = atom_data(self, table, totals, _titles(groups))
         constraints = constraints_of(self, data)
-        warn_of_small_groups(constraints, data)
+        check_group_sizes(constraints, data)
         held_out = held_out_of(self, data, constraints)
         part = with_interactions(self, data, table, (prepared, totals), workers)
         del prepared

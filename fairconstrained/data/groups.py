@@ -21,6 +21,7 @@ GROUPS_MISSING = {
     "own_group": f"rows with missing values are a group called {MISSING!r}",
     "ignore_in_constraint": "rows with missing values count in the loss and in no constraint",
 }
+_MANY = 50  # no more groups than these are taken for values that rows do not share
 COMBINE = {
     "intersection": "rows that agree in all attributes are one group",
     "marginal": "the groups of every attribute on its own",
@@ -372,8 +373,11 @@ def check_groups(
     combine: str = "intersection",
     missing: str = "raise",
     narrow: bool = False,
+    compared: bool = False,
 ) -> Groups:
     """Return the groups of `n_rows` rows, which messages call `rows`; see :meth:`Groups.encode`.
+
+    With `compared` their rates are compared, see :func:`check_shared`.
 
     Raises
     ------
@@ -394,4 +398,43 @@ def check_groups(
             f"{name} has {len(groups.codes)} rows, {rows} has {n_rows}: give one group per row of "
             f"{rows}, in the same order."
         )
+    if compared:
+        check_shared(groups, n_rows)
     return groups
+
+
+def check_shared(groups: Groups, n_rows: int) -> None:
+    """Raise if groups that are compared are no groups: values that hardly any two rows share.
+
+    Parameters
+    ----------
+    groups : Groups
+        With `marginal` every attribute counts.
+    n_rows : int
+        The number of rows that they stand for.
+
+    Raises
+    ------
+    ValueError
+        If they are more than 50, so that small folds do not count, and more than half the rows.
+    """
+    for one in groups.separate:
+        if len(one) > max(_MANY, n_rows / 2):
+            raise ValueError(
+                f"The sensitive features make {len(one)} groups of {n_rows} rows: a group is a "
+                f"value that many rows share. Instead {advice_on_groups(groups)}."
+            )
+
+
+def advice_on_groups(groups: Groups) -> str:
+    """Return what can be done about groups of few rows."""
+    names = [name for one in groups.columns for name in one.names.tolist()]
+    if not any(isinstance(name, Number) for name in names):
+        return "merge groups, or leave out rows of rare groups"
+    advice = "bin numeric columns, for example with pd.cut(column, 4)"
+    if all(isinstance(name, float) and 0.0 <= name <= 1.0 for name in names):
+        return (
+            "pass the most probable group of each row if these are probabilities of groups, for "
+            f"example probabilities.argmax(axis=1), or {advice}"
+        )
+    return advice

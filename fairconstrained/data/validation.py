@@ -109,7 +109,7 @@ def given_groups(
     given = {"sensitive_features": sensitive_features, "sensitive_columns": sensitive_columns}
     for name, values in given.items():
         if values is not None:
-            options = {"combine": combine, "missing": missing}
+            options: Any = {"combine": combine, "missing": missing}
             return check_groups(values, n_rows, name=name, narrow=narrow, **options)
     return None
 

@@ -6,13 +6,13 @@ import inspect
 import warnings
 from collections.abc import Sequence
 from functools import cache
-from numbers import Integral, Number, Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from fairconstrained.constraints import Constraint, resolve_constraints
-from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
+from fairconstrained.data.groups import COMBINE, GROUPS_MISSING, advice_on_groups, check_shared
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.population import check_confidence
 from fairconstrained.domains import Domain, WholeSpace
@@ -172,8 +172,10 @@ def warn_of_unused_kappa(estimator: Any) -> None:
     warnings.warn(f"kappa={kappa!r} is not used: {reason}.", InputWarning, stacklevel=4)
 
 
-def warn_of_small_groups(constraints: Sequence[Constraint], data: TrainingData) -> None:
-    """Warn if groups have few rows: a column of numbers, perhaps, that were not put into classes.
+def check_group_sizes(
+    constraints: Sequence[Constraint], data: TrainingData, *, by_group: bool = False
+) -> None:
+    """Check that rows share groups, and warn if groups have few rows.
 
     Parameters
     ----------
@@ -181,30 +183,31 @@ def warn_of_small_groups(constraints: Sequence[Constraint], data: TrainingData) 
         Those that compare the groups of the sensitive features count.
     data : TrainingData
         The rows.
+    by_group : bool, default=False
+        Whether the groups are needed without constraints too.
+
+    Raises
+    ------
+    ValueError
+        See :func:`~fairconstrained.data.groups.check_shared`.
 
     Warns
     -----
     InputWarning
         If more than two groups have fewer than ten rows on average.
     """
-    if data.groups is None or not any(one.compares_groups for one in constraints):
+    if data.groups is None or not (by_group or any(one.compares_groups for one in constraints)):
         return
+    check_shared(data.groups, data.n_rows)
     for groups in data.groups.separate:
         known = groups.known if data.counts is None else data.counts[groups.known]
         n_rows, n_groups = int(known.sum()), len(groups)
         if n_groups <= 2 or n_rows >= _FEW_ROWS * n_groups:
             continue
-        names = groups.names.tolist()
-        parts = names[0] if isinstance(names[0], tuple) else names
-        advice = (
-            "bin numeric columns, for example with pd.cut(column, 4)"
-            if any(isinstance(part, Number) for part in parts)
-            else "merge groups, or leave out rows of rare groups"
-        )
         warnings.warn(
             f"The sensitive features make {n_groups} groups of {n_rows} rows, "
             f"{n_rows / n_groups:.1f} rows each on average. Rates of so few rows are unreliable, "
-            f"and there are many constraints. If this is not intended, {advice}.",
+            f"and there are many constraints. If this is not intended, {advice_on_groups(groups)}.",
             InputWarning,
             stacklevel=6,
         )

@@ -11,9 +11,9 @@ from fairconstrained.decisions.held_out import hold_out, split
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.binding import constraints_of
 from fairconstrained.estimators.options import (
+    check_group_sizes,
     check_options,
     check_several_classes,
-    warn_of_small_groups,
 )
 from fairconstrained.estimators.parametrization import FairOptions
 from fairconstrained.estimators.thresholds import score_convention
@@ -59,7 +59,7 @@ def checked_data(
     constraints = constraints_of(estimator, data)
     if data.several_classes:
         check_several_classes(estimator, constraints)
-    warn_of_small_groups(constraints, data)
+    check_group_sizes(constraints, data)
     data = estimator.parametrization.features(estimator, data)
     found = None
     if data.narrow and all(one.averages_atoms for one in constraints):

@@ -212,7 +212,7 @@ def collect_classes(
         name: ClassOutputs.of_model(model, X, sensitive_features) for name, model in fitted.items()
     }
     n_rows = len(next(iter(outputs.values())).predicted)
-    groups = check_groups(groups, n_rows, combine="marginal")
+    groups = check_groups(groups, n_rows, combine="marginal", compared=True)
     labels = check_labels("y", y, n_rows, rows="X")
     weight = check_weight("sample_weight", sample_weight, n_rows, rows="X")
     rows = np.flatnonzero(weight)

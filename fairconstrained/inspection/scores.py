@@ -126,7 +126,7 @@ class GroupScores:
                 "every row needs a score."
             )
         n_rows = len(scores)
-        groups = check_groups(sensitive_features, n_rows, rows=rows)
+        groups = check_groups(sensitive_features, n_rows, rows=rows, compared=True)
         labels = None if y_true is None else check_labels("y_true", y_true, n_rows, rows=rows)
         weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
         if threshold is None:

@@ -61,7 +61,7 @@ def class_error_rates(
     weight = check_weight("sample_weight", sample_weight, len(labels), rows="y_true")
     classes, codes = np.unique(labels, return_inverse=True)
     members = np.zeros(len(labels)) if sensitive_features is None else sensitive_features
-    groups = check_groups(members, len(labels), rows="y_true")
+    groups = check_groups(members, len(labels), rows="y_true", compared=True)
     cell, n_cells = codes * len(groups) + groups.codes, len(classes) * len(groups)
     wrong = np.bincount(cell, weight * (labels != predicted), minlength=n_cells)
     total = np.bincount(cell, weight, minlength=n_cells)

@@ -52,7 +52,7 @@ def check_score_arguments(
     )
     scores = check_scores("y_pred", scores)
     labels = check_labels("y_true", y_true, len(scores), rows="y_pred")
-    groups = check_groups(sensitive_features, len(scores), rows="y_pred")
+    groups = check_groups(sensitive_features, len(scores), rows="y_pred", compared=True)
     weight = check_weight("sample_weight", sample_weight, len(scores), rows="y_pred")
     counted = np.flatnonzero(weight)
     return labels[counted], scores[counted], groups.take(counted), weight[counted]

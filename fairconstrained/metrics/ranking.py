@@ -252,7 +252,7 @@ def query_pairwise_errors(
     scores, first, second, queries = _pairs(
         y_true, y_pred, query, pos_label, sensitive_features=sensitive_features
     )
-    groups = check_groups(sensitive_features, len(scores), rows="y_pred")
+    groups = check_groups(sensitive_features, len(scores), rows="y_pred", compared=True)
     wrong = _wrong(scores, first, second)
     n, m = len(groups), len(queries)
     cell = (queries.codes[first] * n + groups.codes[first]) * n + groups.codes[second]

@@ -117,7 +117,7 @@ class Predictions:
             sample_weight=sample_weight,
         )
         labels, predictions = check_predictions(y_true, y_pred)
-        groups = check_groups(sensitive_features, len(labels), rows="y_true")
+        groups = check_groups(sensitive_features, len(labels), rows="y_true", compared=True)
         weight = check_weight("sample_weight", sample_weight, len(labels), rows="y_true")
         positive = positive_class(np.concatenate([labels, predictions]), pos_label)
         counted = np.flatnonzero(weight)

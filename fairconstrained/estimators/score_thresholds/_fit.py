@@ -26,7 +26,7 @@ from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdTask
 from fairconstrained.estimators.binding import bound_parts, choices
 from fairconstrained.estimators.callbacks import FitTasks
-from fairconstrained.estimators.options import warn_of_small_groups
+from fairconstrained.estimators.options import check_group_sizes
 from fairconstrained.estimators.score_thresholds._rows import CheckedRows, row_parts
 from fairconstrained.estimators.score_thresholds._scores import (
     ScoredRows,
@@ -199,7 +199,7 @@ class ThresholdFit:
             Reports the parts of the fit to callbacks.
         """
         constraints = _constraints(estimator, rows.data)
-        warn_of_small_groups(constraints, rows.data)
+        check_group_sizes(constraints, rows.data, by_group=estimator.per_group)
         tested = estimator.confidence is not None and bool(constraints)
         held, chosen = None, rows
         if tested:
