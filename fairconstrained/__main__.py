@@ -9,11 +9,11 @@ import argparse
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from typing import NoReturn
 
 import fairconstrained
 from fairconstrained.command_line import EXAMPLES, SHOWN, DataError, run_example, run_own_data
-from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
-from fairconstrained.utils.validation import check_kappa
+from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, resolve_constraints
 
 _DEFAULTS = {"data": "diabetes", "enforce": "score", "test_size": 0.25, "seed": 0}
 _FOR_FILES = (
@@ -22,11 +22,12 @@ _FOR_FILES = (
 )  # fmt: skip
 
 
-def _tolerance(text: str) -> float:
-    try:
-        return check_kappa(float(text))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1") from error
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong, without the list of all options, and exit."""
+        self.exit(2, f"{self.prog}: {message}\n")
 
 
 def _share(text: str) -> float:
@@ -46,7 +47,7 @@ def _seed(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m fairconstrained",
         description="Fit a classifier without and with a fairness constraint, and compare them.",
     )
@@ -65,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the fairness criterion: " + ", ".join(CLASSIFIER_CONSTRAINTS)
         + " (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--kappa", type=_tolerance, help="the largest gap allowed")
+    parser.add_argument("--kappa", type=float, help="the largest gap allowed")
     own = parser.add_argument_group("for a file")
     own.add_argument("--target", help="the column to predict")
     own.add_argument("--positive", help="the favourable value of the target")
@@ -101,6 +102,11 @@ def _options(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -
         parser.error(f"without a file with data, {' and '.join(idle)} cannot be used.")
     if "file" not in given and options.constraint not in SHOWN:
         parser.error(f"with example data --constraint is one of {', '.join(SHOWN)}.")
+    try:
+        (asked,) = resolve_constraints(options.constraint, kappa=options.kappa)
+        asked.checked_kappa()
+    except ValueError as error:
+        parser.error(f"argument --kappa: {error}")
     return Namespace(**{**vars(options), **_DEFAULTS, **given})
 
 

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.constraints import Constraint
-from fairconstrained.data.groups import Groups
-from fairconstrained.utils.typing import Array
+from fairconstrained.inspection.assessment import AssessedRows, assess
 
 Found = Mapping[tuple[str, str], "Figures"]
 
@@ -27,8 +26,10 @@ class Figures:
         The share of correct predictions.
     rates : list of float
         The share of positive predictions in every group that is shown.
-    decision_gap, probability_gap : float
-        The constraint's gap, of the predictions and of the surrogate.
+    decision_gap, score_gap : float
+        The constraint's gap, of the predictions and on scores.
+    note : str
+        Why a gap is not measured.
     seconds : float or None
         The time of the fit.
     """
@@ -36,15 +37,14 @@ class Figures:
     accuracy: float
     rates: list[float]
     decision_gap: float
-    probability_gap: float
+    score_gap: float
+    note: str
     seconds: float | None = None
 
     @classmethod
     def of(
         cls,
-        scores: Array,
-        y: Array,
-        groups: Groups,
+        rows: AssessedRows,
         constraint: Constraint,
         shown: Sequence[object],
         seconds: float | None = None,
@@ -53,12 +53,8 @@ class Figures:
 
         Parameters
         ----------
-        scores : ndarray of shape (n_rows,)
-            The scores; the positive class is predicted where they are positive.
-        y : ndarray of shape (n_rows,)
-            The labels, 0 or 1.
-        groups : Groups
-            The groups.
+        rows : AssessedRows
+            The rows with their scores.
         constraint : Constraint
             Its gaps are measured.
         shown : sequence of group
@@ -66,40 +62,44 @@ class Figures:
         seconds : float or None, default=None
             The time of the fit.
         """
-        term = constraint.bind(2.0 * y - 1.0, groups, np.ones(len(y)))
-        positive = scores > 0
+        positive = rows.scores > 0
         rates = {
-            name: float(positive[groups.codes == k].mean())
-            for k, name in enumerate(groups.names.tolist())
+            name: float(positive[rows.groups.codes == k].mean())
+            for k, name in enumerate(rows.groups.names.tolist())
         }
+        gaps = assess("", constraint, rows, 0.95, interval=False)
         return cls(
-            accuracy=float((positive == (y == 1)).mean()),
+            accuracy=float((positive == (rows.y > 0)).mean()),
             rates=[rates.get(one, np.nan) for one in shown],
-            decision_gap=_largest(term.zero_one().gap(scores)),
-            probability_gap=_largest(term.gap(scores)),
+            decision_gap=gaps.on_predictions,
+            score_gap=gaps.on_scores,
+            note=gaps.note,
             seconds=seconds,
         )
 
     def cells(self) -> list[str]:
         """Return the figures as text."""
-        numbers = [self.accuracy, *self.rates, self.decision_gap, self.probability_gap]
+        numbers = [self.accuracy, *self.rates, self.decision_gap, self.score_gap]
         seconds = "" if self.seconds is None else f"{self.seconds:.2f}"
         return ["-" if np.isnan(number) else f"{number:.3f}" for number in numbers] + [seconds]
 
     def as_json(self) -> dict[str, Any]:
         """Return the figures by name; None stands for what could not be measured."""
-        found = asdict(self)
-        values = {name: _or_none(value) for name, value in found.items() if name != "rates"}
-        return found | values | {"rates": [_or_none(rate) for rate in self.rates]}
+        rates = [_or_none(rate) for rate in self.rates]
+        found = {name: _or_none(value) for name, value in asdict(self).items() if name != "rates"}
+        return found | {"rates": rates}
 
 
-def _largest(gaps: Array) -> float:
-    """Return the largest gap, nan if nothing is compared."""
-    return float(gaps.max()) if len(gaps) else np.nan
+def _or_none(value: Any) -> Any:
+    return None if isinstance(value, float) and np.isnan(value) else value
 
 
-def _or_none(number: float | None) -> float | None:
-    return None if number is None or np.isnan(number) else number
+def unit(constraint: Constraint) -> str:
+    """Return what the gaps of a constraint are."""
+    return (
+        f"Its gap is the {constraint.gap_title}; on scores, with {constraint.scores_title} in "
+        "place of predictions."
+    )
 
 
 def table(found: Found, groups: Sequence[str]) -> str:
@@ -112,8 +112,8 @@ def table(found: Found, groups: Sequence[str]) -> str:
     groups : sequence of str
         The names of the groups whose rates are shown.
     """
-    above = ["", "", "", *["rate of"] * len(groups), "gap of", "gap of", ""]
-    below = ["model", "rows", "accuracy", *groups, "predictions", "probabilities", "seconds"]
+    above = ["", "", "", *["rate of"] * len(groups), "gap of", "gap on", ""]
+    below = ["model", "rows", "accuracy", *groups, "predictions", "scores", "seconds"]
     lines = [above, below]
     lines += [[*where, *figures.cells()] for where, figures in found.items()]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

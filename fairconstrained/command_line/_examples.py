@@ -17,11 +17,12 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from fairconstrained.command_line._comparison import Figures, table
+from fairconstrained.command_line._comparison import Figures, table, unit
 from fairconstrained.constraints import CONSTRAINTS, Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.datasets import fetch_adult
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+from fairconstrained.inspection.assessment import AssessedRows
 
 _FOLDS = 5
 
@@ -145,7 +146,7 @@ def compare(
     The cross-validated figures estimate those on new rows.
     """
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
-    groups, labels = Groups.encode(X[sensitive]), y.to_numpy()
+    groups, labels = Groups.encode(X[sensitive]), 2.0 * y.to_numpy() - 1.0
     shown = groups.names.tolist()
     found = {}
     for name, used in (("unconstrained", None), ("fair", constraint)):
@@ -154,8 +155,9 @@ def compare(
         seconds = time.perf_counter() - start
         seen = model.decision_function(X)
         unseen = cross_val_predict(model, X, y, cv=folds, method="decision_function")
-        found[name, "training"] = Figures.of(seen, labels, groups, constraint, shown, seconds)
-        found[name, "cross-validated"] = Figures.of(unseen, labels, groups, constraint, shown)
+        for rows, scores, spent in (("training", seen, seconds), ("cross-validated", unseen, None)):
+            assessed = AssessedRows(labels, scores, groups, np.ones(len(labels)))
+            found[name, rows] = Figures.of(assessed, constraint, shown, spent)
     return found
 
 
@@ -164,8 +166,9 @@ def _introduction(X: pd.DataFrame, example: Example, constraint: Constraint, nam
     groups = ", ".join(f"{group} ({size})" for group, size in sizes.items())
     return (
         f"{example.question} {len(X)} rows, {X.shape[1] - 1} features.\n"
-        f"Groups by {example.sensitive}, which neither model uses: {groups}.\n"
-        f"Constraint: {name.replace('_', ' ')} with kappa = {constraint.kappa:g}."
+        f"Groups by {example.sensitive}, a column that neither model has: {groups}.\n"
+        f"Constraint: {name.replace('_', ' ')} with kappa = {constraint.kappa:g}.\n"
+        f"{unit(constraint)}"
     )
 
 
@@ -174,7 +177,7 @@ def _conclusion(found: dict[tuple[str, str], Figures], options: Sequence[str]) -
     unseen = [found[name, "cross-validated"].decision_gap for name in ("unconstrained", "fair")]
     lines = [
         "kappa bounds the gap of the mean predicted probabilities on the training rows; it is now "
-        f"{after.probability_gap:.3f}.",
+        f"{after.score_gap:.3f}.",
         "Predictions compare probabilities with 1/2. kappa does not bound their gap. It changes "
         f"from {before.decision_gap:.3f} to {after.decision_gap:.3f}",
         f"on the training rows and from {unseen[0]:.3f} to {unseen[1]:.3f} in the "

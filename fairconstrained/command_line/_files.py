@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,16 +36,16 @@ class Table:
     ----------
     X : DataFrame
         The features and the sensitive columns.
-    y : Series of int
-        1 where the target has the positive value, else 0.
+    y : Series
+        The values of the target: as in the file where classifiers accept them, else as text.
     numbers, categories : list of str
         The features by type.
     left_out : list of str
         Columns of text that are neither: identifiers, dates, free text.
     no_values : list of str
         Columns whose values are neither numbers nor text: lists, durations.
-    positive, negative : str
-        The values of the target.
+    positive, negative : str, int or bool
+        The values of the target, as in `y`.
     n_without_target : int
         Rows that were left out because their target is missing.
     """
@@ -55,8 +56,8 @@ class Table:
     categories: list[str]
     left_out: list[str]
     no_values: list[str]
-    positive: str
-    negative: str
+    positive: Any
+    negative: Any
     n_without_target: int
 
     def encoder(self) -> ColumnTransformer:
@@ -99,8 +100,7 @@ def read_table(path: str) -> pd.DataFrame:
         if {".parquet", ".pq"} & set(file.suffixes):
             frame = pd.read_parquet(file)
         else:
-            frame = pd.read_csv(file, sep=_delimiter(file), engine="python")
-            frame = frame.rename(columns=lambda name: str(name).strip())
+            frame = _read_csv(file, _delimiter(file))
     except FileNotFoundError as error:
         raise DataError(f"There is no file {path}: check the path.") from error
     except pd.errors.EmptyDataError as error:
@@ -110,6 +110,15 @@ def read_table(path: str) -> pd.DataFrame:
     if not len(frame):
         raise DataError(f"{path} has no rows below the names of its columns.")
     return frame
+
+
+def _read_csv(file: Path, delimiter: str) -> pd.DataFrame:
+    """Return the table with the names that the file has: pandas numbers repeated ones."""
+    options: dict[str, Any] = {"sep": delimiter, "engine": "python"}
+    frame = pd.read_csv(file, **options)
+    header = pd.read_csv(file, header=None, nrows=1, dtype=str, na_filter=False, **options)
+    names = header.iloc[0].str.strip()
+    return frame.set_axis(names.where(names != "", frame.columns.to_numpy()).to_list(), axis=1)
 
 
 def _delimiter(file: Path) -> str:
@@ -126,9 +135,12 @@ def _delimiter(file: Path) -> str:
 
 def _check_columns(frame: pd.DataFrame, target: str, sensitive: Sequence[str]) -> None:
     """Raise a DataError if a column is missing or named twice, or the target is sensitive too."""
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise DataError(f"The file has two columns of the name {twice[0]}: rename one of them.")
+    repeated = frame.columns[frame.columns.duplicated()].unique()
+    if len(repeated):
+        raise DataError(
+            f"The file has several columns of the name {', '.join(map(str, repeated))}: give every "
+            "column a name of its own."
+        )
     if len(set(sensitive)) < len(sensitive):
         raise DataError(f"--sensitive {' '.join(sensitive)}: name every column once.")
     for name, columns in (("--target", [target]), ("--sensitive", sensitive)):
@@ -169,7 +181,7 @@ def with_roles(
     """
     _check_columns(frame, target, sensitive)
     known = frame[frame[target].notna()].rename(columns=str)
-    y, names = _labels(known[target], target, positive)
+    y, labels = _labels(known[target], target, positive)
     features = known.drop(columns=[target, *sensitive])
     no_values = [name for name in map(str, features) if _no_values(features[name])]
     features = features.drop(columns=no_values)
@@ -205,7 +217,7 @@ def with_roles(
         few,
         left_out,
         no_values,
-        *names,
+        *labels,
         len(frame) - len(known),
     )
 
@@ -233,8 +245,8 @@ def _as_text(column: pd.Series) -> pd.Series:
 
 def _labels(
     values: pd.Series, target: str, positive: str | None
-) -> tuple[pd.Series, tuple[str, str]]:
-    """Return the labels 0 and 1, and the names of the positive and of the negative value."""
+) -> tuple[pd.Series, tuple[Any, Any]]:
+    """Return the labels, and which of them is the positive one and which the negative one."""
     texts = values.map(_as_written)
     found = sorted(texts.unique())
     if len(found) != 2:
@@ -254,8 +266,19 @@ def _labels(
         raise DataError(
             f"--positive {positive}: {target} has only the values {found[0]} and {found[1]}."
         )
-    negative = next(name for name in found if name != positive)
-    return (texts == positive).astype(int), (positive, negative)
+    labels, selected = _as_labels(values, texts), texts == positive
+    sides = [labels[side].iloc[[0]].tolist()[0] for side in (selected, ~selected)]
+    return labels, (sides[0], sides[1])
+
+
+def _as_labels(values: pd.Series, texts: pd.Series) -> pd.Series:
+    """Return the two values of the target if they are text, whole numbers or bools; else texts."""
+    labels = pd.Series(values.tolist(), values.index, name=str(values.name))
+    if pd.api.types.is_float_dtype(labels) and (labels % 1.0 == 0.0).all():
+        labels = labels.astype(int)
+    kinds = {type(label) for label in labels.tolist()}
+    accepted = len(kinds) == 1 and kinds < {str, int, bool} and labels.nunique() == 2
+    return labels if accepted else texts.astype(object)
 
 
 def _as_written(value: object) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,18 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from fairconstrained.command_line._comparison import Figures, table
+from fairconstrained.command_line._comparison import Figures, table, unit
 from fairconstrained.command_line._files import DataError, Table, read_table, with_roles
-from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
+from fairconstrained.inspection.assessment import constraints_of
+from fairconstrained.inspection.collected import collect
+from fairconstrained.inspection.proxies import proxies, proxies_in_words
 from fairconstrained.model_selection.path_fitting import fairness_path
-from fairconstrained.reporting.report import fairness_report
+from fairconstrained.reporting.report import FairnessReport, fairness_report
 from fairconstrained.utils.extras import import_extra
+from fairconstrained.utils.files import check_writable, whole_file
 
 _OUTPUTS = ("report", "model", "json", "path")  # the options that name files to write
 _SHOWN_GROUPS = 6  # more groups make the table too wide
@@ -48,12 +52,12 @@ def run_own_data(options: Namespace) -> int:
         found, models = _compared(run)
     shown = table(found, [_name(one) for one in run.shown_groups])
     print(f"\n{shown}\n\n{run.conclusion(found, models)}")
-    for note in dict.fromkeys(str(one.message) for one in noted):
+    empty = [f"On the {rows} rows: {one.note}." for (_, rows), one in found.items() if one.note]
+    for note in dict.fromkeys([*(str(one.message) for one in noted), *empty]):
         print(f"Note: {note}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they would repeat the notes
-        run.write(found, models)
-    return 0
+        return run.write(found, models)
 
 
 def _compared(run: _Run) -> tuple[dict[tuple[str, str], Figures], dict[str, Pipeline]]:
@@ -64,36 +68,26 @@ def _compared(run: _Run) -> tuple[dict[tuple[str, str], Figures], dict[str, Pipe
         raise DataError(f"{run.options.file}: the models cannot be fitted: {error}") from error
 
 
-@contextmanager
-def _notes_on(rows: str) -> Iterator[None]:
-    """Say in warnings which rows they are about."""
-    with warnings.catch_warnings(record=True) as noted:
-        warnings.simplefilter("always")
-        yield
-    for one in noted:
-        warnings.warn(f"On the {rows} rows: {one.message}", one.category, stacklevel=2)
-
-
 class _Run:
     """One comparison: the rows, split, and the two models."""
 
     def __init__(self, options: Namespace, data: Table):
         self.options, self.data = options, data
         given = {} if options.kappa is None else {"kappa": options.kappa}
+        (asked,) = resolve_constraints(options.constraint, **given)
         self.classifier = FairLogisticClassifier(
-            options.constraint,
-            **given,
+            asked if given else options.constraint,
             enforce=options.enforce,
             sensitive_columns=list(options.sensitive),
+            pos_label=data.positive,
             random_state=options.seed,
         )
-        self.kappa = self.classifier.kappa
-        (self.constraint,) = resolve_constraints(options.constraint, kappa=self.kappa)
         groups = Groups.encode(data.X[options.sensitive])
         self.names: list[Any] = groups.names.tolist()
-        strata = 2 * groups.codes + data.y.to_numpy()
+        positive = (data.y == data.positive).to_numpy()
+        strata = 2 * groups.codes + positive
         if np.bincount(strata)[strata].min() < _LEAST_STRATUM:
-            strata = data.y.to_numpy()
+            strata = positive
         try:
             split = train_test_split(
                 data.X,
@@ -112,6 +106,12 @@ class _Run:
             "training": Groups.encode(self.X_train[options.sensitive]),
             "test": Groups.encode(self.X_test[options.sensitive]),
         }
+        self.proxies = proxies(
+            self.X_train,
+            np.arange(len(self.X_train)),
+            self.groups["training"],
+            options.sensitive,
+        )
 
     @property
     def shown_groups(self) -> list[Any]:
@@ -123,8 +123,9 @@ class _Run:
         """The name and the value of the tolerance that is used."""
         (asked,) = resolve_constraints(self.options.constraint)
         if asked.takes_kappa:
-            return {"kappa": self.kappa}
-        labels = 2.0 * self.y_train.to_numpy() - 1.0
+            kappa = self.options.kappa
+            return {"kappa": self.classifier.kappa if kappa is None else kappa}
+        labels = np.where(self.y_train == self.data.positive, 1.0, -1.0)
         bound = asked.as_bound(asked.bind(labels, self.groups["training"], np.ones(len(labels))))
         return {bound.tolerance: getattr(bound, bound.tolerance)}
 
@@ -132,6 +133,8 @@ class _Run:
         """Return what is known before the fit."""
         data, options = self.data, self.options
         ((name, value),) = self.tolerance.items()
+        (bound,) = resolve_constraints(options.constraint)
+        columns = "this column" if len(options.sensitive) == 1 else "these columns"
         sizes = self.groups["training"]
         counts = [
             f"{_name(name)} ({int((sizes.codes == k).sum())})"
@@ -140,13 +143,21 @@ class _Run:
         lines = [
             f"{options.file}: {len(data.y)} rows, {len(data.numbers)} numeric and "
             f"{len(data.categories)} categorical features; {len(self.y_test)} rows are test rows.",
-            f"Positive class: {options.target} = {data.positive} ({data.y.mean():.1%} of the "
-            f"rows); the other value is {data.negative}.",
-            f"Groups by {' and '.join(options.sensitive)}, which neither model uses, with their "
-            f"training rows: {', '.join(counts)}.",
+            f"Positive class: {options.target} = {str(data.positive).strip()} "
+            f"({(data.y == data.positive).mean():.1%} of the rows); the other value is "
+            f"{str(data.negative).strip()}.",
+            f"Groups by {' and '.join(options.sensitive)}, with their training rows: "
+            f"{', '.join(counts)}. Neither model has {columns}.",
             f"Constraint: {options.constraint.replace('_', ' ')} with {name} = {value:g}, "
             f"on {'predictions' if options.enforce == 'decision' else 'scores'}.",
+            unit(bound),
         ]
+        if self.proxies:
+            lines.insert(
+                3,
+                "Both models can know the group: it can be guessed with an accuracy above 0.95 "
+                f"from each of these features alone: {proxies_in_words(self.proxies)}.",
+            )
         if data.left_out:
             lines.append(
                 f"Left out, since almost every row has another text: {', '.join(data.left_out)}."
@@ -172,22 +183,21 @@ class _Run:
             start = time.perf_counter()
             model.fit(self.X_train, self.y_train)
             seconds[name] = time.perf_counter() - start
-        constraint = self._measured(models["fair"])
+        ((_, constraint),) = constraints_of(models["fair"][-1])
+        constraint = constraint.naming(np.array([self.data.negative, self.data.positive]))
         found = {}
-        for name, model in models.items():
-            for rows, X, y, spent in (
-                ("training", self.X_train, self.y_train, seconds[name]),
-                ("test", self.X_test, self.y_test, None),
-            ):
-                given = model.decision_function(X), y.to_numpy(), self.groups[rows], constraint
-                with _notes_on(rows):
-                    found[name, rows] = Figures.of(*given, self.shown_groups, spent)
-        return found, models
-
-    def _measured(self, fair: Pipeline) -> Constraint:
-        """Return the constraint for any rows, with what it chose on the training rows."""
-        bound = fair[-1].bind(fair[:-1].transform(self.X_train), self.y_train)
-        return self.constraint.as_bound(bound.problem.constraints[0].term)
+        for rows, X, y in (
+            ("training", self.X_train, self.y_train),
+            ("test", self.X_test, self.y_test),
+        ):
+            collected = collect(models, X, y, X[list(self.options.sensitive)])
+            for name, output in collected.outputs.items():
+                spent = seconds[name] if rows == "training" else None
+                figures = Figures.of(
+                    collected.assessed(output), constraint, self.shown_groups, spent
+                )
+                found[name, rows] = figures
+        return {(name, rows): found[name, rows] for name in models for rows in self.groups}, models
 
     def conclusion(self, found: dict[tuple[str, str], Figures], models: dict[str, Pipeline]) -> str:
         """Return what the constraint has changed."""
@@ -201,23 +211,37 @@ class _Run:
             f"{before.accuracy:.3f} to {after.accuracy:.3f}. The solver ended: {status}."
         )
 
-    def write(self, found: dict[tuple[str, str], Figures], models: dict[str, Pipeline]) -> None:
-        """Write the report, the model, the figures and the picture that were asked for."""
-        options, fair = self.options, models["fair"]
-        if options.report:
-            report = fairness_report(
-                models, self.X_test, self.y_test, self.X_test[list(options.sensitive)]
-            )
-            report.to_html(options.report)
-        if options.model:
-            _write_model(fair, Path(options.model))
-        if options.json:
-            Path(options.json).write_text(json.dumps(self._as_json(found, fair), indent=2) + "\n")
-        if options.path:
-            self._draw_path(options.path)
-        for name in _OUTPUTS:
-            if getattr(options, name):
-                print(f"Written: {getattr(options, name)}")
+    def write(self, found: dict[tuple[str, str], Figures], models: dict[str, Pipeline]) -> int:
+        """Write the report, the model, the figures and the picture that were asked for.
+
+        Returns
+        -------
+        status : int
+            1 if a file could not be written, else 0.
+        """
+        fair, status = models["fair"], 0
+        writers: dict[str, Callable[[Path], object]] = {
+            "report": lambda file: self._report(models).to_html(file),
+            "model": lambda file: _write_model(fair, file),
+            "json": lambda file: file.write_text(_json(self._as_json(found, fair))),
+            "path": self._draw_path,
+        }
+        for name, write in writers.items():
+            path = getattr(self.options, name)
+            if path is None:
+                continue
+            try:
+                with whole_file(path) as temporary:
+                    write(temporary)
+                print(f"Written: {path}")
+            except OSError as error:
+                print(f"--{name} {error.strerror}", file=sys.stderr)
+                status = 1
+        return status
+
+    def _report(self, models: dict[str, Pipeline]) -> FairnessReport:
+        groups = self.X_test[list(self.options.sensitive)]
+        return fairness_report(models, self.X_test, self.y_test, groups)
 
     def _as_json(self, found: dict[tuple[str, str], Figures], fair: Pipeline) -> dict[str, Any]:
         options, result = self.options, fair[-1].result_
@@ -226,7 +250,9 @@ class _Run:
                 "file": options.file,
                 "target": options.target,
                 "positive": self.data.positive,
+                "negative": self.data.negative,
                 "sensitive": list(options.sensitive),
+                "proxies": self.proxies,
                 "groups": [_name(one) for one in self.names],
                 "training_rows": len(self.y_train),
                 "test_rows": len(self.y_test),
@@ -250,14 +276,14 @@ class _Run:
             ],
         }
 
-    def _draw_path(self, path: str) -> None:
+    def _draw_path(self, file: Path) -> None:
         from fairconstrained.plotting.path import FairnessPathDisplay
 
-        model = self._model(enforce="score")
+        model = self._model(constraint=self.options.constraint, enforce="score")
         validation = {"X_val": self.X_test, "y_val": self.y_test}
         followed = fairness_path(model, self.X_train, self.y_train, **validation)
         figure: Any = FairnessPathDisplay.from_path(followed).figure_
-        figure.savefig(path, bbox_inches="tight")
+        figure.savefig(file, bbox_inches="tight")
 
 
 def _check_kappa(options: Namespace) -> None:
@@ -297,6 +323,10 @@ def _check_outputs(options: Namespace) -> None:
         if path.resolve() in taken:
             raise DataError(f"{asked}: this is {taken[path.resolve()]} too. Name another file.")
         taken[path.resolve()] = f"the file of --{name}"
+        try:
+            check_writable(path)
+        except OSError as error:
+            raise DataError(f"--{name} {error.strerror}") from error
     endings = {"model": [".skops", ".joblib"], "path": _picture_endings(options.path)}
     for name, valid in endings.items():
         text = getattr(options, name)
@@ -316,6 +346,10 @@ def _write_model(model: Pipeline, path: Path) -> None:
     """Write a model as a skops file, or with joblib."""
     module = "skops.io" if path.suffix == ".skops" else "joblib"  # scikit-learn brings joblib
     import_module(module).dump(model, path)
+
+
+def _json(content: dict[str, Any]) -> str:
+    return json.dumps(content, indent=2) + "\n"
 
 
 def _name(group: Any) -> str:

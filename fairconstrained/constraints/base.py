@@ -89,6 +89,10 @@ class Constraint(Parametrized, ABC):
         there are none. Reports show their confidence intervals.
     compares_ratios : bool
         Whether the gap of decisions is 1 - rate_a / rate_b, not a difference.
+    gap_title : str
+        What its gap of predictions is, for tables and pictures.
+    scores_title : str
+        What takes the place of predictions in its gap on scores, with the default surrogate.
     bound_to_training_rows : str
         Why it cannot be measured on other rows than those of `fit`; empty if it can.
     rank_range : tuple of float or None
@@ -114,6 +118,8 @@ class Constraint(Parametrized, ABC):
     cannot_be_tested: str = "its gap is not one of rates of predictions"
     rates_compared: tuple[str, ...] = ()
     compares_ratios: bool = False
+    gap_title: str = "largest gap between two groups"
+    scores_title: ClassVar[str] = "predicted probabilities"
     bound_to_training_rows: str = ""
     rank_range: tuple[float, float] | None = None
     tolerance: ClassVar[str] = "kappa"

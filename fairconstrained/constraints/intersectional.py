@@ -145,6 +145,8 @@ class IntersectionalLossParity(Constraint):
     by_class: ClassVar[bool] = False
     subtracts_kappa = True
     joins_attributes = True
+    gap_title = "largest error rate of a group minus that of all rows"
+    scores_title = "losses"
 
     def __init__(
         self,

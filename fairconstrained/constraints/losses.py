@@ -111,6 +111,8 @@ class BoundedGroupLoss(Constraint):
     subtracts_kappa = True
     cannot_be_tested = ""
     tolerance = "bound"
+    gap_title = "largest error rate of a group"
+    scores_title = "losses"
 
     def __init__(self, bound: float | None = None, *, loss: str | Loss | None = None):
         self.bound = bound
@@ -120,6 +122,11 @@ class BoundedGroupLoss(Constraint):
     def kappa(self) -> float | None:  # type: ignore[override]
         """The bound: None where the estimator's kappa is it."""
         return self.bound
+
+    def checked_kappa(self) -> float:
+        """Return the bound, a number >= 0; 0.5 for None."""
+        bound = 0.5 if self.bound is None else self.bound
+        return check_between("bound", bound, 0.0, np.finfo(float).max, "a mean loss")
 
     def with_defaults(self, **defaults: object) -> Self:
         """Return a copy with the values given here where it has none; kappa becomes the bound."""
@@ -134,7 +141,7 @@ class BoundedGroupLoss(Constraint):
             See :meth:`Constraint.claims`.
         """
         groups, weight = check_groups(groups, len(y)), np.asarray(sample_weight, dtype=float)
-        bound = at_most(0.5 if self.bound is None else self.bound)
+        bound = at_most(self.checked_kappa())
         losses = means(groups.codes, weight, groups, "loss", ALL_ROWS, type(self).__name__)
         return claims_of([losses], each_group, bound, np.asarray(y) > 0)
 
@@ -161,8 +168,7 @@ class BoundedGroupLoss(Constraint):
             If a group has no rows.
         """
         groups = check_groups(groups, len(y))
-        bound = 0.5 if self.bound is None else self.bound
-        bound = check_between("bound", bound, 0.0, np.finfo(float).max, "a mean loss")
+        bound = self.checked_kappa()
         loss = self._loss_of_rows()
         weight = np.asarray(sample_weight, dtype=float)
         losses = means(groups.codes, weight, groups, "loss", ALL_ROWS, type(self).__name__)

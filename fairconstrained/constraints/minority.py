@@ -92,6 +92,7 @@ class MinorityRate(Constraint):
 
     kappa = 0.0  # no tolerance: that of an estimator does not apply
     tolerance = "c"
+    gap_title = "share of the positive predictions that are not of the minority"
     cannot_be_tested = "the minority's share of the population is not known"
     joins_attributes = True  # the minority is a group of one of the attributes
     _in_training_rows = False  # whether the minority is known to be a group of the training rows

@@ -100,6 +100,8 @@ class PairwiseParity(Constraint):
 
     by_label: ClassVar[bool] = True
     subtracts_kappa = True
+    gap_title = "largest difference of two groups' probabilities to be scored above other rows"
+    scores_title = "(1 + t)^2 / 2 of the differences t of scores"
 
     def __init__(
         self,
@@ -111,6 +113,11 @@ class PairwiseParity(Constraint):
         self.kappa = kappa
         self.surrogate = surrogate
         self.against = against
+
+    def checked_kappa(self) -> float:
+        """Return the largest gap allowed, a number >= 0; 0.05 for None."""
+        kappa = 0.05 if self.kappa is None else self.kappa
+        return check_between("kappa", kappa, 0.0, np.inf, "the largest gap allowed")
 
     @staticmethod
     @abstractmethod
@@ -141,9 +148,7 @@ class PairwiseParity(Constraint):
             notions that look at labels), or fewer than two groups are left.
         """
         groups = check_groups(groups, len(y))
-        kappa = check_between(
-            "kappa", 0.05 if self.kappa is None else self.kappa, 0.0, np.inf, "the largest gap"
-        )
+        kappa = self.checked_kappa()
         surrogate = resolve("surrogate", self.surrogate, _SURROGATES, ScalarFunction)
         compare = check_option("against", self.against, _COMPARISONS)
         compared, codes = self._comparable(np.asarray(y) > 0, groups, np.asarray(sample_weight))

@@ -24,6 +24,7 @@ from fairconstrained.constraints.measures import (
 )
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.metrics.rates import RATES
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array
@@ -95,6 +96,15 @@ class RateParity(Constraint):
     def rates_compared(self) -> tuple[str, ...]:  # type: ignore[override]
         """The rates of the events, where groups are compared with each other."""
         return self.rates if self.against == "pairs" else ()
+
+    @property
+    def gap_title(self) -> str:  # type: ignore[override]
+        """The rates that are compared, as a difference or a ratio."""
+        of = "two groups'" if self.against == "pairs" else "a group's and all rows'"
+        rates = " or ".join(f"{RATES[name].title}s" for name in self.rates) or "rates"
+        if self.ratio is not None:
+            return f"1 minus the smallest ratio of {of} {rates}"
+        return f"largest difference of {of} {rates}"
 
     @property
     def averages_atoms(self) -> bool:  # type: ignore[override]

@@ -77,6 +77,8 @@ class QueryParity(Constraint):
 
     by_class: ClassVar[bool] = False
     subtracts_kappa = True
+    gap_title = "largest difference of two groups' pairwise errors in a query"
+    scores_title = "losses of pairs"
     needs_queries: ClassVar[bool] = True
 
     def __init__(

@@ -43,6 +43,8 @@ SHARP: Mapping[str, Callable[[], Surrogate]] = {"sigmoid": partial(Sigmoid, 0.25
 class _RankConstraint(Constraint):
     """A constraint on a range of ranks, which it may choose."""
 
+    gap_title = "largest difference of two groups' selection rates within the ranks, per width"
+    scores_title = "steep sigmoids"
     ranks: str | tuple[float, float]
     cannot_be_tested = ""
 

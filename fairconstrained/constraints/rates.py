@@ -207,6 +207,7 @@ class BalancedRate(RateParity):
     events = (ALL_ROWS,)
     ratio = None  # no ratio: the bound is r
     tolerance = "r"
+    gap_title = "largest selection rate of a group plus beta times the rejection rate of another"
 
     def __init__(
         self,

@@ -68,6 +68,8 @@ class ROCParity(Constraint):
     """
 
     subtracts_kappa = True
+    gap_title = "largest difference of two groups' selection rates at any of the thresholds"
+    scores_title = "sigmoids of scores minus thresholds"
     cannot_be_tested = ""
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import numpy as np
 from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constraints
 from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.groups import Groups
-from fairconstrained.exceptions import without_vacuous_warnings
+from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.terms.base import Term
@@ -201,16 +202,21 @@ def assess(
     assessment : Assessment
         The gaps. They are nan, with a note, if the constraint cannot be measured on these rows.
     """
+    parts: list[_Part] = []
+    empty: list[str] = []
     note = constraint.bound_to_training_rows
     try:
-        parts = [] if note else _parts(constraint, rows)
+        if not note:
+            parts, empty = _parts(constraint, rows)
     except ValueError as error:  # for instance, a group that the constraint names has no rows here
-        parts, note = [], str(error)
+        note = str(error)
     if not parts:
         return Assessment(name, np.nan, np.nan, np.nan, np.nan, np.nan, "", note)
     tolerance, on_scores, on_predictions, worst = _gaps(parts, scores_known)
-    if np.isnan(on_predictions) and rows.n_groups < 2:
-        note = "these rows are of a single group" if rows.n_groups else "no row has a group"
+    if np.isnan(on_predictions):
+        note = " ".join(empty).removesuffix(".")
+        if rows.n_groups < 2:
+            note = "these rows are of a single group" if rows.n_groups else "no row has a group"
     if constraint.rates_compared and at_most(on_predictions, 0.0):
         worst = ALL_EQUAL
     limits = interval_of(constraint, rows, confidence) if interval else _UNKNOWN
@@ -233,20 +239,27 @@ def _gaps(parts: list[_Part], scores_known: bool) -> tuple[float, float, float, 
         if np.isnan(on_predictions) or gaps[j] > on_predictions:
             on_predictions, worst = float(gaps[j]), str(zero_one.names[j]).split(" <= ")[0]
             tolerance = float(bounds[j])
-        if scores_known and not term.n_auxiliary:
-            on_scores = float(np.fmax(on_scores, term.gap(rows.scores_for(term)).max()))
+        if scores_known:
+            on_scores = float(np.fmax(on_scores, _gap_on_scores(term, rows.scores_for(term))))
     return tolerance, on_scores, on_predictions, worst
 
 
-def _parts(constraint: Constraint, rows: AssessedRows) -> list[_Part]:
-    """Return the terms of the constraint's parts, and the rows of each: those of known groups."""
+def _gap_on_scores(term: Term, scores: Array) -> float:
+    """Return the largest gap; variables of the term's own are those that suit the scores."""
+    auxiliary = term.auxiliary_for(lambda variables: term.value(scores, variables))
+    return float(term.gap(scores, auxiliary).max())
+
+
+def _parts(constraint: Constraint, rows: AssessedRows) -> tuple[list[_Part], list[str]]:
+    """Return the parts' terms, each with its rows, those of known groups, and what has no rows."""
     found = []
-    with without_vacuous_warnings():  # the tables show nan for cells without rows
+    with warnings.catch_warnings(record=True) as empty:  # tables show nan for cells without rows
+        warnings.simplefilter("always", VacuousConstraintWarning)
         for groups in constraint.groups_of_parts(rows.groups):
             own = rows.take(np.flatnonzero(constraint.known_rows(groups)), groups)
             term = constraint.bind(own.y, own.groups, own.weight)
             found.append((measured_from(term, rows.threshold), own))
-    return found
+    return found, [str(warning.message) for warning in empty]
 
 
 def interval_of(constraint: Constraint, rows: AssessedRows, confidence: float) -> Interval:

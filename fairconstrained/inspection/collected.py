@@ -11,6 +11,7 @@ import numpy as np
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight, known_labels
+from fairconstrained.inspection.assessment import AssessedRows
 from fairconstrained.inspection.outputs import ClassOutputs, ModelOutput
 from fairconstrained.inspection.scores import (
     check_no_ranker,
@@ -56,6 +57,14 @@ class Collected:
     rows: Array
     outputs: dict[str, ModelOutput]
 
+    def assessed(self, output: ModelOutput) -> AssessedRows:
+        """Return the rows on which constraints are measured, with the scores of a model."""
+        labels = np.where(self.labels, 1.0, -1.0)
+        threshold = 0.0 if np.isnan(output.threshold) else output.threshold
+        return AssessedRows(
+            labels, output.centred, self.groups, self.weight, threshold, output.log_odds
+        )
+
     def predictions(self, name: str) -> list[Predictions]:
         """Return labels and predictions of a model, once for each grouping (see `separate`)."""
         decided = self.outputs[name].decided
@@ -74,6 +83,8 @@ class CollectedClasses:
         The labels.
     classes : list of label
         The classes of the models.
+    target : str
+        The name of the column of labels; empty if it has none.
     groups, weight, weighted, rows
         See :class:`Collected`.
     outputs : dict of str to ClassOutputs
@@ -82,6 +93,7 @@ class CollectedClasses:
 
     labels: Array
     classes: list[Any]
+    target: str
     groups: Groups
     weight: Array
     weighted: bool
@@ -219,12 +231,20 @@ def collect_classes(
     return CollectedClasses(
         labels=labels[rows],
         classes=classes,
+        target=_name(y),
         groups=groups.take(rows),
         weight=weight[rows],
         weighted=sample_weight is not None,
         rows=rows,
         outputs={name: one.take(rows) for name, one in outputs.items()},
     )
+
+
+def _name(y: Any) -> str:
+    """Return the name of a Series, or of the column of a frame; empty if there is none."""
+    name = getattr(y, "name", None)
+    columns = list(getattr(y, "columns", ()))
+    return str(columns[0]) if len(columns) == 1 else "" if name is None else str(name)
 
 
 def _classes(models: Mapping[str, Any], y: ArrayLike) -> list[Any]:

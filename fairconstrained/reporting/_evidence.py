@@ -10,7 +10,6 @@ import numpy as np
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.inspection.assessment import (
-    AssessedRows,
     Assessment,
     assess,
     constraints_of,
@@ -27,6 +26,7 @@ from fairconstrained.inspection.cost import (
 )
 from fairconstrained.inspection.deciding import Deciding, deciding_cells
 from fairconstrained.inspection.outputs import ClassOutputs, ModelOutput
+from fairconstrained.inspection.proxies import hidden_columns, proxies
 from fairconstrained.metrics.intervals import Interval, clopper_pearson
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.model_selection.path import FairnessPath
@@ -137,6 +137,9 @@ class Evidence:
         The models of the path; empty without one.
     frontier_gap : str
         The name of the gap of the frontier.
+    proxies : dict of str to float
+        The columns from each of which the group can be guessed; see
+        :func:`~fairconstrained.inspection.proxies.proxies`.
     """
 
     rows: CollectedClasses
@@ -148,6 +151,7 @@ class Evidence:
     trained_here: list[str]
     frontier: list[FrontierPoint]
     frontier_gap: str
+    proxies: dict[str, float]
 
     @property
     def names(self) -> list[str]:
@@ -216,6 +220,7 @@ def evidence_of(
         trained_here=[name for name in models if _trained_here(models[name], findings[name])],
         frontier=points,
         frontier_gap="demographic_parity" if reference is None else reference.assessment.name,
+        proxies=proxies(X, rows.rows, rows.groups, hidden_columns(list(models.values()))),
     )
 
 
@@ -293,7 +298,7 @@ def _joint(
     limits = []
     for name, finding in findings.items():
         collected = classes[name].collected
-        rows = rows_of(collected, collected.outputs[model])
+        rows = collected.assessed(collected.outputs[model])
         limits.append(interval_of(finding.constraint, rows, confidence))
     measured = [finding.assessment for finding in findings.values()]
     notes = dict.fromkeys(finding.note for finding in measured if finding.note)
@@ -313,15 +318,6 @@ def _excess(one: Assessment) -> float:
     return float(np.nan_to_num(one.on_predictions - one.tolerance, nan=-np.inf))
 
 
-def rows_of(collected: Collected, output: ModelOutput) -> AssessedRows:
-    """Return the rows on which constraints are measured, with the scores of a model."""
-    labels = np.where(collected.labels, 1.0, -1.0)
-    threshold = 0.0 if np.isnan(output.threshold) else output.threshold
-    return AssessedRows(
-        labels, output.centred, collected.groups, collected.weight, threshold, output.log_odds
-    )
-
-
 def _findings(
     collected: Collected,
     output: ModelOutput,
@@ -330,7 +326,7 @@ def _findings(
     confidence: float,
 ) -> list[Finding]:
     """Return the constraints measured for one model."""
-    rows = rows_of(collected, output)
+    rows = collected.assessed(output)
     minimized = own and minimizes_gap(final_estimator(output.estimator))
     has_surrogate = hasattr(final_estimator(output.estimator), "result_")
     found = []
@@ -386,7 +382,7 @@ def _frontier(
 
 def _gap(collected: Collected, constraint: Constraint | None) -> float:
     """Return the gap of a constraint for a single model; of the selection rates without one."""
-    rows = rows_of(collected, collected.outputs[""])
+    rows = collected.assessed(collected.outputs[""])
     if constraint is not None:
         return assess("", constraint, rows, 0.95, interval=False).on_predictions
     return widest_gap(rows.predictions())

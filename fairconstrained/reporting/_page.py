@@ -134,14 +134,15 @@ def _constraint(evidence: Evidence, name: str, findings: dict[str, dict[str, Fin
     scale = svg.Scale.of(np.array(values))
     if evidence.several_classes:
         rows = [_class_row(evidence, label, one, scale) for label, one in findings.items()]
-        head, what = "Class", "largest gap between two groups, each class against all others"
+        head, of_class = "Class", ", each class against all others"
     else:
         rows = [_constraint_row(evidence, model, one, scale) for model, one in findings[""].items()]
-        head, what = "Model", "largest gap between two groups"
-    table = dots_table(title, what, head, scale, rows, "Gap")
+        head, of_class = "Model", ""
     last = next(
         one for one in reversed(list(evidence.findings.values())[-1]) if one.assessment.name == name
     )
+    what = f"{last.constraint.gap_title}{of_class}"
+    table = dots_table(title, what, head, scale, rows, "Gap")
     texts = [text for text in (decided_by(last), meaning_of(last, evidence.confidence)) if text]
     return table + "".join(f"<p>{escape(text)}</p>" for text in texts)
 

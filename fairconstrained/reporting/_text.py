@@ -234,12 +234,14 @@ def as_dict(report: Report, evidence: Evidence, tables: Sequence[str]) -> dict[s
         "verdict": {**asdict(report.verdict), "details": list(report.verdict.details)},
         "rows": len(rows.labels),
         "weighted": rows.weighted,
+        "target": rows.target or None,
         "positive_class": _plain(positive),
         "classes": [_plain(one) for one in rows.classes],
         "confidence": report.confidence,
         "models": evidence.names,
         "sentences": _sentences(evidence),
         "notes": list(report.notes),
+        "proxies": evidence.proxies,
         **{name: _records(getattr(report, name)) for name in tables},
     }
 

@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,12 +13,14 @@ import pandas as pd
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.inspection.assessment import named
 from fairconstrained.inspection.collected import collect_classes
+from fairconstrained.inspection.proxies import proxies_in_words
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _tables as tables
 from fairconstrained.reporting._evidence import Evidence, evidence_of
 from fairconstrained.reporting._page import as_html
 from fairconstrained.reporting._text import as_dict, as_markdown, as_text
 from fairconstrained.reporting._verdict import Verdict, verdict_of
+from fairconstrained.utils.files import whole_file
 from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
@@ -123,7 +124,7 @@ class FairnessReport:
         Parameters
         ----------
         path : str, PathLike or None, default=None
-            A file to which the text is also written.
+            A file to which the text is also written, whole or not at all.
         """
         return _written(json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n", path)
 
@@ -133,7 +134,7 @@ class FairnessReport:
         Parameters
         ----------
         path : str, PathLike or None, default=None
-            A file to which the text is also written.
+            A file to which the text is also written, whole or not at all.
         """
         return _written(as_markdown(self, self._evidence), path)
 
@@ -143,7 +144,7 @@ class FairnessReport:
         Parameters
         ----------
         path : str, PathLike or None, default=None
-            A file to which the page is also written.
+            A file to which the page is also written, whole or not at all.
 
         Returns
         -------
@@ -164,7 +165,8 @@ class FairnessReport:
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     """Return a text, and write it to a file if there is one."""
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        with whole_file(path) as temporary:
+            temporary.write_text(text, encoding="utf-8")
     return text
 
 
@@ -308,8 +310,15 @@ def _title(evidence: Evidence) -> str:
     on = f"{models} on {n_rows} row{'s' * (n_rows != 1)} with "
     on += f"{n_groups} group{'s' * (n_groups != 1)}"
     if evidence.several_classes:
-        return f"{on}; the classes are {', '.join(evidence.classes)}"
-    return f"{on}; the positive class is {evidence.classes[''].collected.positive}"
+        of_target = f" of {rows.target}" if rows.target else ""
+        return f"{on}; the classes{of_target} are {', '.join(evidence.classes)}"
+    return f"{on}; the positive class is {_label(evidence)}"
+
+
+def _label(evidence: Evidence) -> str:
+    """Return the positive class, with the name of the target if it has one."""
+    target, positive = evidence.rows.target, evidence.classes[""].collected.positive
+    return f"{target} = {positive}" if target else str(positive)
 
 
 def _notes(evidence: Evidence) -> Iterator[str]:
@@ -342,10 +351,21 @@ def _notes(evidence: Evidence) -> Iterator[str]:
                 "those of a single class hold for that class."
             )
     elif n_classes > 2:
-        positive = evidence.classes[""].collected.positive
         yield (
-            f"The models have {n_classes} classes: all values are of the class {positive} against "
-            "the others."
+            f"The models have {n_classes} classes: all values are of the class {_label(evidence)} "
+            "against the others."
+        )
+    else:
+        yield (
+            f"The favourable label is {_label(evidence)}: rows that are predicted so are selected, "
+            f"and rows that have it are positive. The other label is "
+            f"{evidence.classes[''].collected.others[0]}."
+        )
+    if evidence.proxies:
+        yield (
+            "The group can be guessed with an accuracy above 0.95 from each of these columns of X "
+            f"alone: {proxies_in_words(evidence.proxies)}. A model that uses one of them can know "
+            "the group."
         )
     if rows.weighted:
         yield "Rates are weighted, counts are not. With weights the intervals are approximate."

@@ -15,8 +15,8 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yield the path of a temporary file in the same folder, which replaces the file at the end.
 
     The file that was there is unchanged if the body raises an error or is interrupted. The
-    temporary file has the same ending, and the permissions of the file that it replaces. A device or
-    a pipe is not replaced but yielded itself.
+    temporary file has the same ending, and the permissions of the file that it replaces. A device
+    or a pipe is not replaced but yielded itself.
 
     Parameters
     ----------

@@ -5,8 +5,8 @@ import sys
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
+from _support.command_line import N_ROWS, asked
 
 import fairconstrained
 from fairconstrained.__main__ import main
@@ -15,36 +15,9 @@ from fairconstrained.command_line._files import read_table
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.deployment import trusted_types
 
-N_ROWS = 600
-
-
-@pytest.fixture
-def table():
-    """A table as files have them: text, gaps, an identifier."""
-    X, y, groups = fairconstrained.make_biased_classification(N_ROWS, gap=0.4, random_state=0)
-    frame = pd.DataFrame(np.asarray(X)[:, :4], columns=["a", "b", "c", "d"])
-    frame["kind"] = np.where(frame["a"] > 0, "high", "low")
-    frame.loc[::20, "b"] = np.nan
-    frame.loc[::30, "kind"] = None
-    frame["name"] = [f"person {k}" for k in range(N_ROWS)]
-    frame["group"] = np.where(np.asarray(groups) == 1, "x", "y")
-    frame["granted"] = np.where(np.asarray(y) == 1, "yes", "no")
-    return frame
-
-
-@pytest.fixture
-def file(table, tmp_path):
-    path = tmp_path / "data.csv"
-    table.to_csv(path, index=False)
-    return str(path)
-
-
-def asked(file, *more):
-    return [file, "--target", "granted", "--positive", "yes", "--sensitive", "group", *more]
-
 
 def gaps(text):
-    """Return {(model, rows): gap of the probabilities}."""
+    """Return {(model, rows): gap on scores}."""
     lines = [line.split() for line in text.splitlines()]
     words = [line for line in lines if line[1:2] in (["training"], ["test"])]
     return {(line[0], line[1]): float(line[6]) for line in words}
@@ -64,12 +37,29 @@ def test_the_table(file, capsys):
 
 @pytest.mark.parametrize("enforce", ["score", "decision"])
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
-def test_every_constraint(file, table, capsys, name, enforce):
+def test_the_constraint_of_the_fit_is_measured(file, table, tmp_path, capsys, name, enforce):
     table[:200].to_csv(file, index=False)
-    assert main(asked(file, "--constraint", name, "--enforce", enforce)) == 0
-    found = gaps(capsys.readouterr().out)
-    assert len(found) == 4
-    assert np.isfinite(list(found.values())).all()
+    json_file, model_file = str(tmp_path / "out.json"), str(tmp_path / "model.joblib")
+    more = ["--constraint", name, "--enforce", enforce, "--json", json_file, "--model", model_file]
+    assert main(asked(file, *more)) == 0
+    text = capsys.readouterr().out
+    assert np.isfinite(list(gaps(text).values())).all()
+    assert f"Its gap is the {CLASSIFIER_CONSTRAINTS[name]().gap_title}; on scores, with" in text
+    models = json.loads((tmp_path / "out.json").read_text())["models"]
+    (row,) = (one for one in models if (one["model"], one["rows"]) == ("fair", "training"))
+    classifier = joblib.load(model_file)[-1]
+    assert row["decision_gap"] == pytest.approx(classifier.decision_gap_, abs=1e-9)
+    free_thresholds = name == "partial_dp"  # they are fitted with the model, or to its scores
+    assert row["score_gap"] == pytest.approx(classifier.gap_, abs=1e-5 if free_thresholds else 1e-9)
+
+
+def test_the_unit_of_a_gap_that_is_no_probability(file, capsys):
+    assert main(asked(file, "--constraint", "group_auc", "--kappa", "3")) == 0
+    text = capsys.readouterr().out
+    assert "Constraint: group auc with kappa = 3, on scores." in text
+    assert "on scores, with (1 + t)^2 / 2 of the differences t of scores in place of" in text
+    assert max(gaps(text).values()) > 1.0
+    assert "gap of probabilities" not in " ".join(text.split())
 
 
 @pytest.mark.parametrize("name", ["roc_parity", "partial_dp", "weak_partial_dp"])
@@ -102,7 +92,7 @@ def test_all_files_are_written(file, table, tmp_path, capsys):
     }
     trusted = [*trusted_types(), "numpy.dtype"]  # scikit-learn's imputer keeps a dtype
     model = skops.io.load(paths["model"], trusted=trusted)
-    assert set(model.predict(table.drop(columns=["name", "granted"]))) == {0, 1}
+    assert set(model.predict(table.drop(columns=["name", "granted"]))) == {"no", "yes"}
 
 
 ENDS = {"report": ".html", "model": ".skops", "json": ".json", "path": ".png"}
@@ -176,6 +166,26 @@ def test_kappa_of_a_constraint_that_does_not_take_it(file, capsys, name, option)
     assert not captured.out  # nothing is fitted before
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--kappa", "2"], "kappa must be a number between 0 and 1 (the largest gap allowed)"),
+        (["--kappa", "-1", "--constraint", "group_auc"], "kappa must be a number between 0 and in"),
+        (["--kappa", "much"], "invalid float value: 'much'"),
+    ],
+)
+def test_kappa_that_no_constraint_takes_is_one_line(file, capsys, arguments, message):
+    for data in ([file], []):
+        with pytest.raises(SystemExit) as stopped:
+            main([*data, *arguments])
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith("python -m fairconstrained: argument --kappa: ")
+        assert message in line
+        assert stopped.value.code == 2
+        if "--constraint" in arguments:
+            break  # the example has other constraints
+
+
 def test_rows_without_a_target_are_left_out_and_counted(file, table, capsys):
     table.loc[:9, "granted"] = None
     table.to_csv(file, index=False)
@@ -243,6 +253,7 @@ def test_unusable_data(file, table, capsys, change, arguments, message):
         ("--model", "model.foo", "the ending must be one of .skops, .joblib"),
         ("--model", "model", "the ending must be one of .skops, .joblib"),
         ("--json", "data.csv", "this is the file with data too"),
+        ("--json", "/proc/x.json", "--json /proc/x.json cannot be written: "),
     ],
 )
 def test_files_that_cannot_be_written(file, tmp_path, capsys, option, name, message):

@@ -1,0 +1,116 @@
+"""Labels and columns mean what they mean in the file, and outputs are written whole."""
+
+import errno
+import json
+import os
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from _support.command_line import asked
+
+from fairconstrained.__main__ import main
+from fairconstrained.command_line._files import read_table
+
+LABELS = [  # of the file, the favourable one first; --positive; labels of the model if others
+    ((0, 1), "0", None),
+    ((1, 0), "1", None),
+    ((1, 2), "1", None),
+    (("no", "yes"), "no", None),
+    ((" no", " yes"), "no", None),
+    ((False, True), "false", None),
+    ((0.5, 1.5), "0.5", ("0.5", "1.5")),  # which no classifier takes as labels
+]
+
+
+@pytest.mark.parametrize(("labels", "positive", "as_text"), LABELS)
+def test_labels_keep_the_values_of_the_file(
+    file, table, tmp_path, capsys, labels, positive, as_text
+):
+    favourable, other = labels
+    table["granted"] = table["granted"].map({"yes": other, "no": favourable})
+    table.to_csv(file, index=False)
+    paths = [str(tmp_path / name) for name in ("out.json", "report.html", "model.joblib")]
+    arguments = [file, "--target", "granted", "--positive", positive, "--sensitive", "group"]
+    more = ["--json", paths[0], "--report", paths[1], "--model", paths[2]]
+    assert main([*arguments, *more]) == 0
+    shown = f"granted = {str(favourable).strip()}"
+    assert f"Positive class: {shown} (" in capsys.readouterr().out
+    model, written = joblib.load(paths[2]), json.loads((tmp_path / "out.json").read_text())
+    read = pd.read_csv(file)
+    y = read["granted"] if as_text is None else read["granted"].map(str)
+    favourable, other = as_text or labels
+    assert model.classes_.tolist() == sorted([favourable, other])
+    assert (written["data"]["positive"], written["data"]["negative"]) == (favourable, other)
+    train, test = (one for one in written["models"] if one["model"] == "fair")
+    accuracy = 0.75 * train["accuracy"] + 0.25 * test["accuracy"]
+    assert model.score(read, y) == pytest.approx(accuracy)
+    rates = [one["rates"] for one in (train, test)]
+    assert np.mean(model.predict(read) == favourable) == pytest.approx(
+        np.average(np.mean(rates, axis=1), weights=[0.75, 0.25]), abs=0.02
+    )
+    page = (tmp_path / "report.html").read_text()
+    assert f"the positive class is granted = {favourable}" in page
+    assert f"The favourable label is granted = {favourable}: rows that are predicted so" in page
+
+
+def test_features_that_give_the_group_away(file, table, tmp_path, capsys):
+    table["code"] = np.where(table["group"] == "x", 7, 8)
+    table.loc[:5, "code"] = 9
+    table.to_csv(file, index=False)
+    written, report = tmp_path / "out.json", tmp_path / "report.html"
+    assert main(asked(file, "--json", str(written), "--report", str(report))) == 0
+    text = capsys.readouterr().out
+    assert "Neither model has this column." in text
+    assert "an accuracy above 0.95 from each of these features alone: code (0.99" in text
+    assert list(json.loads(written.read_text())["data"]["proxies"]) == ["code"]
+    assert "each of these columns of X alone: code (" in report.read_text()
+
+
+def test_no_feature_gives_the_group_away(file, tmp_path, capsys):
+    written, report = tmp_path / "out.json", tmp_path / "report.html"
+    assert main(asked(file, "--json", str(written), "--report", str(report))) == 0
+    assert "accuracy above 0.95" not in capsys.readouterr().out + report.read_text()
+    assert json.loads(written.read_text())["data"]["proxies"] == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b,a,b,group,granted\n1,2,3,4,x,yes\n", "several columns of the name a, b: give"),
+        ('a," a",group,granted\n1,2,x,yes\n', "several columns of the name a: give every"),
+    ],
+)
+def test_every_column_has_a_name_of_its_own(file, capsys, text, message):
+    with open(file, "w") as stream:
+        stream.write(text)
+    assert main(asked(file)) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_columns_without_a_name_are_numbered(file, table):
+    table.rename(columns={"a": "", "c": ""}).to_csv(file, index=False)
+    assert read_table(file).columns.tolist()[:4] == ["Unnamed: 0", "b", "Unnamed: 2", "d"]
+
+
+def test_a_full_disk_leaves_the_files_that_were_there(file, tmp_path, capsys, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(joblib, "dump", full)
+    names = ("out.json", "report.html", "model.joblib")
+    paths = {name: tmp_path / name for name in names}
+    for path in paths.values():
+        path.write_text("of last year")
+    report, model = map(str, (paths["report.html"], paths["model.joblib"]))
+    assert main(asked(file, "--json", "/dev/full", "--report", report, "--model", model)) == 1
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [
+        f"--model {model} cannot be written: No space left on device.",
+        "--json /dev/full cannot be written: No space left on device.",
+    ]
+    assert f"Written: {report}" in said.out
+    assert paths["report.html"].read_text().startswith("<!DOCTYPE html>")
+    assert paths["model.joblib"].read_text() == "of last year"
+    assert sorted(os.listdir(tmp_path)) == sorted([*names, "data.csv"])
