@@ -30,11 +30,22 @@ class ScalarFunction(Parametrized, ABC):
     kinks : tuple of (position, jump)
         Where the derivative jumps, and by how much, for a function that is linear in between;
         `smoothed` needs them.
+    knots : tuple of float or None
+        In ascending order the positions between which the function is a polynomial of degree at
+        most 2; None for other functions. Sums over many differences are then found by sorting.
+    corners : tuple of (position, jump, width)
+        The kinks that were rounded, see :class:`Rounded`.
     """
 
     smooth: bool = True
     convex: bool = False
     kinks: tuple[tuple[float, float], ...] = ()
+    corners: tuple[tuple[float, float, float], ...] = ()
+
+    @property
+    def knots(self) -> tuple[float, ...] | None:
+        """Where the polynomial changes: the kinks."""
+        return tuple(sorted(position for position, _ in self.kinks)) or None
 
     @property
     @abstractmethod
@@ -100,8 +111,11 @@ class ScalarFunction(Parametrized, ABC):
         return self if self.smooth else Rounded(self, width)
 
     def subgradient_error(self, t: Array) -> Array:
-        """Return the subgradient error at t: zero except for :class:`Rounded`."""
-        return np.zeros_like(t)
+        """Return the subgradient error at t: zero except where kinks were rounded."""
+        out = np.zeros_like(t)
+        for position, jump, width in self.corners:
+            out += abs(jump) * corner_subgradient_error(t - position, width)
+        return out
 
 
 class ExponentialFunction(ScalarFunction):
@@ -184,6 +198,7 @@ class Parabola(ScalarFunction):
     """
 
     convex = True
+    knots = ()
 
     def __init__(self, coefficient: float = 1.0):
         self.coefficient = coefficient
@@ -223,6 +238,12 @@ class SumFunction(ScalarFunction):
         return self.first.smooth and self.second.smooth
 
     @property
+    def knots(self) -> tuple[float, ...] | None:
+        """Those of both summands."""
+        first, second = self.first.knots, self.second.knots
+        return None if first is None or second is None else tuple(sorted({*first, *second}))
+
+    @property
     def curvature(self) -> tuple[float, float]:
         """The sums of the summands' bounds, at least 0 since the sum is convex."""
         (a, b), (c, d) = self.first.curvature, self.second.curvature
@@ -246,9 +267,10 @@ class SumFunction(ScalarFunction):
         """Return the sum of the rounded summands."""
         return SumFunction(self.first.smoothed(width), self.second.smoothed(width))
 
-    def subgradient_error(self, t: Array) -> Array:
-        """Return the sum of the subgradient error."""
-        return self.first.subgradient_error(t) + self.second.subgradient_error(t)
+    @property
+    def corners(self) -> tuple[tuple[float, float, float], ...]:  # type: ignore[override]
+        """Those of both summands."""
+        return self.first.corners + self.second.corners
 
 
 class Rounded(ScalarFunction):
@@ -295,6 +317,12 @@ class Rounded(ScalarFunction):
         return self.function.convex
 
     @property
+    def knots(self) -> tuple[float, ...]:
+        """Where the rounding of a kink begins and where it ends."""
+        half = 0.5 * self.width
+        return tuple(sorted({at + side for at, _ in self._kinks for side in (-half, half)}))
+
+    @property
     def curvature(self) -> tuple[float, float]:
         """Between the sums of the negative and of the positive jumps, over the width."""
         jumps = np.array([jump for _, jump in self.function.kinks])
@@ -332,12 +360,10 @@ class Rounded(ScalarFunction):
         before = np.array([min(position for position, _ in self._kinks) - 1.0])
         return float(self.function.derivative(before, self.function.value(before))[0])
 
-    def subgradient_error(self, t: Array) -> Array:
-        """Return epsilon."""
-        out = np.zeros_like(t)
-        for position, jump in self.function.kinks:
-            out = out + abs(jump) * corner_subgradient_error(t - position, self.width)
-        return out
+    @property
+    def corners(self) -> tuple[tuple[float, float, float], ...]:  # type: ignore[override]
+        """The kinks with the width."""
+        return tuple((position, jump, self.width) for position, jump in self._kinks)
 
 
 def corner(u: Array, width: float | Array) -> Array:

@@ -14,6 +14,7 @@ class Identity(ScalarFunction):
     """phi(t) = t, the function of tangents."""
 
     convex = True
+    knots = ()
 
     @property
     def curvature(self) -> tuple[float, float]:
@@ -36,6 +37,7 @@ class Indicator(ScalarFunction):
     """
 
     smooth = False
+    knots = (0.0,)
 
     @property
     def curvature(self) -> tuple[float, float]:
@@ -126,6 +128,12 @@ class Stretched(ScalarFunction):
         return tuple((at / factor, jump * abs(factor)) for at, jump in self.function.kinks)
 
     @property
+    def knots(self) -> tuple[float, ...] | None:
+        """Those of the function divided by c."""
+        knots = self.function.knots
+        return None if knots is None else tuple(sorted(at / self.factor for at in knots))
+
+    @property
     def curvature(self) -> tuple[float, float]:
         """The bounds of the function times the square of c."""
         lower, upper = self.function.curvature
@@ -153,9 +161,11 @@ class Stretched(ScalarFunction):
         """Return the rounded function of c t."""
         return self._of(self.function.smoothed(abs(self.factor) * width))
 
-    def subgradient_error(self, t: Array) -> Array:
-        """Return the function's subgradient error at c t."""
-        return self.function.subgradient_error(self.factor * t)
+    @property
+    def corners(self) -> tuple[tuple[float, float, float], ...]:  # type: ignore[override]
+        """Those of the function, with positions and widths divided by c."""
+        c, size = self.factor, abs(self.factor)
+        return tuple((at / c, jump * size, w / size) for at, jump, w in self.function.corners)
 
     def zero_one(self) -> ScalarFunction:
         """Return the zero-one version of the function, of c t."""
@@ -175,3 +185,42 @@ class Reflected(Stretched):
 
     def __init__(self, function: ScalarFunction):
         self.function = function
+
+
+class SubgradientError(ScalarFunction):
+    r"""The subgradient error of rounded kinks, see :class:`Rounded`.
+
+    Parameters
+    ----------
+    corners : tuple of (position, jump, width)
+        The kinks.
+    """
+
+    smooth = False
+
+    def __init__(self, corners: tuple[tuple[float, float, float], ...]):
+        self.corners = corners
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        """The kinks, and where their rounding begins and ends."""
+        sides = (-0.5, 0.0, 0.5)
+        return tuple(sorted({at + side * w for at, _, w in self.corners for side in sides}))
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """Unbounded: it has kinks of either sign."""
+        return -np.inf, np.inf
+
+    def value(self, t: Array) -> Array:
+        """Return the sum over the kinks."""
+        return self.subgradient_error(t)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return the sum of the derivatives."""
+        out = np.zeros_like(t)
+        for position, jump, width in self.corners:
+            u = t - position
+            inside = np.abs(u) < 0.5 * width
+            out += abs(jump) / width * inside * (0.5 * width * np.sign(u) - 2.0 * u)
+        return out

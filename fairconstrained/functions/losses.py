@@ -200,6 +200,7 @@ class SquaredHinge(Loss):
     """
 
     convex = True
+    knots = (1.0,)
 
     @property
     def curvature(self) -> tuple[float, float]:
@@ -227,6 +228,7 @@ class Quadratic(Loss):
     """
 
     convex = True
+    knots = ()
 
     @property
     def curvature(self) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairconstrained.functions.base import Parabola, ScalarFunction, TwiceDifferentiable
+from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
 from fairconstrained.functions.elementary import Indicator, PositivePart, Stretched
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_positive
@@ -139,94 +139,6 @@ class Sigmoid(TwiceDifferentiable, Surrogate):
         out /= self.scale
         return out
 
-    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
-        r"""Return the split at the inflection point, the tightest there is.
-
-        The plus part is the sigmoid for :math:`t \le 0` and its tangent
-        :math:`1/2 + t / (4 \tau)` above, the minus part what the tangent exceeds it by. Of all
-        splits these parts have the least curvature, so that IDCA's majorants are the closest.
-        """
-        return SigmoidPlus(self.scale), SigmoidMinus(self.scale)
-
-
-class SigmoidPlus(Surrogate):
-    r"""The convex part of the sigmoid: itself for :math:`t \le 0`, its tangent at 0 above.
-
-    Parameters
-    ----------
-    scale : float, default=1.0
-        The temperature tau > 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.functions.surrogates import SigmoidPlus
-    >>> SigmoidPlus().value(np.array([-800.0, 0.0, 2.0]))
-    array([0. , 0.5, 1. ])
-    """
-
-    convex = True
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """Zero and 1 / (6 sqrt(3) tau^2)."""
-        return 0.0, Sigmoid(self.scale).curvature[1]
-
-    def value(self, t: Array) -> Array:
-        """Return sigmoid(min(t, 0)) + max(t, 0) / (4 tau)."""
-        return Sigmoid(self.scale).value(np.minimum(t, 0.0)) + np.maximum(t, 0.0) * (
-            0.25 / self.scale
-        )
-
-    def derivative(self, t: Array, value: Array) -> Array:
-        """Return the sigmoid's derivative at min(t, 0)."""
-        return Sigmoid(self.scale).derivative(t, np.minimum(value, 0.5))
-
-    def zero_one(self) -> ScalarFunction:
-        """Return itself: a part of a surrogate does not stand for a decision."""
-        return self
-
-    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
-        """Return itself and zero."""
-        return self, Parabola(0.0)
-
-
-class SigmoidMinus(Surrogate):
-    r"""What the convex part of the sigmoid exceeds it by: 0 for :math:`t \le 0`.
-
-    Parameters
-    ----------
-    scale : float, default=1.0
-        The temperature tau > 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from fairconstrained.functions.surrogates import SigmoidMinus
-    >>> SigmoidMinus().value(np.array([-1.0, 0.0, 800.0]))
-    array([  0. ,   0. , 199.5])
-    """
-
-    convex = True
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """Zero and 1 / (6 sqrt(3) tau^2)."""
-        return 0.0, Sigmoid(self.scale).curvature[1]
-
-    def value(self, t: Array) -> Array:
-        """Return 1/2 + t / (4 tau) - sigmoid(t) for t > 0, else 0."""
-        above = np.maximum(t, 0.0) * (0.25 / self.scale)
-        return above - 0.5 * np.tanh(2.0 * above)
-
-    def derivative(self, t: Array, value: Array) -> Array:
-        """Return tanh(t / (2 tau))^2 / (4 tau) for t > 0, else 0."""
-        return np.tanh(np.maximum(t, 0.0) * (0.5 / self.scale)) ** 2 * (0.25 / self.scale)
-
-    def zero_one(self) -> ScalarFunction:
-        """Return itself: a part of a surrogate does not stand for a decision."""
-        return self
-
 
 class Ramp(Surrogate):
     r"""The ramp :math:`\phi(t) = \min\{\max\{t / \tau + 1/2, 0\}, 1\}`.
@@ -295,6 +207,7 @@ class ShiftedSquare(ScalarFunction):
     """
 
     convex = True
+    knots = ()
 
     @property
     def curvature(self) -> tuple[float, float]:

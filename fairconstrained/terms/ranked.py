@@ -1,4 +1,4 @@
-"""Weighted scores in sorted order, with cumulative sums."""
+"""Weighted scores of a cell: in sorted order with cumulative sums, or spread on a grid."""
 
 from __future__ import annotations
 
@@ -8,21 +8,76 @@ import numpy as np
 
 from fairconstrained.utils.typing import Array
 
+_NODES = 6  # that a score is spread on: interpolation by polynomials of degree 5
+_PLACES = np.arange(_NODES) - 0.5 * (_NODES - 1)  # of the nodes, from the middle of them
+TO_SHARES = np.linalg.inv(np.vander(_PLACES, increasing=True))  # from powers of the score's place
+
+
+class GridPoints:
+    """Points on a uniform grid, each between the nodes that interpolation uses for it.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n,)
+        The points.
+    step : float
+        The distance of the nodes.
+
+    Attributes
+    ----------
+    first, n_nodes : int
+        The number of the first node, counted from 0, and how many there are.
+    """
+
+    def __init__(self, points: Array, step: float):
+        self.step = step
+        self._place = points / step
+        bins = np.floor(self._place)
+        self._place -= bins
+        self._place -= 0.5
+        low, high = (int(bins.min()), int(bins.max())) if len(bins) else (0, 0)
+        bins -= low
+        self._bins, self._n_bins = bins.astype(np.intp), high - low + 1
+        self.first, self.n_nodes = low - _NODES // 2 + 1, self._n_bins + _NODES - 1
+
+    def to_nodes(self, weights: Array) -> Array:
+        """Return the sums of weights times the shares of the points in each node."""
+        moments, power = np.empty((_NODES, self._n_bins)), np.array(weights)
+        for k in range(_NODES):
+            if k:
+                power *= self._place
+            moments[k] = np.bincount(self._bins, power, minlength=self._n_bins)
+        out = np.zeros(self.n_nodes)
+        for k, shares in enumerate(TO_SHARES.T @ moments):
+            out[k : k + self._n_bins] += shares
+        return out
+
+    def from_nodes(self, values: Array) -> Array:
+        """Return the interpolation at the points of values at the nodes."""
+        windows = np.stack([values[k : k + self._n_bins] for k in range(_NODES)])
+        by_power = TO_SHARES @ windows
+        out = by_power[-1].take(self._bins)
+        for coefficients in by_power[-2::-1]:  # Horner's rule
+            out *= self._place
+            out += coefficients.take(self._bins)
+        return out
+
 
 class Ranked:
-    """Weighted scores of a cell, in sorted order where that is needed.
+    """Weighted scores of a cell, in sorted order or on a grid where that is needed.
 
     Parameters
     ----------
     scores : ndarray of shape (n,)
         The scores.
-    weights : ndarray of shape (n,)
-        Their weights, >= 0.
+    weights : ndarray of shape (n,) or None, default=None
+        Their weights, >= 0; None stands for ones.
     """
 
-    def __init__(self, scores: Array, weights: Array):
+    def __init__(self, scores: Array, weights: Array | None = None):
         self.scores = scores
-        self.weights = weights
+        self.weights = np.ones(len(scores)) if weights is None else weights
+        self._on_grid: GridPoints | None = None
 
     @cached_property
     def order(self) -> Array:
@@ -48,15 +103,25 @@ class Ranked:
     @cached_property
     def sums(self) -> tuple[Array, Array, Array]:
         """Weights, weighted scores and weighted squares, summed over the k lowest, k = 0 to n."""
-        scores, weights = self.ascending, self.masses
-        return tuple(
-            np.concatenate([[0.0], np.cumsum(weights * power)])
-            for power in (1.0, scores, scores * scores)
-        )  # type: ignore[return-value]
+        return self.cumulative(self.masses)
+
+    def cumulative(self, masses: Array) -> tuple[Array, Array, Array]:
+        """Return the same for other weights, in the order of `ascending`."""
+        out = np.zeros((3, len(masses) + 1))
+        np.cumsum(masses, out=out[0, 1:])
+        np.cumsum(masses * self.ascending, out=out[1, 1:])
+        np.cumsum(masses * self.ascending * self.ascending, out=out[2, 1:])
+        return out[0], out[1], out[2]
 
     def below(self, points: Array, side: str = "left") -> Array:
         """Return the positions in `sums` of the scores < `points` (<= with side="right")."""
         return np.searchsorted(self.ascending, points, side=side)  # type: ignore[call-overload]
+
+    def on_grid(self, step: float) -> GridPoints:
+        """Return the scores on a grid through 0 with this distance of its nodes."""
+        if self._on_grid is None or self._on_grid.step != step:
+            self._on_grid = GridPoints(self.scores, step)
+        return self._on_grid
 
     def share_above(self, points: Array) -> Array:
         """Return the weight of the scores > `points`."""

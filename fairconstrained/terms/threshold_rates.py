@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.terms._kernel_sums import Cells, KernelSums, kernel_sums
+from fairconstrained.functions.elementary import SubgradientError
 from fairconstrained.terms.affine import AffineHead, AffineTerm, FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable, Term
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
+from fairconstrained.terms.difference_sums import difference_sums
+from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.typing import Array, Matrix
 
 
@@ -26,7 +27,7 @@ class ThresholdRates(FunctionAverages, Shardable):
         r_{kj}(s, \theta) = \sum_i A_{ki}\, \phi(s_i - \theta_j).
 
     They are computed for all thresholds together, see
-    :func:`~fairconstrained.terms._kernel_sums.kernel_sums`.
+    :func:`~fairconstrained.terms.difference_sums.difference_sums`.
 
     Parameters
     ----------
@@ -54,7 +55,6 @@ class ThresholdRates(FunctionAverages, Shardable):
     free: bool = False
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
-    _memory: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -86,14 +86,23 @@ class ThresholdRates(FunctionAverages, Shardable):
         return self.rates.function
 
     @cached_property
-    def _cells(self) -> Cells:
-        return Cells(self.rates.cells)
+    def _rows_by_cell(self) -> list[tuple[Array, Array]]:
+        return rows_by_cell(self.rates.cells)
 
-    def sums(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> KernelSums:
-        """Return the rates at the scores and thresholds, with their derivatives."""
-        if self.free and len(auxiliary):
-            return kernel_sums(self.function, self._cells, scores, np.array(auxiliary))
-        return kernel_sums(self.function, self._cells, scores, self.thresholds, self._memory)
+    def sums(
+        self, scores: Array, auxiliary: Array = NO_AUXILIARY, function: ScalarFunction | None = None
+    ) -> RateSums:
+        """Return the rates at the scores and thresholds, with their derivatives.
+
+        Parameters
+        ----------
+        scores, auxiliary : ndarray
+            The scores, and the thresholds if they are free.
+        function : ScalarFunction or None, default=None
+            What is averaged in place of phi.
+        """
+        thresholds = auxiliary if self.free and len(auxiliary) else self.thresholds
+        return RateSums(function or self.function, self._rows_by_cell, scores, thresholds)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the rates and their pullback."""
@@ -103,15 +112,13 @@ class ThresholdRates(FunctionAverages, Shardable):
             weights = u.reshape(self.rates.n_statistics, -1)
             if not self.free:
                 return sums.pull(weights), NO_AUXILIARY
-            return sums.pull(weights), -np.sum(weights * sums.slopes(), axis=0)
+            return sums.pull(weights), -np.sum(weights * sums.slopes, axis=0)
 
-        return sums.values().ravel(), pullback
+        return sums.values.ravel(), pullback
 
     def take(self, rows: Array, weights: Array) -> ThresholdRates:
         """Return the term on some rows; cell sizes stay those of the full data."""
-        taken = replace(self, rates=self.rates.take(rows, weights))
-        object.__setattr__(taken, "_memory", self._memory)  # same function, same thresholds
-        return taken
+        return replace(self, rates=self.rates.take(rows, weights))
 
     def zero_one(self) -> Term:
         """Return the term with the indicator, at the same thresholds."""
@@ -121,7 +128,7 @@ class ThresholdRates(FunctionAverages, Shardable):
         return replace(self, rates=replace(self.rates, function=function))
 
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
-        return self.sums(scores, auxiliary).subgradient_error().ravel()
+        return self.sums(scores, auxiliary, SubgradientError(self.function.corners)).values.ravel()
 
     def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> ThresholdTangent:
         """Return the tangent, with respect to free thresholds as well."""
@@ -152,6 +159,64 @@ class ThresholdRates(FunctionAverages, Shardable):
         by_cell = sp.csr_array(sp.kron(sp.eye_array(n_cells), np.ones((n_thresholds, 1))))
         bend = self._largest_bend(by_cell)
         return (2.0 if self.free else 1.0) * (self.rates.cells.T @ bend)
+
+
+class RateSums:
+    r"""The averages over cells of :math:`\phi(s_i - \theta_j)`, with products with their slopes.
+
+    Parameters
+    ----------
+    function : ScalarFunction
+        phi.
+    cells : list of (rows, weights)
+        The cells.
+    scores, thresholds : ndarray
+        s and theta.
+    """
+
+    def __init__(
+        self,
+        function: ScalarFunction,
+        cells: Sequence[tuple[Array, Array]],
+        scores: Array,
+        thresholds: Array,
+    ):
+        self.n_rows, self.thresholds, self.cells = len(scores), thresholds, cells
+        origin = float(thresholds.sum()) / max(
+            len(thresholds), 1
+        )  # squares of the scores keep their digits
+        points = Ranked(thresholds - origin)
+        self.sums = [
+            difference_sums(function, Ranked(scores[rows] - origin, weights), points)
+            for rows, weights in cells
+        ]
+
+    @cached_property
+    def values(self) -> Array:
+        """The averages, shape (n_cells, n_thresholds)."""
+        return self._table(sums.over_first() for sums in self.sums)
+
+    def _table(self, by_cell: Iterable[Array]) -> Array:
+        return np.array(list(by_cell)).reshape(len(self.cells), len(self.thresholds))
+
+    @cached_property
+    def slopes(self) -> Array:
+        """Minus the derivatives of the averages by the thresholds."""
+        return self._table(sums.over_first(slope=True) for sums in self.sums)
+
+    def push(self, change: Array) -> Array:
+        """Return sum_i A_ki phi'(s_i - theta_j) change_i, shape (n_cells, n_thresholds)."""
+        each = zip(self.cells, self.sums, strict=True)
+        return self._table(s.over_first(w * change[rows], slope=True) for (rows, w), s in each)
+
+    def pull(self, u: Array) -> Array:
+        """Return sum_kj u_kj A_ki phi'(s_i - theta_j), shape (n_rows,)."""
+        each = zip(self.cells, self.sums, u, strict=True)
+        parts = [w * sums.over_second(on, slope=True) for (_, w), sums, on in each]
+        if not parts:
+            return np.zeros(self.n_rows)
+        rows = np.concatenate([rows for rows, _ in self.cells])
+        return np.bincount(rows, np.concatenate(parts), minlength=self.n_rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,17 +264,12 @@ class ThresholdTangent(AffineHead, AffineTerm, Shardable):
         return self.term.auxiliary_start
 
     @cached_property
-    def _sums(self) -> KernelSums:
+    def _sums(self) -> RateSums:
         return self.term.sums(self.scores, self.auxiliary)
-
-    @cached_property
-    def _touching(self) -> tuple[Array, Array]:
-        """The rates at the point of contact, and minus their slopes in the thresholds."""
-        return self._sums.values(), self._sums.slopes()
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the rates of the tangent and their pullback."""
-        values, slopes = self._touching
+        values, slopes = self._sums.values, self._sums.slopes
         moved = values + self._sums.push(scores - self.scores)
         free = self.term.free
         if free and len(auxiliary):

@@ -42,7 +42,13 @@ from fairconstrained.domains import (
 )
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.functions.base import Parabola, Rounded, SumFunction
-from fairconstrained.functions.elementary import Identity, Indicator, PositivePart, Reflected
+from fairconstrained.functions.elementary import (
+    Identity,
+    Indicator,
+    PositivePart,
+    Reflected,
+    SubgradientError,
+)
 from fairconstrained.functions.losses import (
     Hinge,
     Logistic,
@@ -54,8 +60,6 @@ from fairconstrained.functions.surrogates import (
     Ramp,
     ShiftedSquare,
     Sigmoid,
-    SigmoidMinus,
-    SigmoidPlus,
     Steeper,
 )
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
@@ -97,8 +101,7 @@ OTHER_FUNCTIONS = [
     PositivePart(-0.5, 2.0),
     SumFunction(Sigmoid(), Parabola(0.2)),
     Clip(-0.3, 0.8),
-    SigmoidPlus(0.5),
-    SigmoidMinus(0.5),
+    SubgradientError(Rounded(Ramp(), 0.4).corners),
     Steeper(Sigmoid(), 3.0),
     Steeper(Ramp(), 2.0),
     Steeper(ShiftedSquare(), 1.5),

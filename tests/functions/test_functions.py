@@ -31,7 +31,7 @@ from fairconstrained.objectives import MeanLoss
 from fairconstrained.terms.cell_means import average
 from fairconstrained.utils.registry import check_option, resolve
 
-SPLIT = [f for f in SCALAR_FUNCTIONS if not isinstance(f, Indicator)]
+SPLIT = [f for f in SCALAR_FUNCTIONS if f.difference_of_convex]
 PARTS = [part for f in SPLIT for part in f.convex_parts()]
 ALL = distinct(SCALAR_FUNCTIONS + PARTS)
 STEP = 1e-4

@@ -46,7 +46,7 @@ def overlapping(function, *, sparse=True, seed=1):
     return CellMeans(sp.csr_array(cells), function, combination, offset, signs, tuple("abcd"))
 
 
-DIFFERENCES = [f for f in SCALAR_FUNCTIONS if not isinstance(f, Indicator)]
+DIFFERENCES = [f for f in SCALAR_FUNCTIONS if f.difference_of_convex]
 SUMMANDS = (overlapping(SURROGATES[0]), overlapping(SURROGATES[2], seed=2))
 TERMS = {
     **{f"loss-{label(f)}": average(f, Y, WEIGHT) for f in LOSSES},
