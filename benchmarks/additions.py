@@ -1,8 +1,8 @@
 """What each addition of the library's defaults to the printed algorithms buys.
 
 Logistic regression on COMPAS under demographic parity 0.02: every solver with its defaults, and
-with one of its additions taken away. The interior points of IDCA are for functions with kinks: its
-second problem has partial demographic parity 0.02 of ramps, and three times as many data passes.
+with one of its additions taken away. IDCA has a second problem with kinks, partial demographic
+parity 0.02 of ramps, and three times as many data passes.
 Runs end at the same number of data passes; the figure is the gap of the best feasible objective to
 the solution. Figures are medians over seeds, which matter to solvers that draw rows. "CPU seconds"
 are of the run with measurements. The docstrings of the solvers quote this table.
@@ -138,9 +138,9 @@ def _idca_with_kinks() -> Variants:
     idca = IDCA(max_iter=1000, polish=False)
     smoothing = Smoothing(AugmentedLagrangian(polish=False))
     return {
-        "default (interior points), not polished": idca,
-        "smoothing in place of interior points": idca.with_options(oracle=smoothing),
-        "ConEx in place of interior points": idca.with_options(oracle=ConEx(max_iter=100)),
+        "default (exact penalty), not polished": idca,
+        "augmented Lagrangian in place of exact penalty": idca.with_options(oracle=smoothing),
+        "ConEx in place of exact penalty": idca.with_options(oracle=ConEx(max_iter=100)),
         "paper(), 30 steps per subproblem": IDCA.paper(steps=30),
     }
 

@@ -32,7 +32,7 @@ from fairconstrained.constraints import (
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.metrics import partial_demographic_parity_difference
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import IDCA, InteriorPoint
+from fairconstrained.solvers import IDCA
 
 RANKS = (0.05, 0.30)
 PLAIN = "demographic parity"
@@ -52,7 +52,7 @@ LIMITS: dict[str, tuple[Constraint, float]] = {
 }
 ROUTES: dict[str, tuple[str, Any, float]] = {
     'sigmoid, solver="auto"': ("sigmoid", "auto", 4.0),
-    "ramp, IDCA, 40 majorants": ("ramp", IDCA(InteriorPoint(max_iter=1), max_iter=40), 60.0),
+    "ramp, IDCA, 40 majorants": ("ramp", IDCA(max_iter=40), 60.0),
 }
 
 

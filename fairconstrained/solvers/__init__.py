@@ -9,7 +9,6 @@ from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.conex import ConEx
 from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.idca import IDCA
-from fairconstrained.solvers.interior_point import InteriorPoint
 from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
 from fairconstrained.solvers.level_search import LevelSearch
@@ -43,7 +42,6 @@ __all__ = [
     "ConEx",
     "DiminishingTolerance",
     "ExactPenalty",
-    "InteriorPoint",
     "LagrangianDescentAscent",
     "LevelSearch",
     "OnlineStochastic",

@@ -30,7 +30,6 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
     default_solver,
 )
-from fairconstrained.solvers.interior_point import InteriorPoint
 from fairconstrained.terms.clipped_rates import Clip
 from fairconstrained.terms.rank_gaps import distance, within_ranks
 
@@ -311,12 +310,12 @@ def test_automatic_takes_the_fast_route():
     assert isinstance(default_solver(partial_problem()), AugmentedLagrangian)
 
 
-def test_idca_with_the_barrier_stays_feasible_with_the_ramp():
+def test_idca_stays_feasible_with_the_ramp():
     problem = partial_problem("ramp")
-    solver = IDCA(InteriorPoint(max_iter=1), max_iter=30)
+    solver = IDCA(max_iter=30)
     seen = []
     result = solver.minimize(problem, callback=lambda one: seen.append(one.violation))
-    assert max(seen) == result.violation == 0.0
+    assert max(seen) <= solver.tol
     smooth = partial_problem(Sigmoid(0.25))
     assert result.objective == pytest.approx(IPC().minimize(smooth).objective, rel=0.03)
     assert problem.at(result.w).constraints.max() > -2e-2
@@ -324,7 +323,7 @@ def test_idca_with_the_barrier_stays_feasible_with_the_ramp():
 
 @pytest.mark.parametrize("surrogate", [Sigmoid(0.5), "ramp"])
 @pytest.mark.parametrize(
-    "solver", [IDCA(InteriorPoint(max_iter=1), max_iter=60), SwitchingSubgradient()], ids=repr
+    "solver", [IDCA(max_iter=60), SwitchingSubgradient()], ids=repr
 )
 def test_solvers_of_weak_partial_parity_make_it_active(solver, surrogate):
     constraint = WeakPartialDemographicParity(0.05, surrogate=surrogate, ranks=(0.3, 0.7))

@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
 import pytest
-from _support.problems import NON_SMOOTH, PROBLEMS
+from _support.problems import PROBLEMS
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.solvers import (
@@ -14,7 +14,6 @@ from fairconstrained.solvers import (
     IPC,
     AugmentedLagrangian,
     ExactPenalty,
-    InteriorPoint,
     Smoothing,
     ThreeSEcon,
 )
@@ -24,7 +23,7 @@ from fairconstrained.solvers.exact_penalty import ExactPenaltyState
 from fairconstrained.solvers.ipc import IPCState
 from fairconstrained.solvers.state import SolverState
 
-SOLVERS = [AugmentedLagrangian(), ExactPenalty(), InteriorPoint(), IPC(), Smoothing(), IDCA()]
+SOLVERS = [AugmentedLagrangian(), ExactPenalty(), IPC(), Smoothing(), IDCA()]
 SOLVERS += [ThreeSEcon(max_iter=100)]
 
 
@@ -84,14 +83,6 @@ def test_subproblem_solver_of_another_kind_ignores_the_nested_state() -> None:
     with_state = solver.minimize(make(), warm=left)
     bare = Start(left.w, left.multipliers, IPCState(left.state.rho, None))
     np.testing.assert_array_equal(with_state.w, solver.minimize(make(), warm=bare).w)
-
-
-def test_interior_point_takes_over_mu_and_curvature() -> None:
-    make, solver = NON_SMOOTH["hinge"], InteriorPoint(max_iter=40)
-    cold = solver.minimize(make())
-    warm = solver.minimize(make(), warm=cold)
-    assert warm.state.mu <= cold.state.mu < solver.mu
-    assert warm.objective <= cold.objective + 1e-9
 
 
 def test_fitted_model_keeps_no_state() -> None:

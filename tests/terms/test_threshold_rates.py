@@ -9,7 +9,6 @@ from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.constraints import DemographicParity, ROCParity
 from fairconstrained.metrics import roc_parity_difference
 from fairconstrained.solvers import IDCA, IPC, AugmentedLagrangian, SwitchingSubgradient
-from fairconstrained.solvers.interior_point import InteriorPoint
 from fairconstrained.solvers.smoothing import Smoothing
 
 
@@ -89,12 +88,12 @@ def test_solvers_find_what_scipy_finds(name):
     assert problem.at(result.w).constraints.max() > -1e-2
 
 
-def test_idca_with_the_barrier_converges_on_the_ramp():
+def test_idca_converges_on_the_ramp():
     problem = classification(ROCParity(0.03, thresholds=GRID, surrogate="ramp"))
     seen = []
-    solver = IDCA(InteriorPoint(max_iter=1), max_iter=60)
+    solver = IDCA(max_iter=60)
     result = solver.minimize(problem, callback=lambda one: seen.append(one.violation))
     assert result.converged
-    assert max(seen) == 0.0
+    assert max(seen) <= solver.tol
     assert result.objective == pytest.approx(Smoothing().minimize(problem).objective, rel=1e-3)
     assert problem.at(result.w).constraints.max() > -1e-3
