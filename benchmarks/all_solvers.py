@@ -3,7 +3,7 @@
 ``--constraints papers`` takes PLADA's problems (sections 5.1 and 5.2): demographic parity 0.02 and
 equalized odds 0.05. ``--constraints all`` takes every constraint that the library has a name for,
 at 0.05, with its default surrogate or loss and with another one: smooth where the default has
-kinks, with kinks where it is smooth. "level-search" solves the problem of ``goal="fairness"``.
+kinks, with kinks where it is smooth. "auto" solves the problem of ``goal="fairness"``.
 
 Results are kept with the version of the library: what is there is not run again. ``--solver`` and
 ``--constraint`` choose what is run; the table has all that is known of its problems. ``--write``
@@ -52,7 +52,7 @@ _LIMITS = {
     "main": ", ".join(MAIN),
     "seconds": SECONDS_MAIN,
 }
-FAIRNESS_SOLVER = "level-search"
+FAIRNESS_SOLVER = "auto"
 FAIRNESS_OTHERS = ("smoothing", "augmented-lagrangian", "3s-econ")  # for a reference
 VARIANTS = {  # of a surrogate or a loss: the one without kinks, and the one with them
     "surrogate": ("sigmoid", "ramp"),
@@ -215,7 +215,7 @@ def solvers_of(case: Case) -> list[str]:
     """Return the solvers that are to solve a problem."""
     if case.goal == "fairness":
         return [FAIRNESS_SOLVER, *FAIRNESS_OTHERS]
-    return [name for name in SOLVERS if name != FAIRNESS_SOLVER]
+    return list(SOLVERS)
 
 
 def is_chosen(one: Run, options: Namespace) -> bool:
@@ -304,7 +304,8 @@ def overview(rows: list[Row]) -> list[Row]:
             "met*",
         ):  # of several seeds the first failure
             verdicts[row["solver"]] = row["verdict"] + ("*" if row["answer of"] else "")
-    names = [name for name in SOLVERS if any(name in found for found in problems.values())]
+    solvers = (FAIRNESS_SOLVER, *SOLVERS)
+    names = [name for name in solvers if any(name in found for found in problems.values())]
     return [
         {"data": data, "constraint": constraint, **{name: found.get(name, "") for name in names}}
         for (data, constraint), found in problems.items()
@@ -324,7 +325,7 @@ def add_options(parser: ArgumentParser) -> None:
         metavar="NAME",
         help="run these only: partial_dp, roc_parity:ramp",
     )
-    add_choice(parser, "--solver", SOLVERS, quick=MAIN, help="run these only")
+    add_choice(parser, "--solver", [FAIRNESS_SOLVER, *SOLVERS], quick=MAIN, help="run these only")
     add_seeds(parser, (0,))
     parser.add_argument("--fresh", action="store_true", help="run also what is known")
     parser.add_argument(
@@ -374,5 +375,5 @@ def _command(options: Namespace) -> str:
 
 
 def _is_reference(problem: str, solver: str) -> bool:
-    """Return whether a run only shows what level search could have found."""
+    """Return whether a run only shows what the default could have found."""
     return problem.endswith(_FAIRNESS) and solver != FAIRNESS_SOLVER

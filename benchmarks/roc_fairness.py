@@ -1,7 +1,7 @@
 """The least ROC unfairness for a hinge loss of 1.001 times the best (3S-Econ, Problem 1).
 
-All start at x*, the model of the least loss, as in the paper. "smoothing" and "level-search" run
-without the ball, which their answers are checked to lie in. On COMPAS the paper's features are not
+All start at x*, the model of the least loss, as in the paper. "smoothing" runs without the ball,
+which its answer is checked to lie in. On COMPAS the paper's features are not
 named, so that the published objectives there are not those of this problem.
 """
 
@@ -46,8 +46,7 @@ PUBLISHED = {
     ("compas", "ssg-stochastic"): (6.49e-3, 2.0e5, 273.0),
     ("compas", "3s-econ-stochastic"): (6.41e-3, 1850.0, 32.9),
 }
-COMPARED = ("level-search", "3s-econ", "3s-econ-stochastic", "ssg", "ssg-stochastic")
-WITHOUT_BALL = ("level-search", "smoothing")
+COMPARED = ("smoothing", "3s-econ", "3s-econ-stochastic", "ssg", "ssg-stochastic")
 COLUMNS = (
     "data", "solver", "status", "least loss", "unfairness at x*", "unfairness", "violation",
     "KKT residual", "passes", "seconds", "published unfairness", "published passes",
@@ -92,14 +91,6 @@ def _loss(data: str) -> CompositeFunction:
     return CompositeFunction(model, average(Hinge(), signs(y), np.ones(len(y))))
 
 
-def problem_of(data: str, n_thresholds: int) -> tuple[Problem, np.ndarray, float]:
-    """Return the problem in epigraph form, its start, and the least loss, see `base_problem`."""
-    best, least = least_loss(data)
-    problem = base_problem(data, n_thresholds, best)
-    level = problem.uncounted().at(best).constraints.max()
-    return problem.epigraph((1.0 + INCREASE) * least), np.append(best, level), least
-
-
 def base_problem(data: str, n_thresholds: int, best: np.ndarray) -> Problem:
     r"""Return the problem that 3S-Econ's Problem 1 (equation 5) swaps, x* being `best`.
 
@@ -127,16 +118,19 @@ def without_ball(problem: Problem) -> Problem:
 
     A solution that lies in the ball solves the problem with it; `solve` checks that it does.
     """
-    origin = problem.epigraph_of
-    return replace(origin.problem, domain=WholeSpace()).epigraph(origin.bound)
+    return replace(problem, domain=WholeSpace())
 
 
 def solve(data: str, options: Namespace) -> list[Row]:
     """Return the rows of a data set, and draw its figure."""
-    problem, start, least = problem_of(data, options.thresholds)
+    best, least = least_loss(data)
+    base, bound = base_problem(data, options.thresholds, best), (1.0 + INCREASE) * least
+    problem = base.epigraph(bound)
+    start = np.append(best, base.uncounted().at(best).constraints.max())
     rows, traces = [], {}
     for name in options.solver:
-        free = without_ball(problem) if name in WITHOUT_BALL else problem.uncounted()
+        free = without_ball(base) if name == "smoothing" else base
+        free = free.epigraph(bound).uncounted()
         row, result = run_solver(name, free, start=start, callback=stop_after(options.seconds))
         if result is not None:
             assert np.allclose(problem.domain.project(result.w), result.w)
@@ -158,7 +152,7 @@ def add_options(parser: ArgumentParser) -> None:
         nargs="+",
         choices=list(SOLVERS),
         metavar="NAME",
-        default=Default(list(COMPARED), ["level-search", "3s-econ"]),
+        default=Default(list(COMPARED), ["smoothing", "3s-econ"]),
         help="solvers",
     )
     parser.add_argument(

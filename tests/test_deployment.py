@@ -190,8 +190,7 @@ def test_converted_model_has_no_untrusted_types(fitted, data):
 def test_skops_loads_the_estimator_with_its_result(solver, data):
     skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
     X, y, groups = data
-    goal = "fairness" if "in_epigraph_form" in SOLVERS[solver]().requires else "accuracy"
-    fair = FairLogisticClassifier(solver=solver, goal=goal, max_iter=2, random_state=0)
+    fair = FairLogisticClassifier(solver=solver, max_iter=2, random_state=0)
     with warnings.catch_warnings():  # two iterations are few
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", InfeasibleConstraintWarning)

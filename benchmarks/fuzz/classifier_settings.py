@@ -19,7 +19,7 @@ from fairconstrained.penalties.separable import L1, SCAD
 from fairconstrained.solvers import SOLVERS
 
 FAST = ("auto", "ipc", "augmented-lagrangian", "smoothing", "sqp")
-NAMED = tuple(name for name in SOLVERS if name != "level-search")
+NAMED = tuple(SOLVERS)
 
 
 def data_set(rng: Rng) -> DataSpec:

@@ -69,7 +69,7 @@ class Setup:
 def _with_proximal_objective(problem: Problem, w: Array, rho: float) -> Problem:
     """Return the problem with a proximal term of the leading variables in its objective."""
     near = problem.objective.add(Leading(Proximity(w, rho), w.size))
-    return replace(problem, objective=near, epigraph_of=None)
+    return replace(problem, objective=near)
 
 
 def solver_for(problem: Problem) -> Solver:

@@ -10,7 +10,7 @@ _HEAD = """# Every solver on every constraint
 
 All named solvers, with their defaults, on all named constraints, with a smooth and with a
 piecewise linear surrogate or loss. The tolerance of the constraints is 0.05; bounded group loss has
-a bound that is active. `level-search` solves the problem
+a bound that is active. `auto` solves the problem
 of `goal="fairness"`.
 
 This page is written by

@@ -31,5 +31,5 @@ def fairest_problem(fit: Fit, max_loss_increase: float) -> tuple[Problem, Start]
     """
     least, w = fit.unconstrained.result.objective, fit.start().w
     level = fit.problem.uncounted().at(w).constraints.max()
-    epigraph = fit.problem.epigraph((1.0 + max_loss_increase) * least, least=least)
+    epigraph = fit.problem.epigraph((1.0 + max_loss_increase) * least)
     return epigraph, Start(np.append(w, level))

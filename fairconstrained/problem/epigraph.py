@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,25 +12,6 @@ from fairconstrained.terms.maximum import Maximum
 
 if TYPE_CHECKING:
     from fairconstrained.problem.problem import Problem
-
-
-@dataclass(frozen=True, eq=False)
-class EpigraphOrigin:
-    """What an epigraph problem was made of.
-
-    Attributes
-    ----------
-    problem : Problem
-        The problem of the least objective.
-    bound : float
-        The largest objective allowed.
-    least : float or None
-        The least objective of all, if it is known.
-    """
-
-    problem: Problem
-    bound: float
-    least: float | None = None
 
 
 def swapped(problem: Problem, bound: float) -> Problem:
@@ -85,4 +66,4 @@ def swapped(problem: Problem, bound: float) -> Problem:
     objective = problem.objective
     limit = objective.add(Linear(np.zeros(problem.n_variables), -bound))
     largest = replace(problem.constraints[0], term=Maximum(terms[0]))
-    return replace(problem, objective=largest, constraints=(limit,), epigraph_of=None)
+    return replace(problem, objective=largest, constraints=(limit,))

@@ -16,7 +16,6 @@ from fairconstrained.penalties.base import Linear, Penalty
 from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.penalties.separable import Proximity
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.epigraph import EpigraphOrigin
 from fairconstrained.problem.evaluation import Evaluation, EvaluationCounter
 from fairconstrained.terms.base import Batchable, common_blocks
 from fairconstrained.utils.codes import by_first_row, joint_codes
@@ -43,8 +42,6 @@ class Problem:
         Counts the rows that evaluations read; problems made from this one share it.
     full_rows : int, default=0
         The rows of the problem that this one is a batch of; 0 if it is not a batch.
-    epigraph_of : EpigraphOrigin or None
-        For a problem that :meth:`epigraph` made with a bound: what it was made of.
 
     Examples
     --------
@@ -73,7 +70,6 @@ class Problem:
     n_variables: int = 0
     counter: EvaluationCounter = field(default_factory=EvaluationCounter, repr=False)
     full_rows: int = 0
-    epigraph_of: EpigraphOrigin | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Count the variables when their number is not given."""
@@ -168,8 +164,8 @@ class Problem:
 
     @property
     def in_epigraph_form(self) -> bool:
-        """Whether this is the least unfairness for a loss, see :meth:`epigraph`."""
-        return self.epigraph_of is not None
+        """Whether the objective is a level of the constraints, see :meth:`epigraph`."""
+        return self.objective.term is None and self.n_constraints > 0
 
     @property
     def difference_of_convex(self) -> bool:
@@ -231,7 +227,7 @@ class Problem:
 
     def with_constraints(self, constraints: Sequence[CompositeFunction]) -> Problem:
         """Return the problem with other constraints."""
-        return replace(self, constraints=tuple(constraints), epigraph_of=None)
+        return replace(self, constraints=tuple(constraints))
 
     def shifted(self, shifts: Array) -> Problem:
         """Return the problem with g_j + shift_j in place of g_j, and the same gaps and names.
@@ -353,7 +349,7 @@ class Problem:
         """
         return self._map(lambda part: part.smoothed(width))
 
-    def epigraph(self, bound: float | None = None, *, least: float | None = None) -> Problem:
+    def epigraph(self, bound: float | None = None) -> Problem:
         r"""Return the epigraph problem: the least unfairness subject to the loss.
 
         .. math::
@@ -367,8 +363,6 @@ class Problem:
         bound : float or None, default=None
             The largest objective allowed; None leaves the objective out, which is the problem of
             finding a feasible point.
-        least : float or None, default=None
-            The least objective without constraints, where it is known.
 
         References
         ----------
@@ -390,9 +384,8 @@ class Problem:
             constraints=tuple(constraints),
             domain=LeadingDomain(self.domain, n),
             n_variables=n + 1,
-            epigraph_of=None if bound is None else EpigraphOrigin(self, bound, least),
         )
 
     def _map(self, change: Callable[[CompositeFunction], CompositeFunction]) -> Problem:
         objective, *constraints = (change(part) for part in self.parts)
-        return replace(self, objective=objective, constraints=tuple(constraints), epigraph_of=None)
+        return replace(self, objective=objective, constraints=tuple(constraints))

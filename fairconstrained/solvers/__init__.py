@@ -11,7 +11,6 @@ from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.idca import IDCA
 from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
-from fairconstrained.solvers.level_search import LevelSearch
 from fairconstrained.solvers.online_stochastic import OnlineStochastic
 from fairconstrained.solvers.plada import PLADA
 from fairconstrained.solvers.registry import SOLVERS
@@ -43,7 +42,6 @@ __all__ = [
     "DiminishingTolerance",
     "ExactPenalty",
     "LagrangianDescentAscent",
-    "LevelSearch",
     "OnlineStochastic",
     "PolyakSteps",
     "Regularization",

@@ -89,6 +89,7 @@ class ExactPenalty(Solver):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("smooth",)
+    preferred_with: ClassVar[tuple[str, ...]] = ("in_epigraph_form",)
 
     def __init__(
         self,

@@ -12,7 +12,6 @@ from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.idca import IDCA
 from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
-from fairconstrained.solvers.level_search import LevelSearch
 from fairconstrained.solvers.online_stochastic import OnlineStochastic
 from fairconstrained.solvers.plada import PLADA
 from fairconstrained.solvers.regularization import Regularization
@@ -44,8 +43,8 @@ def idca_stochastic(**options: Any) -> IDCA:
 
 
 _NAMED: dict[str, Callable[..., Solver]] = {
-    "level-search": LevelSearch,
     "sqp": SQP,
+    "exact-penalty": ExactPenalty,
     "augmented-lagrangian": AugmentedLagrangian,
     "smoothing": Smoothing,
     "ipc": IPC,
@@ -61,7 +60,6 @@ _NAMED: dict[str, Callable[..., Solver]] = {
     "ipp-conex": ipp_conex,
     "conex": ConEx,
     "yu-neely-wei": OnlineStochastic,
-    "exact-penalty": ExactPenalty,
     "lagrangian": LagrangianDescentAscent,
     "multiplier-model": LagrangianDescentAscent.multiplier_model,
     "regularization": Regularization,

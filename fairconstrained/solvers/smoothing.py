@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Solver
+from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.rounded_kinks import RoundedKinks
 
 
@@ -24,7 +25,8 @@ class Smoothing(RoundedKinks):
     Parameters
     ----------
     solver : Solver or None, default=None
-        The solver of the smooth problems; None takes :class:`AugmentedLagrangian`.
+        The solver of the smooth problems; None takes :class:`ExactPenalty` for the least unfairness
+        (``goal="fairness"``), else :class:`AugmentedLagrangian`.
     width : float, default=1.0
         The first width, > 0. With a width as large as that of the ramp the first problems have
         fewer local minima, so that solutions are often better.
@@ -77,4 +79,6 @@ class Smoothing(RoundedKinks):
 
     def _solver_for(self, smooth: Problem) -> Solver:
         """Return the solver of the smooth problems."""
-        return AugmentedLagrangian() if self.solver is None else self.solver
+        if self.solver is not None:
+            return self.solver
+        return ExactPenalty() if smooth.in_epigraph_form else AugmentedLagrangian()

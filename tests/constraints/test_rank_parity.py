@@ -322,9 +322,7 @@ def test_idca_stays_feasible_with_the_ramp():
 
 
 @pytest.mark.parametrize("surrogate", [Sigmoid(0.5), "ramp"])
-@pytest.mark.parametrize(
-    "solver", [IDCA(max_iter=60), SwitchingSubgradient()], ids=repr
-)
+@pytest.mark.parametrize("solver", [IDCA(max_iter=60), SwitchingSubgradient()], ids=repr)
 def test_solvers_of_weak_partial_parity_make_it_active(solver, surrogate):
     constraint = WeakPartialDemographicParity(0.05, surrogate=surrogate, ranks=(0.3, 0.7))
     problem, free = classification(constraint), classification()

@@ -69,7 +69,7 @@ def test_without_a_constraint_that_reads_rows_a_constant_is_not_better():
 
 
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
-@pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "level-search"])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_one_iteration_is_not_worse_than_a_constant(solver):
     clf = FairLogisticClassifier(PartialDemographicParity(ranks=(0.0, 0.25)), kappa=0.02)
     clf.set_params(solver=solver, max_iter=1, random_state=0)

@@ -174,12 +174,12 @@ def test_rounding_the_loss_leaves_smooth_constraints_as_they_are(constraint: str
     assert result.objective < 0.95  # a constant model has 0.996
 
 
-def test_level_search_goes_on_below_a_level_that_does_not_bind() -> None:
+def test_the_least_unfairness_goes_on_below_a_level_that_does_not_bind() -> None:
     X, y, groups = make_biased_classification(300, 5, random_state=0)
     clf = FairLogisticClassifier("partial_dp", goal="fairness")
     result = clf.fit(X, y, sensitive_features=groups).result_
     assert result.converged
-    assert result.data_passes <= 2500
+    assert result.data_passes <= 500
 
 
 def test_a_problem_that_is_infeasible_when_it_is_rounded_widely_is_solved() -> None:
@@ -210,9 +210,6 @@ def test_an_iteration_limit_is_not_called_infeasible() -> None:
     assert clf.violation_ <= 1e-4
 
 
-NAMED = [name for name in SOLVERS if name != "level-search"]
-
-
 def relative_loss(name: str, constraint: str, surrogate: str) -> float:
     """Return by how much the objective of a named solver exceeds the best one known."""
     problem = fitted_problem(constraint, surrogate)
@@ -234,7 +231,7 @@ def fitted_problem(constraint: str, surrogate: str):
     return Fit.of(clf, X, y, None, groups).problem
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver_on_a_constraint(name: str) -> None:
     assert relative_loss(name, "equalized_odds", "sigmoid") <= 0.02
 
@@ -242,6 +239,6 @@ def test_every_solver_on_a_constraint(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("surrogate", ["sigmoid", "ramp"])
 @pytest.mark.parametrize("constraint", CLASSIFIER_CONSTRAINTS)
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver_on_every_constraint(name: str, constraint: str, surrogate: str) -> None:
     assert relative_loss(name, constraint, surrogate) <= 0.02

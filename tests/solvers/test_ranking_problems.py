@@ -24,7 +24,7 @@ def solution():
     return reference(ranking_problem())
 
 
-@pytest.mark.parametrize("name", [name for name in SOLVERS if name != "level-search"])
+@pytest.mark.parametrize("name", SOLVERS)
 def test_solver_finds_the_solution_that_slsqp_finds(name):
     problem = ranking_problem()
     result = SOLVERS[name]().minimize(problem, random_state=0)

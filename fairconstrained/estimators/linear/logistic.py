@@ -49,8 +49,8 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         sigmoid or on logistic losses of groups, an L2 penalty or none, at least one constraint, at
         most 100 columns, no `domain`), "augmented-lagrangian" (other smooth problems), "smoothing"
         (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex problems) and
-        "ssg" (all problems). With goal="fairness" it takes "level-search". The user guide lists all
-        names and their requirements. A solver object such as ``IPC(rho=0.01)`` has its own
+        "ssg" (all problems). With goal="fairness" it takes "exact-penalty". The user guide lists
+        all names and their requirements. A solver object such as ``IPC(rho=0.01)`` has its own
         tolerance; `tol` is then not used. Where the model that a solver finds violates the
         constraints, others are tried, unless it is an object with ``polish=False``, such as
         ``IPC.paper()``. ``result_.solver`` is the solver that found the model.

@@ -10,11 +10,6 @@ _FUNCTIONS = {
     "smoothable": "functions whose kinks are known",
     "difference_of_convex": "functions that are differences of convex functions",
 }
-_OTHERS = {
-    "in_epigraph_form": "solves goal='fairness' only: use that goal",
-    "batchable": "draws batches of rows, which these data or this constraint do not allow",
-    "unbounded_domain": "needs the whole space as its domain: use domain=None",
-}
 
 
 def refusal(solver: str, missing: Sequence[str], able: Sequence[str]) -> str:
@@ -32,12 +27,13 @@ def refusal(solver: str, missing: Sequence[str], able: Sequence[str]) -> str:
     Examples
     --------
     >>> from fairconstrained.solvers._tools.requirements import refusal
-    >>> print(refusal("LevelSearch()", ["in_epigraph_form"], ["ssg"]))
-    LevelSearch() solves goal='fairness' only: use that goal, or use one of the solvers ssg.
+    >>> print(refusal("ExactPenalty()", ["smooth"], ["ssg"]))  # doctest: +NORMALIZE_WHITESPACE
+    ExactPenalty() needs smooth functions: change the surrogate, the loss or the penalty, or use
+    one of the solvers ssg.
     """
     others = f"use one of the solvers {', '.join(able)}."
-    for name, text in _OTHERS.items():
-        if name in missing:
-            return f"{solver} {text}{', or ' if ':' in text else ': '}{others}"
+    if "batchable" in missing:
+        refused = "draws batches of rows, which these data or this constraint do not allow"
+        return f"{solver} {refused}: {others}"
     needs = " and ".join(_FUNCTIONS.get(name, name.replace("_", " ")) for name in missing)
     return f"{solver} needs {needs}: change the surrogate, the loss or the penalty, or {others}"

@@ -123,7 +123,7 @@ def test_solvers(iris, solver):
 
 
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
-@pytest.mark.parametrize("solver", [name for name in SOLVERS if name != "level-search"])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_every_named_solver_takes_class_losses(iris, solver):
     clf = NeymanPearsonClassifier("versicolor", 0.3, solver=solver, max_iter=2, random_state=0)
     assert np.all(np.isfinite(clf.fit(*iris).class_losses_))
