@@ -81,7 +81,7 @@ def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
     model = best_estimator(model)
     if not isinstance(model, Pipeline):
         return _converted(model, sensitive)
-    *front, (name, last) = model.steps
+    *front, (name, last) = [one for one in model.steps if not hasattr(one[1], "fit_resample")]
     plain = _converted(last, sensitive)
     if plain.n_features_in_ == last.n_features_in_:
         return Pipeline([*front, (name, plain)])

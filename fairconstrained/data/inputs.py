@@ -161,7 +161,7 @@ def check_weight(
     if weight is None:
         return np.broadcast_to(np.ones(()), n_rows) if narrow else np.ones(n_rows)
     try:
-        if np.iscomplexobj(weight):
+        if np.asarray(weight).dtype.kind == "c":
             raise TypeError("these are complex numbers")
         values = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight, known_labels
 from fairconstrained.inspection.assessment import AssessedRows
-from fairconstrained.inspection.outputs import ClassOutputs, ModelOutput
-from fairconstrained.inspection.scores import (
-    check_no_ranker,
-    check_two_classes,
-    checked_positive,
-    groups_of,
-)
+from fairconstrained.inspection.models import checked_positive
+from fairconstrained.inspection.outputs import Outputs
+from fairconstrained.inspection.scores import groups_of
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.utils.meta_estimators import best_estimator, final_estimator, named_models
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
@@ -26,40 +23,68 @@ from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLik
 
 @dataclass(frozen=True, eq=False)
 class Collected:
-    """The outputs of models on rows with labels and groups, for a positive class.
+    """The outputs of models on rows with groups, for all classes or for a positive one.
+
+    Rows of weight zero are left out.
 
     Parameters
     ----------
-    labels : ndarray of bool of shape (n_rows,)
-        Whether the label is the positive class.
+    labels : ndarray of shape (n_rows,) or None
+        The labels; of a positive class whether they are it (bool). None if they are not known.
+    classes : list of label
+        The classes of the models.
     groups : Groups
         The groups, marginal ones included.
     weight : ndarray of shape (n_rows,)
         The weights, > 0.
     weighted : bool
         Whether weights were given.
-    positive : label
-        The positive class.
-    others : list of label
-        The other class, or classes.
     rows : ndarray of int of shape (n_rows,)
         The positions of these rows among those that were given.
-    outputs : dict of str to ModelOutput
+    outputs : dict of str to Outputs
         The outputs of each model, by name. A single model without a name is called "".
+    target : str, default=""
+        The name of the column of labels; empty if it has none.
+    positive : label or None, default=None
+        The positive class.
     """
 
-    labels: Array
+    labels: Array | None
+    classes: list[Any]
     groups: Groups
     weight: Array
     weighted: bool
-    positive: Any
-    others: list[Any]
     rows: Array
-    outputs: dict[str, ModelOutput]
+    outputs: dict[str, Outputs]
+    target: str = ""
+    positive: Any = None
 
-    def assessed(self, output: ModelOutput) -> AssessedRows:
+    def of_class(self, positive: object) -> Collected:
+        """Return the rows and outputs for a positive class."""
+        return replace(
+            self,
+            labels=None if self.labels is None else self.labels == positive,
+            outputs={name: one.of_class(positive) for name, one in self.outputs.items()},
+            positive=positive,
+        )
+
+    def favourable(self, pos_label: object) -> Any:
+        """Return the positive class: as given, of the models that name one, or the second class.
+
+        Raises
+        ------
+        ValueError
+            If there are several classes and none is given, it is not a class, or models disagree.
+        """
+        models = {name: one.model for name, one in self.outputs.items()}
+        if pos_label is not None or len(self.classes) > 2:
+            return checked_positive(next(iter(models.values())), self.classes, pos_label)
+        return _positive(models, self.classes)
+
+    def assessed(self, output: Outputs) -> AssessedRows:
         """Return the rows on which constraints are measured, with the scores of a model."""
-        labels = np.where(self.labels, 1.0, -1.0)
+        favourable = True if self.labels is None else self.labels
+        labels = np.where(favourable, np.ones(len(self.weight)), -1.0)
         threshold = 0.0 if np.isnan(output.threshold) else output.threshold
         return AssessedRows(
             labels, output.centred, self.groups, self.weight, threshold, output.log_odds
@@ -71,66 +96,10 @@ class Collected:
         return [Predictions(self.labels, decided, one, self.weight) for one in self.groups.separate]
 
 
-@dataclass(frozen=True, eq=False)
-class CollectedClasses:
-    """The outputs of models on rows with labels and groups, for all classes.
-
-    Rows of weight zero are left out.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n_rows,)
-        The labels.
-    classes : list of label
-        The classes of the models.
-    target : str
-        The name of the column of labels; empty if it has none.
-    groups, weight, weighted, rows
-        See :class:`Collected`.
-    outputs : dict of str to ClassOutputs
-        The outputs of each model, by name. A single model without a name is called "".
-    """
-
-    labels: Array
-    classes: list[Any]
-    target: str
-    groups: Groups
-    weight: Array
-    weighted: bool
-    rows: Array
-    outputs: dict[str, ClassOutputs]
-
-    def of_class(self, positive: object) -> Collected:
-        """Return the rows and outputs for a positive class."""
-        return Collected(
-            labels=self.labels == positive,
-            groups=self.groups,
-            weight=self.weight,
-            weighted=self.weighted,
-            positive=positive,
-            others=[one for one in self.classes if one != positive],
-            rows=self.rows,
-            outputs={name: one.of_class(positive) for name, one in self.outputs.items()},
-        )
-
-    def favourable(self, pos_label: object) -> Any:
-        """Return the positive class: as given, of the models that name one, or the second class.
-
-        Raises
-        ------
-        ValueError
-            If there are several classes and none is given, it is not a class, or models disagree.
-        """
-        models = {name: one.estimator for name, one in self.outputs.items()}
-        if pos_label is not None or len(self.classes) > 2:
-            return checked_positive(next(iter(models.values())), pos_label)
-        return _positive(models, self.classes)
-
-
 def collect(
     models: Classifier | Mapping[str, Classifier],
     X: MatrixLike,
-    y: ArrayLike,
+    y: ArrayLike | None,
     sensitive_features: MatrixLike | Groups | None = None,
     sample_weight: ArrayLike | None = None,
     *,
@@ -167,12 +136,12 @@ def collect(
 def collect_classes(
     models: Classifier | Mapping[str, Classifier],
     X: MatrixLike,
-    y: ArrayLike,
+    y: ArrayLike | None,
     sensitive_features: MatrixLike | Groups | None = None,
     sample_weight: ArrayLike | None = None,
     *,
     groups_missing: str | None = None,
-) -> CollectedClasses:
+) -> Collected:
     """Return the outputs of one or several fitted classifiers on the same rows, for all classes.
 
     Parameters
@@ -181,7 +150,7 @@ def collect_classes(
         Fitted classifiers of any library, pipelines or searches; several by name.
     X : array-like, DataFrame or sparse matrix of shape (n_rows, n_features)
         The rows.
-    y : array-like of shape (n_rows,)
+    y : array-like of shape (n_rows,) or None
         The labels.
     sensitive_features : array-like, DataFrame or None, default=None
         The groups; None reads them from the `sensitive_columns` of the last model that has any.
@@ -193,7 +162,7 @@ def collect_classes(
 
     Returns
     -------
-    collected : CollectedClasses
+    collected : Collected
         Labels, groups, weights and outputs.
 
     Raises
@@ -208,11 +177,13 @@ def collect_classes(
         test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
     )
     fitted = {name: best_estimator(model) for name, model in named_models(models).items()}
-    for model in fitted.values():
-        check_no_ranker(model)
-        if len(getattr(model, "classes_", ())) <= 2:
-            check_two_classes(model)
-    classes = _classes(fitted, y)
+    try:
+        labels = None if y is None else check_labels("y", y, _num_samples(X))
+    except TypeError as error:
+        raise TypeError(f"X: {error}") from error
+    outputs = {
+        name: Outputs.of(model, X, sensitive_features, y=labels) for name, model in fitted.items()
+    }
     groups = groups_of(
         _knows_groups(list(fitted.values()), sensitive_features is None),
         X,
@@ -220,24 +191,53 @@ def collect_classes(
         marginal=True,
         missing=groups_missing,
     )
+    found = _collected(outputs, labels, groups, sample_weight, rows="X")
+    return replace(found, target=_name(y))
+
+
+def collect_predictions(
+    y_true: ArrayLike | None,
+    y_pred: ArrayLike | Mapping[str, ArrayLike],
+    y_score: ArrayLike | Mapping[str, ArrayLike] | None,
+    sensitive_features: MatrixLike | Groups,
+    sample_weight: ArrayLike | None = None,
+    *,
+    groups_missing: str | None = None,
+) -> Collected:
+    """Return stored predictions as outputs of models, for all classes.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_rows,) or None
+        The labels.
+    y_pred : array-like of shape (n_rows,) or mapping of str to array-like
+        The predicted labels; of several models by name.
+    y_score : array-like of shape (n_rows,), mapping of str to array-like or None
+        Their scores, which are probabilities if all are between 0 and 1.
+    sensitive_features, sample_weight, groups_missing
+        See :func:`collect_classes`.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, a label is missing, or `y_score` has other names than `y_pred`.
+    """
+    predicted, scores = named_models(y_pred), {} if y_score is None else named_models(y_score)
+    if not set(scores) <= set(predicted):
+        raise ValueError(f"y_score has the names {list(scores)}, y_pred has {list(predicted)}.")
+    given = {"y_true": y_true, "sensitive_features": sensitive_features}
+    for one in predicted.values():
+        check_same_rows(test=True, y_pred=one, sample_weight=sample_weight, **given)
+    n_rows = _num_samples(next(iter(predicted.values())))
+    labels = None if y_true is None else check_labels("y_true", y_true, n_rows, rows="y_pred")
     outputs = {
-        name: ClassOutputs.of_model(model, X, sensitive_features) for name, model in fitted.items()
+        name: Outputs.stored(one, scores.get(name), labels) for name, one in predicted.items()
     }
-    n_rows = len(next(iter(outputs.values())).predicted)
-    groups = check_groups(groups, n_rows, combine="marginal", compared=True)
-    labels = check_labels("y", y, n_rows, rows="X")
-    weight = check_weight("sample_weight", sample_weight, n_rows, rows="X")
-    rows = np.flatnonzero(weight)
-    return CollectedClasses(
-        labels=labels[rows],
-        classes=classes,
-        target=_name(y),
-        groups=groups.take(rows),
-        weight=weight[rows],
-        weighted=sample_weight is not None,
-        rows=rows,
-        outputs={name: one.take(rows) for name, one in outputs.items()},
+    groups = Groups.encode(
+        sensitive_features, name="sensitive_features", missing=groups_missing or "raise"
     )
+    found = _collected(outputs, labels, groups, sample_weight, rows="y_pred")
+    return replace(found, target=_name(y_true))
 
 
 def _name(y: Any) -> str:
@@ -247,18 +247,37 @@ def _name(y: Any) -> str:
     return str(columns[0]) if len(columns) == 1 else "" if name is None else str(name)
 
 
-def _classes(models: Mapping[str, Any], y: ArrayLike) -> list[Any]:
-    """Return the classes of the models; raise if they differ, or a label is unknown."""
-    (first, model), *others = models.items()
-    classes: list[Any] = model.classes_.tolist()
+def _collected(
+    outputs: dict[str, Outputs],
+    labels: Array | None,
+    groups: Groups,
+    sample_weight: ArrayLike | None,
+    rows: str,
+) -> Collected:
+    """Return outputs of the same classes with labels, groups and weights of the rows."""
+    (first, one), *others = outputs.items()
     for name, other in others:
-        if other.classes_.tolist() != classes:
+        if other.classes != one.classes:
             raise ValueError(
-                f"The models have different classes: {first!r} has {classes}, {name!r} has "
-                f"{other.classes_.tolist()}. Compare models of the same classes."
+                f"The models have different classes: {first!r} has {one.classes}, {name!r} has "
+                f"{other.classes}. Compare models of the same classes."
             )
-    known_labels("y", y, classes)
-    return classes
+    assert one.labels is not None
+    n_rows = len(one.labels)
+    groups = check_groups(groups, n_rows, rows=rows, combine="marginal", compared=True)
+    if labels is not None:
+        labels = known_labels("y" if rows == "X" else "y_true", labels, one.classes)
+    weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
+    counted = np.flatnonzero(weight)
+    return Collected(
+        labels=None if labels is None else labels[counted],
+        classes=one.classes,
+        groups=groups.take(counted),
+        weight=weight[counted],
+        weighted=sample_weight is not None,
+        rows=counted,
+        outputs={name: each.take(counted) for name, each in outputs.items()},
+    )
 
 
 def _positive(models: Mapping[str, Any], classes: list[Any]) -> Any:

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.stats import norm
 from sklearn.metrics import roc_auc_score
 
-from fairconstrained.inspection.collected import Collected, CollectedClasses
-from fairconstrained.inspection.outputs import ClassOutputs, ModelOutput
+from fairconstrained.inspection.collected import Collected
+from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.utils.typing import Array
 
 
@@ -39,42 +39,31 @@ class Cost:
         return sum(self.changes.values())
 
 
-def cost_of(collected: Collected, first: str, second: str, confidence: float) -> Cost:
-    """Return what the second model costs against the first, for a positive class.
+def cost_of(rows: Collected, first: str, second: str, confidence: float) -> Cost:
+    """Return what the second model costs against the first, for all classes or a positive one.
 
     Parameters
     ----------
-    collected : Collected
+    rows : Collected
         The outputs of the models.
     first, second : str
         The names of the models.
     confidence : float
         The confidence level.
     """
-    before, after = (collected.outputs[name].decided for name in (first, second))
-    correct = before == collected.labels, after == collected.labels
-    changes = {
-        "newly_selected": int(np.sum(after & ~before)),
-        "no_longer_selected": int(np.sum(before & ~after)),
-    }
-    return Cost(*accuracy_change(*correct, collected.weight, confidence), changes)
-
-
-def cost_of_classes(rows: CollectedClasses, first: str, second: str, confidence: float) -> Cost:
-    """Return what the second model costs against the first, for all classes.
-
-    Parameters
-    ----------
-    rows : CollectedClasses
-        The outputs of the models.
-    first, second, confidence
-        See :func:`cost_of`.
-    """
-    before, after = (rows.outputs[name].predicted for name in (first, second))
-    moved = before != after
-    changes = {str(one): int(np.sum(moved & (after == one))) for one in rows.classes}
-    correct = before == rows.labels, after == rows.labels
-    return Cost(*accuracy_change(*correct, rows.weight, confidence), changes)
+    models = [rows.outputs[name] for name in (first, second)]
+    if rows.positive is None:
+        before, after = (np.asarray(one.labels) for one in models)
+        moved = before != after
+        changes = {str(one): int(np.sum(moved & (after == one))) for one in rows.classes}
+    else:
+        before, after = (one.decided for one in models)
+        changes = {
+            "newly_selected": int(np.sum(after & ~before)),
+            "no_longer_selected": int(np.sum(before & ~after)),
+        }
+    right = [np.asarray(one == rows.labels) for one in (before, after)]
+    return Cost(*accuracy_change(right[0], right[1], rows.weight, confidence), changes)
 
 
 def accuracy_change(
@@ -115,32 +104,37 @@ def accuracy_change(
     return gained - lost, max(-1.0, centre - half), min(1.0, centre + half)
 
 
-def overall(collected: Collected, output: ModelOutput) -> dict[str, float]:
-    """Return accuracy, AUC, Brier score and selection rate of a model on all rows.
+def overall(rows: Collected, output: Outputs) -> dict[str, float]:
+    """Return the measures of a model on all rows.
 
-    AUC and Brier score are left out for models without scores or without probabilities; the AUC is
-    nan if all rows have the same label.
+    For a positive class these are accuracy, AUC, Brier score and selection rate. AUC and Brier
+    score are left out for models without scores or without probabilities; the AUC is nan if all
+    rows have the same label. Without labels it is the selection rate only.
+
+    For all classes they are accuracy, balanced accuracy and log loss. The balanced accuracy is the
+    mean over the classes that have rows of the share of their rows that is predicted correctly. The
+    log loss, the mean of minus the logarithm of the probability of the label, is left out for
+    models without probabilities.
     """
-    share = collected.weight / collected.weight.sum()
-    found = {"accuracy": float(share @ (output.decided == collected.labels))}
-    if output.ranking is not None:
-        found["AUC"] = _auc(collected.labels, output.ranking, share)
-    if output.probability is not None:
-        found["Brier score"] = float(share @ (output.probability - collected.labels) ** 2)
+    share = rows.weight / rows.weight.sum()
+    found: dict[str, float] = {}
+    if rows.positive is None:
+        return found if rows.labels is None else _of_classes(rows.labels, share, output)
+    if rows.labels is not None:
+        found["accuracy"] = float(share @ (output.decided == rows.labels))
+        if output.ranking is not None:
+            found["AUC"] = _auc(rows.labels, output.ranking, share)
+        if output.probability is not None:
+            found["Brier score"] = float(share @ (output.probability - rows.labels) ** 2)
     found["selection rate"] = float(share @ output.decided)
     return found
 
 
-def overall_of_classes(rows: CollectedClasses, output: ClassOutputs) -> dict[str, float]:
-    """Return accuracy, balanced accuracy and log loss of a model on all rows.
-
-    The balanced accuracy is the mean over the classes that have rows of the share of their rows
-    that is predicted correctly. The log loss, the mean of minus the logarithm of the probability of
-    the label, is left out for models without probabilities.
-    """
-    share = rows.weight / rows.weight.sum()
-    correct = output.predicted == rows.labels
-    codes = np.searchsorted(rows.classes, rows.labels)
+def _of_classes(labels: Array, share: Array, output: Outputs) -> dict[str, float]:
+    """Return accuracy, balanced accuracy and log loss."""
+    correct = output.labels == labels
+    order = np.argsort(output.classes)
+    codes = order[np.searchsorted(output.classes, labels, sorter=order)]
     sizes, right = (np.bincount(codes, weights) for weights in (share, share * correct))
     found = {
         "accuracy": float(share @ correct),

@@ -1,67 +1,204 @@
-"""What models return for given rows: for all classes, and for a positive class."""
+"""What a fitted model of any library returns for given rows."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.special import logit
 
-from fairconstrained.data.groups import Groups
-from fairconstrained.inspection.scores import against_others
+from fairconstrained.data.inputs import check_labels
+from fairconstrained.inspection.models import RESPONSES, check_model, methods_of, output_of
+from fairconstrained.metrics.inputs import check_predicted
+from fairconstrained.metrics.rates import two_classes
 from fairconstrained.utils.meta_estimators import (
-    decision_margin,
+    classes_of,
+    favourable_label,
     final_estimator,
-    prediction_groups,
 )
-from fairconstrained.utils.typing import Array, Classifier, MatrixLike
+from fairconstrained.utils.typing import Array, ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
-class ModelOutput:
-    """What a model returns for given rows, for a positive class.
+class Outputs:
+    """Labels, scores and probabilities of a model for given rows, and its threshold.
+
+    Scores, probabilities and the threshold are those of a positive class, see `of_class`.
 
     Parameters
     ----------
-    estimator : classifier
-        The fitted model; of a search its best estimator.
-    decided : ndarray of bool of shape (n_rows,)
-        Whether `predict` returns the positive class.
-    scores : ndarray of shape (n_rows,) or None
-        The values of `decision_function`, else the log-odds of `predict_proba`, in the direction of
-        the positive class; None if the model has neither. Of several classes it is the score of the
-        positive class minus the highest of the others.
-    probability : ndarray of shape (n_rows,) or None
-        The probability of the positive class, if the model has `predict_proba`.
-    usual_threshold : float, default=0.0
-        The threshold of the scores that the model names.
-    log_odds : ndarray of shape (n_rows,) or None, default=None
-        With several classes and probabilities: the log odds of the positive class.
+    model : classifier or None
+        The fitted model; of a search its best estimator. None for stored predictions.
+    classes : list of label
+        The classes.
+    labels : ndarray of shape (n_rows,) or None
+        The labels that `predict` returns, if they were asked for.
+    probabilities : ndarray of shape (n_rows, n_classes) or None, default=None
+        The values of `predict_proba`, if the model has it.
+    decision : ndarray of shape (n_rows,) or (n_rows, n_classes), or None, default=None
+        The values of `decision_function`, of `decision_margin` of a model whose thresholds differ
+        between rows, or of a `predict_proba` that returns scores.
+    positive : label or None, default=None
+        The positive class.
     """
 
-    estimator: Classifier
-    decided: Array
-    scores: Array | None
-    probability: Array | None
-    usual_threshold: float = 0.0
-    log_odds: Array | None = None
+    model: Any
+    classes: list[Any]
+    labels: Array | None
+    probabilities: Array | None = None
+    decision: Array | None = None
+    positive: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        model: Any,
+        X: Any,
+        sensitive_features: Any = None,
+        *,
+        y: Array | None = None,
+        classes: Sequence[Any] | None = None,
+        methods: Sequence[str] | None = None,
+    ) -> Outputs:
+        """Return the outputs of a fitted classifier.
+
+        Parameters
+        ----------
+        model : classifier
+            A fitted classifier of any library, a pipeline or a search.
+        X : array-like, DataFrame or sparse matrix of shape (n_rows, n_features)
+            The rows.
+        sensitive_features : array-like, DataFrame or None, default=None
+            Their groups, which models get whose `predict` takes them.
+        y : ndarray of shape (n_rows,) or None, default=None
+            Their labels: the classes of a model without `classes_`.
+        classes : sequence of label or None, default=None
+            The classes of a model without `classes_`, where they are known.
+        methods : sequence of str or None, default=None
+            The methods to call; None calls all that the model has.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the model lacks a method, or returns other values than labels or scores.
+        NotFittedError
+            If it is not fitted.
+        """
+        model = check_model(model)
+        asked = methods_of(model) if methods is None else methods
+        raw = {one: output_of(model, one, X, sensitive_features) for one in asked}
+        labels, found = raw.pop("predict", None), classes_of(model)
+        if found is None:
+            found = _classes_in(model, labels, y) if classes is None else list(classes)
+        if len(found) < 2:
+            raise ValueError(
+                "estimator: a classifier with two classes is needed; "
+                f"{type(model).__name__} has {len(found)} classes."
+            )
+        if labels is not None:
+            labels = _checked_labels(model, labels, found)
+        read = cls(model, found, labels)
+        for name, values in raw.items():
+            scores = _checked_scores(f"{type(model).__name__}.{name}", values, len(found))
+            read = read._with_scores(scores, may_be_probabilities=name == "predict_proba")
+        return read
+
+    @classmethod
+    def stored(
+        cls, y_pred: ArrayLike, y_score: ArrayLike | None = None, y_true: Array | None = None
+    ) -> Outputs:
+        """Return stored predictions as the outputs of a model.
+
+        Parameters
+        ----------
+        y_pred : array-like of shape (n_rows,)
+            The predicted labels.
+        y_score : array-like of shape (n_rows,) or (n_rows, n_classes), or None, default=None
+            The scores, which are probabilities if all are between 0 and 1.
+        y_true : ndarray of shape (n_rows,) or None, default=None
+            The labels.
+        """
+        n_rows = np.shape(y_pred)[0] if np.ndim(y_pred) else 0
+        labels = check_labels("y_pred", y_pred, n_rows, rows="y_pred")
+        classes = _classes_in(None, labels, y_true)
+        read = cls(None, classes, _checked_labels(None, labels, classes))
+        if y_score is None:
+            return read
+        scores = _checked_scores("y_score", np.asarray(y_score), len(classes))
+        if len(scores) != n_rows:
+            raise ValueError(f"y_score has {len(scores)} rows, y_pred has {n_rows}.")
+        return read._with_scores(scores, may_be_probabilities=True)
+
+    def _with_scores(self, scores: Array, *, may_be_probabilities: bool) -> Outputs:
+        """Return the outputs with scores, or with probabilities."""
+        if (
+            may_be_probabilities
+            and scores.min(initial=0.0) >= 0.0
+            and scores.max(initial=0.0) <= 1.0
+        ):
+            if scores.ndim == 1:
+                scores = np.column_stack([1.0 - scores, scores])
+            return replace(self, probabilities=scores)
+        return replace(self, decision=scores)  # LightGBM's predict_proba, with its own objective
+
+    def of_class(self, positive: object) -> Outputs:
+        """Return the outputs for a positive class."""
+        return replace(self, positive=positive)
+
+    def take(self, rows: Array) -> Outputs:
+        """Return the outputs for some rows."""
+        arrays = {name: getattr(self, name) for name in ("labels", "probabilities", "decision")}
+        some = {name: one[rows] for name, one in arrays.items() if one is not None}
+        return replace(self, **some)
+
+    @property
+    def decided(self) -> Array:
+        """Whether `predict` returns the positive class."""
+        return np.asarray(self.labels == np.asarray(self.positive))
+
+    @property
+    def probability(self) -> Array | None:
+        """The probability of the positive class; None if the model has no probabilities."""
+        return None if self.probabilities is None else self.probabilities[:, self._column]
+
+    @cached_property
+    def scores(self) -> Array | None:
+        """The score of the positive class, else its log odds; None if the model has neither.
+
+        Of several classes it is the score, or the logarithm of the probability, minus the highest
+        of the others.
+        """
+        if self.decision is not None:
+            return against_others(self.decision, self._column)
+        if self.probabilities is None:
+            return None
+        inside = np.log(np.clip(self.probabilities, 1e-15, 1.0 - 1e-15))
+        return against_others(inside, self._column)
+
+    @property
+    def log_odds(self) -> Array | None:
+        """With several classes and probabilities: the log odds of the positive class."""
+        if self.probability is None or len(self.classes) <= 2:
+            return None
+        return np.asarray(logit(np.clip(self.probability, 1e-15, 1.0 - 1e-15)))
+
+    @property
+    def ranking(self) -> Array | None:
+        """The scores by which rows are ranked: the log odds, else the scores."""
+        return self.scores if self.log_odds is None else self.log_odds
 
     @cached_property
     def threshold(self) -> float:
         """The threshold: a prediction is positive if its score is above; nan if there is none."""
-        if self.scores is None:
-            return float("nan")
-        own = getattr(final_estimator(self.estimator), "score_threshold_", self.usual_threshold)
-        for threshold in (float(own), self.usual_threshold):
-            if np.array_equal(self.scores > threshold, self.decided):
-                return threshold
-        highest = self.scores[~self.decided].max(initial=-np.inf)
-        lowest = self.scores[self.decided].min(initial=np.inf)
-        if np.isneginf(highest):
-            return float(np.nextafter(lowest, -np.inf))
-        return float(highest) if lowest > highest else float("nan")
+        return self._separates(self.scores, "decision_function")
+
+    @cached_property
+    def probability_threshold(self) -> float:
+        """The same for probabilities."""
+        return self._separates(self.probability, "predict_proba")
 
     @property
     def centred(self) -> Array:
@@ -70,75 +207,124 @@ class ModelOutput:
             return np.where(self.decided, 1.0, -1.0)
         return self.scores - self.threshold
 
+    def response(self, method: str) -> tuple[Array, float, str]:
+        """Return what a method returns for the positive class, the threshold, and the axis label.
+
+        The threshold is nan where predictions were not asked for, or there is none.
+        """
+        unit = RESPONSES[method][2]
+        if len(self.classes) > 2:
+            unit = f"score of class {self.positive} minus the highest of the others"
+        elif method == "predict_proba" and self.probability is not None:
+            return self.probability, self.probability_threshold, unit
+        assert self.scores is not None
+        return self.scores, self.threshold, unit
+
     @property
-    def ranking(self) -> Array | None:
-        """The scores by which rows are ranked: the log odds, else the scores."""
-        return self.scores if self.log_odds is None else self.log_odds
+    def _column(self) -> int:
+        return self.classes.index(self.positive)
+
+    def _separates(self, scores: Array | None, method: str) -> float:
+        """Return a threshold that has the positive predictions above: the model's, if it has."""
+        if scores is None or self.labels is None:
+            return float("nan")
+        usual, attribute, _ = RESPONSES[method]
+        own = float(getattr(final_estimator(self.model), attribute, usual))
+        if self.positive != favourable_label(self.model, self.classes):
+            own = 2.0 * usual - own
+        for threshold in (own, usual):
+            if np.array_equal(scores > threshold, self.decided):
+                return threshold
+        highest = scores[~self.decided].max(initial=-np.inf)
+        lowest = scores[self.decided].min(initial=np.inf)
+        if np.isneginf(highest):
+            return float(np.nextafter(lowest, -np.inf))
+        return float(highest) if lowest > highest else float("nan")
 
 
-@dataclass(frozen=True, eq=False)
-class ClassOutputs:
-    """What a model returns for given rows, for all classes.
+def against_others(scores: Array, column: int) -> Array:
+    """Return the scores of a class minus the highest score of the others.
 
     Parameters
     ----------
-    estimator : classifier
-        The fitted model; of a search its best estimator.
-    predicted : ndarray of shape (n_rows,)
-        The labels that `predict` returns.
-    probabilities : ndarray of shape (n_rows, n_classes) or None
-        The values of `predict_proba`, if the model has it.
-    decision : ndarray of shape (n_rows,) or (n_rows, n_classes), or None
-        The values of `decision_function`, or of `decision_margin` of a model whose thresholds
-        differ between rows; None without both.
+    scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+        The scores; of two classes perhaps those of the second one.
+    column : int
+        The class.
     """
+    if scores.ndim == 1:
+        return scores if column == 1 else -scores
+    return np.asarray(scores[:, column] - np.delete(scores, column, axis=1).max(axis=1))
 
-    estimator: Classifier
-    predicted: Array
-    probabilities: Array | None
-    decision: Array | None
 
-    @classmethod
-    def of_model(
-        cls, model: Any, X: MatrixLike, sensitive_features: MatrixLike | Groups | None
-    ) -> ClassOutputs:
-        """Return the outputs of a fitted classifier.
+def scores_of(
+    model: Any, X: Any, method: str, positive: object, classes: Sequence[Any] | None = None
+) -> Array:
+    """Return what a method of a model of two classes returns for the positive one, (n_rows,)."""
+    found = Outputs.of(model, X, classes=classes, methods=[method])
+    if len(found.classes) > 2:
+        raise ValueError(
+            "estimator: a classifier with two classes is needed; "
+            f"{type(model).__name__} has {len(found.classes)} classes."
+        )
+    return found.of_class(positive).response(method)[0]
 
-        Models that need the groups to predict receive `sensitive_features`.
-        """
-        groups = prediction_groups(model, sensitive_features)
-        by_row = getattr(final_estimator(model), "decided_on_", None) == "decision_margin"
-        probabilities, decision = None, None
-        if hasattr(model, "predict_proba"):
-            probabilities = np.asarray(model.predict_proba(X), dtype=float)
-        if by_row:
-            decision = np.asarray(decision_margin(model, X, sensitive_features), dtype=float)
-        elif hasattr(model, "decision_function"):
-            decision = np.asarray(model.decision_function(X), dtype=float)
-        return cls(model, np.asarray(model.predict(X, **groups)), probabilities, decision)
 
-    def take(self, rows: Array) -> ClassOutputs:
-        """Return the outputs for some rows."""
-        some = [
-            None if one is None else one[rows]
-            for one in (self.predicted, self.probabilities, self.decision)
-        ]
-        return ClassOutputs(self.estimator, np.asarray(some[0]), some[1], some[2])
+def _classes_in(model: Any, labels: Array | None, y: Array | None) -> list[Any]:
+    """Return the classes of a model without `classes_`: the labels of the rows.
 
-    def of_class(self, positive: object) -> ModelOutput:
-        """Return the outputs for a positive class."""
-        classes = self.estimator.classes_.tolist()
-        column, several = classes.index(positive), len(classes) > 2
-        probability, scores, log_odds = None, None, None
-        if self.probabilities is not None:
-            probability = self.probabilities[:, column]
-            if several:
-                log_odds = logit(np.clip(probability, 1e-15, 1.0 - 1e-15))
-        if self.decision is not None:
-            scores = against_others(self.decision, column)
-        elif self.probabilities is not None:
-            inside = np.log(np.clip(self.probabilities, 1e-15, 1.0 - 1e-15))
-            scores = against_others(inside, column)
-        threshold = float(getattr(final_estimator(self.estimator), "score_threshold_", 0.0))
-        decided = self.predicted == positive
-        return ModelOutput(self.estimator, decided, scores, probability, threshold, log_odds)
+    Raises
+    ------
+    ValueError
+        If they are not known.
+    """
+    parts = [one for one in (y, labels) if one is not None]
+    found: list[Any] = np.unique(parts[0]).tolist() if parts else []
+    if len(found) == 1 and len(parts) > 1 and parts[0].dtype.kind == parts[1].dtype.kind:
+        found = np.unique(np.concatenate(parts)).tolist()
+    if len(found) == 1 and found[0] in (-1, 0, 1):
+        return [min(found[0], 0), 1]
+    if len(found) < 2:
+        lacks = "" if model is None else f"{type(model).__name__} lacks the attribute classes_: "
+        raise ValueError(f"{lacks}the labels of these rows are {found}; two classes are needed.")
+    return found
+
+
+def _checked_labels(model: Any, labels: Array, classes: list[Any]) -> Array:
+    """Return predicted labels, all of them among the classes."""
+    try:
+        labels = check_predicted(labels, len(labels), like=np.asarray(classes))
+        if len(classes) == 2:
+            two_classes(np.concatenate([np.asarray(classes), labels]))
+        unknown = np.setdiff1d(labels, classes)
+        if len(unknown):
+            raise ValueError(
+                f"y_pred has the label {unknown[0]!r}, which is not among the classes {classes}."
+            )
+    except ValueError as error:
+        if model is None:
+            raise
+        raise ValueError(f"predictions of {type(model).__name__}: {error}") from error
+    return labels
+
+
+def _checked_scores(where: str, output: Array, n_classes: int) -> Array:
+    """Return finite scores: one per row or, if a method returns several, one per class."""
+    try:
+        scores = np.asarray(output, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where} must return numbers: {error}.") from error
+    if scores.ndim == 2 and scores.shape[1] == 1:
+        scores = scores[:, 0]
+    if scores.shape[1:] != (n_classes,) and (scores.ndim != 1 or n_classes > 2):
+        raise ValueError(
+            f"{where} must have a column for each of the {n_classes} classes"
+            f"{' or one column' * (n_classes == 2)}; got the shape {scores.shape}."
+        )
+    if not np.isfinite(scores).all():
+        n_missing = int((~np.isfinite(scores)).sum())
+        raise ValueError(
+            f"estimator: {n_missing} of {scores.size} values of {where} are not finite: every row "
+            "needs a score."
+        )
+    return scores

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.alignment import check_same_rows
@@ -27,40 +25,13 @@ from fairconstrained.inspection.chosen_groups import (
     stacked,
     with_others,
 )
+from fairconstrained.inspection.models import check_model, checked_positive, response_of
+from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.inputs import check_scores
 from fairconstrained.metrics.intervals import clopper_pearson
-from fairconstrained.utils.meta_estimators import (
-    best_estimator,
-    decision_margin,
-    favourable_label,
-    final_estimator,
-    last_step,
-)
-from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.meta_estimators import final_estimator, last_step
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_finite
-
-# For each method: how to read the scores of the first or second class from its output, the usual
-# threshold, the attribute that has another one, and the axis label.
-_METHODS: dict[str, tuple[Callable[[Array, int], Array], float, str, str]] = {
-    "predict_proba": (
-        lambda output, k: output[:, k],
-        0.5,
-        "threshold_",
-        "probability of the positive class",
-    ),
-    "decision_function": (
-        lambda output, k: output if k else -output,
-        0.0,
-        "score_threshold_",
-        "score",
-    ),
-}
-# What displays of a model with thresholds by group show; it is not an option of `response_method`.
-_BY_ROW = {
-    "decision_margin": (_METHODS["decision_function"][0], 0.0, "", "score minus the threshold"),
-}
-_CHOICES = {"auto": "the first available method", **dict.fromkeys(_METHODS, "")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,15 +140,18 @@ class GroupScores:
         check_same_rows(
             test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
-        estimator = best_estimator(estimator)
-        check_no_ranker(estimator)
-        positive = checked_positive(estimator, pos_label)
-        method = _method(estimator, response_method)
-        if threshold is None:
-            _check_decides(estimator, method)
-        scores, usual, unit = _scores_of(estimator, X, sensitive_features, method, positive)
+        estimator = check_model(estimator)
+        method = response_of(estimator, response_method)
+        outputs = Outputs.of(estimator, X, sensitive_features, methods=["predict", method])
+        positive = checked_positive(estimator, outputs.classes, pos_label)
+        scores, usual, unit = outputs.of_class(positive).response(method)
+        if threshold is None and np.isnan(usual):
+            raise ValueError(
+                f"response_method={response_method!r}: {type(estimator).__name__} does not predict "
+                f"by a threshold on {method}. Pass threshold=, or response_method='auto'."
+            )
         if y is not None:
-            y = known_labels("y", y, np.asarray(estimator.classes_).tolist()) == positive
+            y = known_labels("y", y, outputs.classes) == positive
         groups = groups_of(estimator, X, sensitive_features, marginal=marginal)
         threshold = usual if threshold is None else threshold
         if groups.marginal:
@@ -225,118 +199,6 @@ class GroupScores:
         effective = sizes**2 / np.maximum(np.bincount(codes, weight**2, n), 1e-300)
         rates, low, high = clopper_pearson(above / np.maximum(sizes, 1e-300), effective, 0.95)
         return choose_groups(rates, sizes, low=low, high=high)
-
-
-def _scores_of(
-    estimator: Classifier,
-    X: MatrixLike,
-    sensitive_features: MatrixLike | Groups | None,
-    method: str,
-    positive: object,
-) -> tuple[Array, float, str]:
-    """Return the scores of the positive class, their threshold, and what the scores are called."""
-    read, usual, attribute, unit = (_METHODS | _BY_ROW)[method]
-    classes = np.asarray(estimator.classes_).tolist()
-    column = classes.index(positive)
-    if method in _BY_ROW:
-        output = np.asarray(decision_margin(estimator, X, sensitive_features))
-    else:
-        output = np.asarray(getattr(estimator, method)(X))
-    if len(classes) <= 2:
-        return read(output, column), _usual(estimator, positive, attribute, usual), unit
-    output = np.log(np.maximum(output, 1e-15)) if method == "predict_proba" else output
-    unit = f"score of class {positive} minus the highest of the others"
-    return against_others(output, column), 0.0, unit
-
-
-def against_others(scores: Array, column: int) -> Array:
-    """Return the scores of a class minus the highest score of the others.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
-        The scores; of two classes perhaps those of the second one.
-    column : int
-        The class.
-    """
-    if scores.ndim == 1:
-        return scores if column == 1 else -scores
-    return np.asarray(scores[:, column] - np.delete(scores, column, axis=1).max(axis=1))
-
-
-def _usual(estimator: object, positive: object, attribute: str, usual: float) -> float:
-    """Return the threshold of a classifier of two classes on the scores of its positive class."""
-    own = float(getattr(final_estimator(estimator), attribute, usual))
-    return own if positive == favourable_label(estimator) else 2.0 * usual - own
-
-
-def _method(estimator: object, response_method: str) -> str:
-    """Return the name of the method that gives the scores."""
-    check_option("response_method", response_method, _CHOICES)
-    methods = list(_METHODS) if response_method == "auto" else [response_method]
-    decides = getattr(final_estimator(estimator), "decided_on_", None)
-    if response_method == "auto" and decides is not None:
-        return str(decides)
-    found = [name for name in methods if hasattr(estimator, name)]
-    if not found:
-        raise ValueError(
-            f"{type(estimator).__name__} has no scores: {' or '.join(methods)} is needed."
-        )
-    return found[0]
-
-
-def _check_decides(estimator: object, method: str) -> None:
-    """Raise an error if predictions are made by another method, whose thresholds are known."""
-    last = final_estimator(estimator)
-    decides = getattr(last, "decided_on_", method)
-    if decides != method:
-        raise ValueError(
-            f"response_method={method!r}: {type(last).__name__} predicts by {decides}, so the "
-            "threshold on these scores is not known. Pass threshold=, or response_method='auto'."
-        )
-
-
-def check_no_ranker(model: object) -> None:
-    """Raise a ValueError if a model is a ranker, whose predictions are scores."""
-    last = final_estimator(model)
-    if getattr(last, "needs_queries", False):
-        raise ValueError(
-            f"{type(last).__name__} ranks the rows of queries and predicts no classes: use "
-            "compare_rankers(models, X, y, groups, query=...)."
-        )
-
-
-def check_two_classes(estimator: object) -> None:
-    """Raise an error unless a model is a fitted classifier with two classes."""
-    check_is_fitted(estimator)
-    classes = getattr(estimator, "classes_", None)
-    if classes is None or len(classes) != 2:
-        found = "no classes" if classes is None else f"{len(classes)} classes"
-        raise ValueError(
-            f"estimator: a classifier with two classes is needed; {type(estimator).__name__} has "
-            f"{found}."
-        )
-
-
-def checked_positive(estimator: Classifier, pos_label: object) -> Any:
-    """Return the positive class of a fitted classifier: as given, or its favourable class.
-
-    Raises
-    ------
-    ValueError
-        If there are several classes and none is given, or the given one is not a class.
-    """
-    classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
-    if pos_label is None and len(classes) > 2:
-        raise ValueError(
-            f"pos_label=None: {type(estimator).__name__} has the {len(classes)} classes {classes}, "
-            "and one must be chosen. Pass pos_label: this class is compared with all others."
-        )
-    if len(classes) <= 2:
-        check_two_classes(estimator)
-    if pos_label is not None and pos_label not in classes:
-        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes}.")
-    return favourable_label(estimator) if pos_label is None else pos_label
 
 
 def ranks_of(estimator: object) -> tuple[float, float] | None:

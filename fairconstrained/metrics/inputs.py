@@ -71,37 +71,27 @@ def check_predictions(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[Array, Arra
     labels = check_labels("y_true", y_true, n_rows, rows="y_true")
     if not n_rows:
         raise ValueError("y_true has no rows.")
-    return labels, check_predicted(y_pred, labels, rows="y_true")
+    return labels, check_predicted(y_pred, n_rows, like=labels)
 
 
-def check_predicted(y_pred: ArrayLike, labels: Array, *, name: str = "y_pred", rows: str) -> Array:
+def check_predicted(y_pred: ArrayLike, n_rows: int, *, like: Array) -> Array:
     """Return predicted labels as an array of shape (n_rows,).
-
-    Parameters
-    ----------
-    y_pred : array-like of shape (n_rows,)
-        The predictions.
-    labels : ndarray of shape (n_rows,)
-        The labels that they are compared with.
-    name, rows : str
-        The names of the predictions and of the rows that they belong to, for messages.
 
     Raises
     ------
     ValueError
-        If there is not one label per row, of the type of the others.
+        If there is not one label per row, of the type of the labels or classes in `like`.
     """
-    predicted = check_labels(name, y_pred, len(labels), rows=rows)
+    predicted = check_labels("y_pred", y_pred, n_rows, rows="y_true")
     values = np.asarray(predicted.tolist()) if predicted.dtype == object else predicted
     if values.dtype.kind == "f" and (values % 1.0).any():
-        found = values[values % 1.0 != 0.0][0]
         raise ValueError(
-            f"{name} has numbers that are no labels, such as {found:g}. Pass predictions, not "
-            "scores."
+            f"y_pred has numbers that are no labels, such as {values[values % 1.0 != 0.0][0]:g}. "
+            "Pass predictions, not scores."
         )
-    if (labels.dtype.kind in _TEXT_KINDS) != (predicted.dtype.kind in _TEXT_KINDS):
+    if (like.dtype.kind in _TEXT_KINDS) != (predicted.dtype.kind in _TEXT_KINDS):
         raise ValueError(
-            f"y_true and {name} have labels of different types ({labels.dtype} and "
+            f"y_true and y_pred have labels of different types ({like.dtype} and "
             f"{predicted.dtype}): no prediction could be correct."
         )
     return predicted

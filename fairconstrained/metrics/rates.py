@@ -30,15 +30,18 @@ class Rate:
         return masks of rows.
     title : str
         The name of the rate in text.
+    needs_labels : bool, default=True
+        Whether it depends on the labels.
     """
 
-    denominator: Callable[[Array, Array], Array]
-    numerator: Callable[[Array, Array], Array]
+    denominator: Callable[[Any, Array], Array]
+    numerator: Callable[[Any, Array], Array]
     title: str
+    needs_labels: bool = True
 
 
 def _all(labels: Array, predictions: Array) -> Array:
-    return np.ones_like(labels)
+    return np.ones_like(predictions)
 
 
 def _positive(labels: Array, predictions: Array) -> Array:
@@ -62,7 +65,7 @@ def _incorrect(labels: Array, predictions: Array) -> Array:
 
 
 RATES: Mapping[str, Rate] = {
-    "selection_rate": Rate(_all, _selected, "selection rate"),
+    "selection_rate": Rate(_all, _selected, "selection rate", needs_labels=False),
     "true_positive_rate": Rate(_positive, _selected, "true positive rate"),
     "false_positive_rate": Rate(_negative, _selected, "false positive rate"),
     "accuracy": Rate(_all, _correct, "accuracy"),
@@ -80,14 +83,15 @@ class Predictions:
     Parameters
     ----------
     labels, predictions : ndarray of bool of shape (n_rows,)
-        Whether the labels and the predictions are positive.
+        Whether the labels and the predictions are positive. Without labels (None) tables have
+        selection rates only.
     groups : Groups
         The groups. Rows of unknown group count only in the rates of all rows.
     weight : ndarray of shape (n_rows,)
         The weights, > 0.
     """
 
-    labels: Array
+    labels: Array | None
     predictions: Array
     groups: Groups
     weight: Array
@@ -154,23 +158,26 @@ class Predictions:
 
     def _table(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
         known, codes, n = self.groups.known, self.groups.codes, len(self.groups)
-        columns: dict[str, Array] = {
-            "rows": np.bincount(codes[known], minlength=n),
-            "positive_labels": np.bincount(codes[known & self.labels], minlength=n),
-            "positive_decisions": np.bincount(codes[known & self.predictions], minlength=n),
-        }
-        for name in names:
+        masks = {"rows": known, "positive_decisions": known & self.predictions}
+        if self.labels is not None:
+            masks = {"rows": known, "positive_labels": known & self.labels} | masks
+        columns = {name: np.bincount(codes[mask], minlength=n) for name, mask in masks.items()}
+        for name in self._measurable(names):
             interval = clopper_pearson(*self.cells(name), confidence)
             columns[name] = interval.value
             columns[f"{name}_low"] = interval.low
             columns[f"{name}_high"] = interval.high
         return pd.DataFrame(columns, index=pd.Index(group_labels(self.groups), name="group"))
 
+    def _measurable(self, names: Sequence[str]) -> list[str]:
+        """Return the rates that can be measured: without labels, those that need none."""
+        return [one for one in names if self.labels is not None or not RATES[one].needs_labels]
+
     def gaps(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
         """Return the largest gap of each rate, and the two groups that have it."""
         labels = group_labels(self.groups)
         rows = {}
-        for name in names:
+        for name in self._measurable(names):
             rates, sizes = self.cells(name)
             gap, low, high = largest_gap([(rates, sizes)], confidence)
             known = len(rates[sizes > 0]) > 0
@@ -195,6 +202,23 @@ def group_labels(groups: Groups) -> list[str]:
     ]
 
 
+def two_classes(values: Array) -> list[Any]:
+    """Return the classes of labels and predictions.
+
+    Raises
+    ------
+    ValueError
+        If there are more than two.
+    """
+    classes: list[Any] = np.unique(values).tolist()
+    if len(classes) > 2:
+        raise ValueError(
+            f"Two classes are needed; labels and predictions have {len(classes)}: {classes[:5]}. "
+            "Pass predictions, not scores; with several classes, pass one class against the rest."
+        )
+    return classes
+
+
 def positive_class(values: Array, pos_label: object = None) -> Any:
     """Return the positive class: `pos_label`, or the second of the sorted classes.
 
@@ -204,12 +228,7 @@ def positive_class(values: Array, pos_label: object = None) -> Any:
         If there are more than two classes, if `pos_label` is not one of them, or if there is a
         single class that may be the positive or the negative one.
     """
-    classes = np.unique(values).tolist()
-    if len(classes) > 2:
-        raise ValueError(
-            f"Two classes are needed; labels and predictions have {len(classes)}: {classes[:5]}. "
-            "Pass predictions, not scores; with several classes, pass one class against the rest."
-        )
+    classes = two_classes(values)
     if pos_label is not None:
         if len(classes) == 2 and pos_label not in classes:
             raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes}.")

@@ -185,7 +185,7 @@ class FairnessPath:
         if self.pipeline is None:
             return self.estimators[k]
         *before, (name, _) = self.pipeline.steps
-        return Pipeline([*before, (name, self.estimators[k])])
+        return type(self.pipeline)([*before, (name, self.estimators[k])])
 
     def _position(self, index: int | None) -> int:
         """Return a position."""

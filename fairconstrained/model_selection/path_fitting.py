@@ -31,6 +31,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
+from fairconstrained.utils.meta_estimators import fitted_steps, last_step
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.validation import check_numbers, is_number
@@ -136,13 +137,12 @@ def fairness_path(
     pipeline = None
     if isinstance(estimator, Pipeline):
         _check_followed(estimator[-1])
-        *before, last = clone(estimator).steps
-        if before:
-            fitted = Pipeline(before, memory=estimator.memory)
-            X = fitted.fit_transform(X, y)
-            X_val = None if X_val is None else fitted.transform(X_val)
-            before = fitted.steps
-        pipeline, estimator = Pipeline([*before, last]), last[1]
+        rows: dict[str, Any] = {"y": y, "sample_weight": sample_weight}
+        rows |= {"sensitive_features": sensitive_features, "query": query}
+        pipeline, X, rows = fitted_steps(clone(estimator), X, rows)
+        y, sample_weight, sensitive_features, query = rows.values()
+        estimator = pipeline.steps[-1][1]
+        X_val = None if X_val is None else last_step(pipeline, X_val)[1]
     path = follow(
         estimator, (X, y, sample_weight, sensitive_features), kappas=kappas, n_kappas=n_kappas,
         min_ratio=min_ratio, query=query,

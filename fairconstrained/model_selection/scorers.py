@@ -5,17 +5,24 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from numbers import Real
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import make_scorer
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.inputs import known_labels
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
-from fairconstrained.model_selection._binary_labels import BinaryLabels
-from fairconstrained.utils.meta_estimators import final_estimator, with_groups
+from fairconstrained.inspection.models import check_predicts, output_of
+from fairconstrained.inspection.outputs import Outputs
+from fairconstrained.utils.meta_estimators import (
+    classes_of,
+    favourable_label,
+    final_estimator,
+)
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 
 # How names of metrics end, and whether a large value of such a metric is good.
@@ -66,14 +73,14 @@ class FairnessScorer:
         self.sensitive_columns = sensitive_columns
         self.requested = requested
         self.options = options
-        groups: bool | str = True if requested == "sensitive_features" else requested
-        self.requests: dict[str, bool | str | None] = {}
-        if sensitive_columns is None and self._accepts("sensitive_features"):
-            self.requests["sensitive_features"] = groups
-        if self._accepts("query"):
-            self.requests["query"] = True
-        if self._accept_sample_weight():
-            self.requests["sample_weight"] = True
+        usable = {
+            "sensitive_features": sensitive_columns is None and self._accepts("sensitive_features"),
+            "query": self._accepts("query"),
+            "sample_weight": self._accept_sample_weight(),
+        }
+        self.requests: dict[str, Any] = {name: True for name, one in usable.items() if one}
+        if "sensitive_features" in self.requests and requested != "sensitive_features":
+            self.requests["sensitive_features"] = requested
 
     def __call__(
         self,
@@ -109,42 +116,67 @@ class FairnessScorer:
         Raises
         ------
         ValueError
-            If there are no groups, they are given twice, `y_true` has a label that is not among
-            the estimator's classes, or queries are missing or of no use.
+            If there are no groups, they are given twice, labels or predictions are not among the
+            estimator's classes, or queries are missing or of no use.
+        TypeError
+            If the metric returns no number.
         """
         check_same_rows(
-            test=True,
-            X=X,
-            y=y_true,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            query=query,
-        )
-        labels = BinaryLabels.of(estimator)
+            test=True, X=X, y=y_true, sensitive_features=sensitive_features,
+            sample_weight=sample_weight, query=query,
+        )  # fmt: skip
         options = dict(self.options or {})
         if self._accepts("sensitive_features"):
             options["sensitive_features"] = self._groups(X, sensitive_features)
         if self._accepts("query"):
             options["query"] = self._queries(query)
-        estimator = with_groups(estimator, options.get("sensitive_features"))
         _check_predicts_labels(estimator, self.metric)
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
-        if labels.reversed:
-            options.setdefault("pos_label", labels.classes[1])
-        scorer = make_scorer(
-            labels.metric(self.metric, of_labels=self._method(estimator) == "predict"),
-            response_method=self.response_method,
-            greater_is_better=self.greater_is_better,
-            **options,
-        )
-        return float(scorer(estimator, X, y_true))
+        value = self._measured(estimator, X, y_true, options)
+        value = value.item() if isinstance(value, np.ndarray) and not value.ndim else value
+        if not isinstance(value, Real):
+            raise TypeError(
+                f"{_name(self.metric)} returned {value!r}: the metric of a scorer must return one "
+                "number."
+            )
+        return float(value) if self.greater_is_better else -float(value)
 
-    def _method(self, estimator: Classifier) -> str | None:
-        """Return the first response method that the estimator has, None if it has none."""
+    def _measured(
+        self, estimator: Classifier, X: Any, y_true: ArrayLike, options: dict[str, Any]
+    ) -> object:
+        """Return the value of the metric, of labels 0 and 1 where there are two classes."""
+        check_predicts(estimator)
+        method, classes = self._method(estimator), classes_of(estimator) or []
+        groups = options.get("sensitive_features")
+        if len(classes) != 2:
+            return self.metric(y_true, output_of(estimator, method, X, groups), **options)
+        favourable = favourable_label(estimator, classes)
+        labels = (known_labels("y_true", y_true, classes) == favourable).astype(int)
+        positive = options.get("pos_label")
+        named = {name: options[name] for name in ("pos_label", "priority") if name in options}
+        options |= {k: int(one == favourable) for k, one in named.items() if one in classes}
+        if "pos_label" not in inspect.signature(self.metric).parameters:  # it was for the scores
+            options.pop("pos_label", None)
+        if getattr(final_estimator(estimator), "needs_queries", False):
+            return self.metric(labels, output_of(estimator, method, X, groups), **options)
+        output = Outputs.of(estimator, X, groups, methods=[method]).of_class(favourable)
+        if method == "predict":
+            return self.metric(labels, output.decided.astype(int), **options)
+        output = output.of_class(positive) if positive in classes else output
+        return self.metric(labels, output.response(method)[0], **options)
+
+    def _method(self, estimator: Classifier) -> str:
+        """Return the first response method that the estimator has."""
         given = self.response_method
         methods = [given] if isinstance(given, str) else given
-        return next((one for one in methods if hasattr(estimator, one)), None)
+        for one in methods:
+            if hasattr(estimator, one):
+                return one
+        raise ValueError(
+            f"{type(estimator).__name__} lacks the method {' or '.join(methods)}, whose output "
+            f"{_name(self.metric)} measures."
+        )
 
     def _groups(self, X: Any, passed: Any) -> Any:
         """Return the groups of the rows."""
@@ -168,8 +200,9 @@ class FairnessScorer:
         if hasattr(X, "columns"):
             shape.feature_names_in_ = np.asarray(X.columns, dtype=object)
         groups = columns.groups(shape, X)
-        many = getattr(groups, "ndim", 1) == 2 and groups.shape[1] > 1
-        return groups if many or getattr(groups, "ndim", 1) == 1 else _first_column(groups)
+        if getattr(groups, "ndim", 1) == 1 or groups.shape[1] > 1:
+            return groups
+        return _safe_indexing(getattr(groups, "toarray", lambda: groups)(), 0, axis=1)
 
     def _queries(self, passed: ArrayLike | None) -> ArrayLike:
         """Return the queries of the rows."""
@@ -218,9 +251,8 @@ class FairnessScorer:
     def _accept_sample_weight(self) -> bool:
         """Return whether the metric takes weights, by name or among ``**options``."""
         taken = inspect.signature(self.metric).parameters
-        return "sample_weight" in taken or any(
-            one.kind is one.VAR_KEYWORD for one in taken.values()
-        )
+        kinds = {one.kind for one in taken.values()}
+        return "sample_weight" in taken or inspect.Parameter.VAR_KEYWORD in kinds
 
     def _accepts(self, name: str) -> bool:
         """Return whether the metric takes an argument; ``**options`` stand for groups only."""
@@ -229,19 +261,15 @@ class FairnessScorer:
 
     def __repr__(self) -> str:
         """Return how the scorer was made."""
-        where = (
-            ""
-            if self.sensitive_columns is None
-            else (f", sensitive_columns={self.sensitive_columns!r}")
-        )
+        columns = self.sensitive_columns
+        where = "" if columns is None else f", sensitive_columns={columns!r}"
         return f"make_fairness_scorer({_name(self.metric)}{where})"
 
 
 def _check_predicts_labels(estimator: object, metric: Callable[..., float]) -> None:
     """Raise a ValueError if a ranker is scored by a metric of predicted labels."""
-    if getattr(final_estimator(estimator), "needs_queries", False) and _library(metric) == (
-        "fairlearn"
-    ):
+    ranker = getattr(final_estimator(estimator), "needs_queries", False)
+    if ranker and _library(metric) == "fairlearn":
         raise ValueError(
             f"{_name(metric)} compares predicted labels, and {type(estimator).__name__} predicts "
             "scores: use a metric of scores, such as query_parity_difference."
@@ -250,20 +278,11 @@ def _check_predicts_labels(estimator: object, metric: Callable[..., float]) -> N
 
 def _library(metric: Callable[..., float]) -> str:
     """Return the name of the package that a metric is from."""
-    while isinstance(metric, partial):
-        metric = metric.func
-    return (getattr(metric, "__module__", None) or "").split(".")[0]
+    return (getattr(_inner(metric), "__module__", None) or "").split(".")[0]
 
 
 def _greater_is_better(metric: Callable[..., float], given: bool | None) -> bool:
-    """Return whether a large value of a metric is good: as given, else by its name.
-
-    Raises
-    ------
-    ValueError
-        If nothing is given and the metric is not one of the two libraries' own, or its name does
-        not show it.
-    """
+    """Return whether a large value of a metric is good: as given, else by its name."""
     if isinstance(given, bool | np.bool_):
         return bool(given)
     if given is not None:
@@ -281,17 +300,12 @@ def _greater_is_better(metric: Callable[..., float], given: bool | None) -> bool
 
 
 def _name(metric: Any) -> str:
-    while isinstance(metric, partial):
-        metric = metric.func
+    metric = _inner(metric)
     return getattr(metric, "__name__", repr(metric))
 
 
-def _first_column(table: Any) -> Any:
-    """Return the only column of a frame, an array or a sparse matrix."""
-    if hasattr(table, "iloc"):
-        return table.iloc[:, 0]
-    dense = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
-    return dense[:, 0]
+def _inner(metric: Any) -> Any:
+    return _inner(metric.func) if isinstance(metric, partial) else metric
 
 
 def make_fairness_scorer(
@@ -361,13 +375,12 @@ def make_fairness_scorer(
             f"metric must be a function metric(y_true, y_pred, *, sensitive_features); got "
             f"{metric!r}."
         )
-    parameters = inspect.signature(metric).parameters.values()
-    takes = {one.name for one in parameters}
-    known = {"sensitive_features", "query"} & takes
-    if not known and all(p.kind is not p.VAR_KEYWORD for p in parameters):
+    parameters = inspect.signature(metric).parameters
+    known = {"sensitive_features", "query"} & set(parameters)
+    if not known and all(p.kind is not p.VAR_KEYWORD for p in parameters.values()):
         raise TypeError(
             "metric must take sensitive_features, as metric(y_true, y_pred, *, sensitive_features)"
-            f", or query; {_name(metric)} takes {sorted(takes)}."
+            f", or query; {_name(metric)} takes {sorted(parameters)}."
         )
     methods = [response_method] if isinstance(response_method, str) else response_method
     if not (isinstance(methods, Sequence) and methods and set(map(str, methods)) <= _METHODS):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.chosen_groups import Choice, choose_groups
-from fairconstrained.inspection.collected import collect
+from fairconstrained.inspection.collected import collect, collect_predictions
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES, Predictions
 from fairconstrained.plotting.style import (
     COLOURS,
@@ -102,7 +102,7 @@ class GroupMetricsDisplay:
         cls,
         estimator: Classifier | Mapping[str, Classifier],
         X: MatrixLike,
-        y: ArrayLike,
+        y: ArrayLike | None,
         *,
         sensitive_features: MatrixLike | None = None,
         sample_weight: ArrayLike | None = None,
@@ -120,8 +120,8 @@ class GroupMetricsDisplay:
             ``{"before": ..., "after": ...}``.
         X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
             The rows.
-        y : array-like of shape (n_samples,)
-            The labels.
+        y : array-like of shape (n_samples,) or None
+            The labels; not needed for the selection rate.
         sensitive_features : array-like, DataFrame or None, default=None
             The groups; None reads them from the `sensitive_columns` of the (last) classifier.
         sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -142,7 +142,7 @@ class GroupMetricsDisplay:
         display : GroupMetricsDisplay
             The display, drawn.
         """
-        level = _check_options(metrics, confidence)
+        level = _check_options(metrics, confidence, y)
         found = collect(estimator, X, y, sensitive_features, sample_weight, pos_label=pos_label)
         tables = {name: _table(found.predictions(name), metrics, level) for name in found.outputs}
         return cls(tables, metrics=tuple(metrics), confidence=confidence).plot(ax=ax)
@@ -150,7 +150,7 @@ class GroupMetricsDisplay:
     @classmethod
     def from_predictions(
         cls,
-        y_true: ArrayLike,
+        y_true: ArrayLike | None,
         y_pred: ArrayLike | Mapping[str, ArrayLike],
         *,
         sensitive_features: MatrixLike | Groups,
@@ -164,8 +164,8 @@ class GroupMetricsDisplay:
 
         Parameters
         ----------
-        y_true : array-like of shape (n_samples,)
-            The labels.
+        y_true : array-like of shape (n_samples,) or None
+            The labels; not needed for the selection rate.
         y_pred : array-like of shape (n_samples,) or mapping of str to array-like
             The predictions of a model, or those of several models by name.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
@@ -180,13 +180,10 @@ class GroupMetricsDisplay:
         display : GroupMetricsDisplay
             The display, drawn.
         """
-        models = y_pred if isinstance(y_pred, Mapping) else {"": y_pred}
-        level = _check_options(metrics, confidence)
-        given = sensitive_features, sample_weight, pos_label
-        tables = {
-            name: _table([Predictions.check(y_true, predictions, *given)], metrics, level)
-            for name, predictions in models.items()
-        }
+        level = _check_options(metrics, confidence, y_true)
+        found = collect_predictions(y_true, y_pred, None, sensitive_features, sample_weight)
+        found = found.of_class(found.favourable(pos_label))
+        tables = {name: _table(found.predictions(name), metrics, level) for name in found.outputs}
         return cls(tables, metrics=tuple(metrics), confidence=confidence).plot(ax=ax)
 
     @property
@@ -289,7 +286,7 @@ class GroupMetricsDisplay:
         self.ax_.set_ylim(
             places.max() + 0.6, places.min() - (1.6 if len(self.metrics) > 1 else 0.6)
         )
-        if not {"rows", "positive_labels", "positive_decisions"} <= set(table):
+        if not {"rows", "positive_decisions"} <= set(table):
             return
         right = self.ax_.secondary_yaxis("right")
         tables = self.tables.values()
@@ -330,7 +327,7 @@ class GroupMetricsDisplay:
         legend_above(self.ax_, handles)
 
 
-def _check_options(metrics: Sequence[str], confidence: float | None) -> float:
+def _check_options(metrics: Sequence[str], confidence: float | None, y: object) -> float:
     """Check the names of metrics, and return the confidence level of the tables."""
     if isinstance(metrics, str) or not isinstance(metrics, Sequence):
         raise TypeError(
@@ -338,6 +335,8 @@ def _check_options(metrics: Sequence[str], confidence: float | None) -> float:
         )
     for metric in metrics:
         check_option("metrics", metric, dict.fromkeys(RATES, ""))
+        if y is None and RATES[metric].needs_labels:
+            raise ValueError(f"y is None, and the metric {metric} needs the labels: pass y.")
     return 0.95 if confidence is None else check_confidence(confidence)
 
 
@@ -348,13 +347,12 @@ def _table(parts: Sequence[Predictions], metrics: Sequence[str], level: float) -
 
 def _sizes(table: pd.DataFrame, metric: str, order: Choice) -> list[int]:
     """Return the rows of the denominator of a metric, for the shown groups and for the others."""
-    rows, positive = table["rows"].to_numpy(), table["positive_labels"].to_numpy()
-    special = {
-        "true_positive_rate": positive,
-        "false_positive_rate": rows - positive,
-        "precision": table["positive_decisions"].to_numpy(),
-    }
-    sizes = special.get(metric, rows)
+    sizes = table["rows"].to_numpy()
+    if metric in ("true_positive_rate", "false_positive_rate"):
+        positive = table["positive_labels"].to_numpy()
+        sizes = positive if metric == "true_positive_rate" else sizes - positive
+    elif metric == "precision":
+        sizes = table["positive_decisions"].to_numpy()
     shown = [int(sizes[k]) for k in order.shown]
     return [*shown, int(sizes[order.others].sum())] if len(order.others) else shown
 

@@ -16,21 +16,15 @@ from fairconstrained.inspection.assessment import (
     interval_of,
     minimizes_gap,
 )
-from fairconstrained.inspection.collected import Collected, CollectedClasses
-from fairconstrained.inspection.cost import (
-    Cost,
-    cost_of,
-    cost_of_classes,
-    overall,
-    overall_of_classes,
-)
+from fairconstrained.inspection.collected import Collected
+from fairconstrained.inspection.cost import Cost, cost_of, overall
 from fairconstrained.inspection.deciding import Deciding, deciding_cells
-from fairconstrained.inspection.outputs import ClassOutputs, ModelOutput
+from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.inspection.proxies import hidden_columns, proxies
 from fairconstrained.metrics.intervals import Interval, clopper_pearson
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.model_selection.path import FairnessPath
-from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.meta_estimators import final_estimator, last_step
 from fairconstrained.utils.typing import MatrixLike
 
 NamedConstraints = list[tuple[str, Constraint]]
@@ -119,7 +113,7 @@ class Evidence:
 
     Parameters
     ----------
-    rows : CollectedClasses
+    rows : Collected
         Rows and outputs of the models.
     classes : dict of str to ClassEvidence
         The evidence for each positive class by its name; a single one is called "".
@@ -142,7 +136,7 @@ class Evidence:
         :func:`~fairconstrained.inspection.proxies.proxies`.
     """
 
-    rows: CollectedClasses
+    rows: Collected
     classes: dict[str, ClassEvidence]
     confidence: float
     findings: dict[str, list[Finding]]
@@ -169,9 +163,9 @@ class Evidence:
 
 
 def evidence_of(
-    rows: CollectedClasses,
+    rows: Collected,
     positive: Sequence[object],
-    X: MatrixLike,
+    X: MatrixLike | None,
     sensitive_features: MatrixLike | None,
     constraints: NamedConstraints | None,
     path: FairnessPath | None,
@@ -183,7 +177,7 @@ def evidence_of(
 
     Parameters
     ----------
-    rows : CollectedClasses
+    rows : Collected
         Rows and outputs.
     positive : sequence of label
         The class that the report is on, or all of several classes.
@@ -197,7 +191,7 @@ def evidence_of(
         The confidence level.
     """
     several = len(positive) > 1
-    models = {name: one.estimator for name, one in rows.outputs.items()}
+    models = {name: one.model for name, one in rows.outputs.items()}
     asked = _asked(models, constraints)
     classes = {
         str(label) if several else "": _of_class(rows, label, asked, confidence)
@@ -210,6 +204,7 @@ def evidence_of(
         constraint = None if reference is None else reference.constraint
         points = _frontier(path, rows, positive, X, sensitive_features, constraint, confidence)
     measured, costs = _on_all_rows(rows, classes, confidence)
+    hidden = set() if X is None else hidden_columns(list(models.values()))
     return Evidence(
         rows=rows,
         classes=classes,
@@ -220,12 +215,12 @@ def evidence_of(
         trained_here=[name for name in models if _trained_here(models[name], findings[name])],
         frontier=points,
         frontier_gap="demographic_parity" if reference is None else reference.assessment.name,
-        proxies=proxies(X, rows.rows, rows.groups, hidden_columns(list(models.values()))),
+        proxies=proxies(X, rows.rows, rows.groups, hidden),
     )
 
 
 def _of_class(
-    rows: CollectedClasses,
+    rows: Collected,
     label: object,
     asked: Mapping[str, tuple[NamedConstraints, bool]],
     confidence: float,
@@ -240,19 +235,17 @@ def _of_class(
 
 
 def _on_all_rows(
-    rows: CollectedClasses, classes: Mapping[str, ClassEvidence], confidence: float
+    rows: Collected, classes: Mapping[str, ClassEvidence], confidence: float
 ) -> tuple[dict[str, dict[str, float]], dict[str, Cost]]:
     """Return the measures of every model on all rows, and the costs of all but the first."""
     first, *others = rows.outputs
-    if len(classes) > 1:
-        return (
-            {name: overall_of_classes(rows, one) for name, one in rows.outputs.items()},
-            {name: cost_of_classes(rows, first, name, confidence) for name in others},
-        )
-    one = next(iter(classes.values())).collected
+    if rows.labels is None:
+        others = []  # the cost is one of accuracy
+    if len(classes) == 1:
+        rows = next(iter(classes.values())).collected
     return (
-        {name: overall(one, output) for name, output in one.outputs.items()},
-        {name: cost_of(one, first, name, confidence) for name in others},
+        {name: overall(rows, output) for name, output in rows.outputs.items()},
+        {name: cost_of(rows, first, name, confidence) for name in others},
     )
 
 
@@ -320,18 +313,23 @@ def _excess(one: Assessment) -> float:
 
 def _findings(
     collected: Collected,
-    output: ModelOutput,
+    output: Outputs,
     constraints: NamedConstraints,
     own: bool,
     confidence: float,
 ) -> list[Finding]:
     """Return the constraints measured for one model."""
     rows = collected.assessed(output)
-    minimized = own and minimizes_gap(final_estimator(output.estimator))
-    has_surrogate = hasattr(final_estimator(output.estimator), "result_")
+    minimized = own and minimizes_gap(final_estimator(output.model))
+    has_surrogate = hasattr(final_estimator(output.model), "result_")
     found = []
     for name, constraint in constraints:
-        if len(collected.others) > 1:
+        if collected.labels is None and constraint.rates_compared != ("selection_rate",):
+            raise ValueError(
+                f"y is None: without labels only constraints on selection rates can be measured, "
+                f"and {name} is another one. Pass y."
+            )
+        if len(collected.classes) > 2:
             label = str(collected.positive)
             constraint = constraint.naming(np.array([f"other than {label}", label]))
         one = assess(name, constraint, rows, confidence, scores_known=has_surrogate)
@@ -357,24 +355,26 @@ def _trained_here(model: Any, findings: list[Finding]) -> bool:
 
 def _frontier(
     path: FairnessPath,
-    rows: CollectedClasses,
+    rows: Collected,
     positive: Sequence[object],
-    X: MatrixLike,
+    X: MatrixLike | None,
     sensitive_features: MatrixLike | None,
     constraint: Constraint | None,
     confidence: float,
 ) -> list[FrontierPoint]:
     """Return the models of a path, measured on the rows of the report."""
-    if path.pipeline is not None and len(path.pipeline.steps) > 1:
-        X = path.pipeline[:-1].transform(X)
+    if rows.labels is None:
+        raise ValueError("y is None: the frontier of a path is one of accuracy and gap. Pass y.")
+    if path.pipeline is not None:
+        _, X = last_step(path.pipeline, X)
     share = rows.weight / rows.weight.sum()
     size = np.array(1.0 / (share @ share))
     points = []
     for kappa, model in zip(path.kappas, path.estimators, strict=True):
-        output = ClassOutputs.of_model(model, X, sensitive_features).take(rows.rows)
+        output = Outputs.of(model, X, sensitive_features).take(rows.rows)
         here = replace(rows, outputs={"": output})
         gap = max(_gap(here.of_class(label), constraint) for label in positive)
-        correct = np.array(share @ (output.predicted == rows.labels))
+        correct = np.array(share @ (output.labels == rows.labels))
         accuracy = clopper_pearson(correct, size, confidence)
         points.append(FrontierPoint(float(kappa), gap, accuracy))
     return points

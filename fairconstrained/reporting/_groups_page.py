@@ -68,8 +68,10 @@ def panels_of(evidence: ClassEvidence, of: dict[str, str], confidence: float) ->
     tables = [groups_table(evidence, name, confidence) for name in evidence.names]
     gaps = [gaps_table(evidence, name, confidence) for name in evidence.names]
     first = tables[0]
-    rows, positive = (first[name].to_numpy() for name in ("rows", "positive_labels"))
-    sizes = {"true_positive_rate": positive, "false_positive_rate": rows - positive}
+    rows, sizes = first["rows"].to_numpy(), {}
+    if "positive_labels" in first:
+        positive = first["positive_labels"].to_numpy()
+        sizes = {"true_positive_rate": positive, "false_positive_rate": rows - positive}
     groups = [str(name) for name in first.index[:-1]]
 
     def stack(column: str) -> Array:
@@ -87,6 +89,7 @@ def panels_of(evidence: ClassEvidence, of: dict[str, str], confidence: float) ->
             text,
         )
         for rate, text in of.items()
+        if rate in first
     ]
 
 
@@ -126,13 +129,13 @@ def accuracy_section(evidence: Evidence) -> Iterator[str]:
     """Yield the panel of the accuracy on all of several classes."""
     rows = evidence.rows
     any_class = next(iter(evidence.classes.values()))
+    if rows.labels is None:
+        return
     outputs = {
-        name: replace(one, decided=rows.outputs[name].predicted == rows.labels)
-        for name, one in any_class.collected.outputs.items()
+        name: replace(one, labels=np.asarray(one.labels == rows.labels), positive=True)
+        for name, one in rows.outputs.items()
     }
-    right = replace(
-        any_class.collected, labels=np.ones(len(rows.labels), dtype=bool), outputs=outputs
-    )
+    right = replace(rows, labels=np.ones(len(rows.labels), dtype=bool), outputs=outputs)
     of = {"accuracy": _OF["accuracy"]}
     panels = panels_of(ClassEvidence(right, any_class.findings), of, evidence.confidence)
     yield from _panels(evidence, panels)

@@ -12,7 +12,7 @@ import numpy as np
 from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.chosen_groups import choose_groups, stacked, with_others
 from fairconstrained.inspection.deciding import FEW_ROWS
-from fairconstrained.inspection.outputs import ModelOutput
+from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.metrics.rates import group_labels
 from fairconstrained.reporting import _svg as svg
@@ -60,7 +60,7 @@ def score_sections(evidence: ClassEvidence, confidence: float, level: int) -> It
     yield f"<h{level}>Scores by group</h{level}>"
     yield _distributions(evidence, shown, sample)
     calibrated = [name for name in shown if outputs[name].probability is not None]
-    if calibrated:
+    if calibrated and evidence.collected.labels is not None:
         yield from _calibrations(evidence, calibrated, sample, confidence, level + 1)
 
 
@@ -79,25 +79,14 @@ def _sample(evidence: ClassEvidence, confidence: float) -> Sample:
     return Sample(rows, with_others(groups, choice))
 
 
-def _on_axis(output: ModelOutput) -> tuple[Array, float, tuple[float, float]]:
+def _on_axis(output: Outputs) -> tuple[Array, float, tuple[float, float]]:
     """Return scores from 0 to 1 for the picture, the threshold among them, and the axis's ends."""
     if output.probability is not None:
-        return output.probability, _probability_at(output), (0.0, 1.0)
+        return output.probability, output.probability_threshold, (0.0, 1.0)
     assert output.scores is not None
     low, high = float(output.scores.min()), float(output.scores.max())
     width = max(high - low, 1e-12)
     return (output.scores - low) / width, (output.threshold - low) / width, (low, high)
-
-
-def _probability_at(output: ModelOutput) -> float:
-    """Return the probability between those of negative and those of positive predictions."""
-    assert output.probability is not None
-    below, above = output.probability[~output.decided], output.probability[output.decided]
-    if not len(below) or not len(above):
-        return 0.5 if output.threshold == 0.0 else float("nan")
-    if below.max() <= 0.5 <= above.min():
-        return 0.5
-    return float(0.5 * (below.max() + above.min())) if below.max() <= above.min() else np.nan
 
 
 def _distributions(evidence: ClassEvidence, shown: list[str], sample: Sample) -> str:
@@ -152,7 +141,7 @@ def _histograms(values: Array, sample: Sample, weight: Array) -> Array:
     return counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
 
 
-def _described(label: str, name: str, output: ModelOutput, rows: Array, weight: Array) -> str:
+def _described(label: str, name: str, output: Outputs, rows: Array, weight: Array) -> str:
     """Return the alternative text of a histogram."""
     values = output.probability if output.probability is not None else output.scores
     assert values is not None
@@ -195,6 +184,7 @@ def _square(
     plane = svg.Plane(unit, unit, 160, 160)
     inside, described, means = [plane.line([0.0, 1.0], [0.0, 1.0], "equal")], [], []
     collected, n_models = evidence.collected, len(evidence.names)
+    assert collected.labels is not None
     for name in shown:
         probability = collected.outputs[name].probability
         assert probability is not None

@@ -93,7 +93,7 @@ def _gaps(predictions: Predictions, marginal: bool, confidence: float) -> pd.Dat
 
 def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
     """Return the parameters and the results of the fit; empty for other libraries' models."""
-    last = final_estimator(evidence.rows.outputs[name].estimator)
+    last = final_estimator(evidence.rows.outputs[name].model)
     rows: dict[str, str] = {}
     result = getattr(last, "result_", None)
     if hasattr(last, "bound_met_"):

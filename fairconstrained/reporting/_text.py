@@ -11,6 +11,7 @@ import pandas as pd
 
 from fairconstrained.inspection.chosen_groups import choose_groups
 from fairconstrained.inspection.deciding import FEW_ROWS
+from fairconstrained.inspection.proxies import proxies_in_words
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting._verdict import Verdict, cost_in_words, decided_by, meaning_of
@@ -20,6 +21,10 @@ COUNTS = {
     "positive_labels": "positive labels",
     "positive_decisions": "positive predictions",
 }
+_HELD_OUT_ROWS = (
+    "The intervals are valid for rows that were not used in training. On training rows they are "
+    "too optimistic: use held-out rows."
+)
 
 
 class Report(Protocol):
@@ -123,9 +128,11 @@ def gaps_as_text(table: pd.DataFrame) -> pd.DataFrame:
 def groups_as_text(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table of groups with text in the cells."""
     columns: dict[str, list[str]] = {
-        title: [str(count) for count in table[name]] for name, title in COUNTS.items()
+        title: [str(count) for count in table[name]]
+        for name, title in COUNTS.items()
+        if name in table
     }
-    for name in DEFAULT_RATES:
+    for name in (one for one in DEFAULT_RATES if one in table):
         columns[RATES[name].title] = with_intervals(table, name, f"{name}_low", f"{name}_high")
     return pd.DataFrame(columns, index=table.index)
 
@@ -232,7 +239,7 @@ def as_dict(report: Report, evidence: Evidence, tables: Sequence[str]) -> dict[s
     return {
         "title": report.title,
         "verdict": {**asdict(report.verdict), "details": list(report.verdict.details)},
-        "rows": len(rows.labels),
+        "rows": len(rows.weight),
         "weighted": rows.weighted,
         "target": rows.target or None,
         "positive_class": _plain(positive),
@@ -264,3 +271,61 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def label_of(evidence: Evidence) -> str:
+    """Return the positive class, with the name of the target if it has one."""
+    target, positive = evidence.rows.target, evidence.classes[""].collected.positive
+    return f"{target} = {positive}" if target else str(positive)
+
+
+def notes_of(evidence: Evidence) -> Iterator[str]:
+    """Yield remarks on how to read the values."""
+    rows = evidence.rows
+    notes = [
+        f"{one.assessment.name}: {one.assessment.note}."
+        for found in evidence.findings.values()
+        for one in found
+        if one.assessment.note
+    ]
+    yield from dict.fromkeys(notes)
+    for one in rows.groups.separate:
+        unknown = int((~one.known).sum())
+        if unknown and rows.groups.marginal:
+            yield f"{one.title} is unknown for {unknown} rows. They are in none of its groups."
+        elif unknown:
+            yield (
+                f"The group of {unknown} rows is unknown. They count only in the rates of all rows."
+            )
+    n_classes = len(rows.classes)
+    if evidence.several_classes:
+        yield (
+            "Every class is measured against all others: a row is selected for the class that is "
+            "predicted, and its label is positive for its own class."
+        )
+        if evidence.findings[evidence.names[-1]]:
+            yield (
+                "Intervals of all classes together hold for all of them at once (Bonferroni); "
+                "those of a single class hold for that class."
+            )
+    elif n_classes > 2:
+        yield (
+            f"The models have {n_classes} classes: all values are of the class "
+            f"{label_of(evidence)} against the others."
+        )
+    else:
+        positive = evidence.classes[""].collected.positive
+        other = next(one for one in rows.classes if one != positive)
+        yield (
+            f"The favourable label is {label_of(evidence)}: rows that are predicted so are "
+            f"selected, and rows that have it are positive. The other label is {other}."
+        )
+    if evidence.proxies:
+        yield (
+            "The group can be guessed with an accuracy above 0.95 from each of these columns of X "
+            f"alone: {proxies_in_words(evidence.proxies)}. A model that uses one of them can know "
+            "the group."
+        )
+    if rows.weighted:
+        yield "Rates are weighted, counts are not. With weights the intervals are approximate."
+    yield _HELD_OUT_ROWS

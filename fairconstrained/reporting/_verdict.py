@@ -334,5 +334,5 @@ def cost_in_words(evidence: Evidence, name: str) -> str:
     return (
         f"Against {first}, {name} has this cost: {moved} (on new rows a change between "
         f"{percent(cost.low)} and {percent(cost.high)} with {level}). The predictions of "
-        f"{cost.changed} of {len(evidence.rows.labels)} rows change: {', '.join(moved_to)}."
+        f"{cost.changed} of {len(evidence.rows.weight)} rows change: {', '.join(moved_to)}."
     )

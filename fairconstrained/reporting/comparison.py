@@ -103,6 +103,8 @@ def compare(
             "models must be a mapping from names to fitted classifiers, such as "
             f"{{'before': a, 'after': b}}; got {models!r}."
         )
+    if y is None:
+        raise ValueError("y is None: a comparison measures accuracy and needs the labels.")
     names = [str(name) for name in models]
     first = names[0] if reference is None and names else reference
     if names and first not in names:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 
 from fairconstrained.constraints import Constraint, resolve_constraints
+from fairconstrained.data.groups import Groups
 from fairconstrained.inspection.assessment import named
-from fairconstrained.inspection.collected import collect_classes
-from fairconstrained.inspection.proxies import proxies_in_words
+from fairconstrained.inspection.collected import Collected, collect_classes, collect_predictions
 from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _tables as tables
 from fairconstrained.reporting._evidence import Evidence, evidence_of
 from fairconstrained.reporting._page import as_html
-from fairconstrained.reporting._text import as_dict, as_markdown, as_text
+from fairconstrained.reporting._text import as_dict, as_markdown, as_text, label_of, notes_of
 from fairconstrained.reporting._verdict import Verdict, verdict_of
 from fairconstrained.utils.files import whole_file
 from fairconstrained.utils.meta_estimators import final_estimator
@@ -26,11 +26,9 @@ from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_confidence
 
+Constraints = str | Constraint | Sequence[str | Constraint] | None
+
 _TABLES = ("groups", "gaps", "constraints", "model", "summary", "cost", "frontier")
-_HELD_OUT_ROWS = (
-    "The intervals are valid for rows that were not used in training. On training rows they are "
-    "too optimistic: use held-out rows."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +94,61 @@ class FairnessReport:
     confidence: float
     notes: tuple[str, ...]
     _evidence: Evidence = field(repr=False)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike | None,
+        y_pred: ArrayLike | Mapping[str, ArrayLike],
+        *,
+        sensitive_features: MatrixLike | Groups,
+        y_score: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        sample_weight: ArrayLike | None = None,
+        confidence: float = 0.95,
+        constraint: Constraints = None,
+        groups_missing: str | None = None,
+        pos_label: object = None,
+    ) -> FairnessReport:
+        """Report the fairness of stored predictions.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,) or None
+            The labels. Without them the report is on selection rates only.
+        y_pred : array-like of shape (n_samples,) or mapping of str to array-like
+            The predicted labels; of several models by name.
+        sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
+            The groups.
+        y_score : array-like of shape (n_samples,), mapping of str to array-like or None
+            The scores of the second of the sorted classes, or (n_samples, n_classes). They are
+            taken for probabilities if all are between 0 and 1.
+        constraint : str, Constraint, sequence of these or None, default=None
+            The constraints to measure; names have the tolerance 0.05.
+        sample_weight, confidence, groups_missing
+            See :func:`fairness_report`.
+        pos_label : label or None, default=None
+            The positive class; None means the second of the sorted classes, or all of several.
+
+        Returns
+        -------
+        report : FairnessReport
+            The report.
+
+        Examples
+        --------
+        >>> from fairconstrained.reporting.report import FairnessReport
+        >>> report = FairnessReport.from_predictions(
+        ...     [0, 1, 0, 1], [0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"]
+        ... )
+        >>> report.to_frame("groups")["selection_rate"].to_list()
+        [0.5, 1.0, 0.75]
+        """
+        confidence = check_confidence(confidence)
+        rows = collect_predictions(
+            y_true, y_pred, y_score, sensitive_features, sample_weight,
+            groups_missing=groups_missing,
+        )  # fmt: skip
+        return _report(rows, confidence, constraint, pos_label)
 
     def to_frame(self, table: str = "groups") -> pd.DataFrame:
         """Return a table of the report as a DataFrame with numbers.
@@ -173,12 +226,12 @@ def _written(text: str, path: str | os.PathLike[str] | None) -> str:
 def fairness_report(
     estimator: Classifier | Mapping[str, Classifier],
     X: MatrixLike,
-    y: ArrayLike,
+    y: ArrayLike | None,
     sensitive_features: MatrixLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     confidence: float = 0.95,
-    constraint: str | Constraint | Sequence[str | Constraint] | None = None,
+    constraint: Constraints = None,
     path: FairnessPath | None = None,
     groups_missing: str | None = None,
     pos_label: object = None,
@@ -198,14 +251,16 @@ def fairness_report(
     ----------
     estimator : classifier or mapping of str to classifier
         A fitted classifier: one of this library, a pipeline that ends in one, a search, or any
-        classifier with scikit-learn's API. Several by name, for example ``{"before": ...,
+        object whose `predict` returns labels, with or without `classes_`, `predict_proba` and
+        `decision_function`. Its `predict` gets `sensitive_features` if it takes them, and a fixed
+        seed if it takes `random_state`. Several by name, for example ``{"before": ...,
         "after": ...}``, are shown side by side; the verdict refers to the last one, and the cost to
         the first one. Models without constraints are measured with the constraints of the last
         model that has any.
     X : array-like, DataFrame or sparse matrix of shape (n_samples, n_features)
         The features of the rows, preferably held-out rows.
-    y : array-like of shape (n_samples,)
-        The labels.
+    y : array-like of shape (n_samples,) or None
+        The labels. Without them the report is on selection rates only.
     sensitive_features : array-like, DataFrame or None, default=None
         The groups; None reads them from the `sensitive_columns` of the classifier.
     sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -270,13 +325,26 @@ def fairness_report(
     rows = collect_classes(
         estimator, X, y, sensitive_features, sample_weight, groups_missing=groups_missing
     )
-    several = len(rows.classes) > 2 and pos_label is None
-    positive = rows.classes if several else [rows.favourable(pos_label)]
     if path is not None and not isinstance(path, FairnessPath):
         raise ValueError(
             "path must be a FairnessPath, which fairness_path returns, or None; got "
             f"{type(path).__name__}."
         )
+    return _report(rows, confidence, constraint, pos_label, X, sensitive_features, path)
+
+
+def _report(
+    rows: Collected,
+    confidence: float,
+    constraint: Constraints,
+    pos_label: object,
+    X: MatrixLike | None = None,
+    sensitive_features: MatrixLike | None = None,
+    path: FairnessPath | None = None,
+) -> FairnessReport:
+    """Return the report on outputs of models; see :func:`fairness_report`."""
+    several = len(rows.classes) > 2 and pos_label is None
+    positive = rows.classes if several else [rows.favourable(pos_label)]
     given = None
     if constraint is not None:
         defaults = {"kappa": 0.05, "surrogate": "sigmoid", "loss": "logistic"}
@@ -293,7 +361,7 @@ def fairness_report(
         cost=tables.cost_table(evidence),
         frontier=tables.frontier_table(evidence),
         confidence=confidence,
-        notes=tuple(_notes(evidence)),
+        notes=tuple(notes_of(evidence)),
         _evidence=evidence,
     )
 
@@ -301,72 +369,15 @@ def fairness_report(
 def _title(evidence: Evidence) -> str:
     """Return the models, the number of rows and the positive class, or the classes."""
     kinds = {
-        name: type(final_estimator(one.estimator)).__name__
+        name: "predictions" if one.model is None else type(final_estimator(one.model)).__name__
         for name, one in evidence.rows.outputs.items()
     }
     models = " and ".join(f"{name} ({kind})" if name else kind for name, kind in kinds.items())
     rows = evidence.rows
-    n_rows, n_groups = len(rows.labels), len(rows.groups.listed)
+    n_rows, n_groups = len(rows.weight), len(rows.groups.listed)
     on = f"{models} on {n_rows} row{'s' * (n_rows != 1)} with "
     on += f"{n_groups} group{'s' * (n_groups != 1)}"
     if evidence.several_classes:
         of_target = f" of {rows.target}" if rows.target else ""
         return f"{on}; the classes{of_target} are {', '.join(evidence.classes)}"
-    return f"{on}; the positive class is {_label(evidence)}"
-
-
-def _label(evidence: Evidence) -> str:
-    """Return the positive class, with the name of the target if it has one."""
-    target, positive = evidence.rows.target, evidence.classes[""].collected.positive
-    return f"{target} = {positive}" if target else str(positive)
-
-
-def _notes(evidence: Evidence) -> Iterator[str]:
-    """Yield remarks on how to read the values."""
-    rows = evidence.rows
-    notes = [
-        f"{one.assessment.name}: {one.assessment.note}."
-        for found in evidence.findings.values()
-        for one in found
-        if one.assessment.note
-    ]
-    yield from dict.fromkeys(notes)
-    for one in rows.groups.separate:
-        unknown = int((~one.known).sum())
-        if unknown and rows.groups.marginal:
-            yield f"{one.title} is unknown for {unknown} rows. They are in none of its groups."
-        elif unknown:
-            yield (
-                f"The group of {unknown} rows is unknown. They count only in the rates of all rows."
-            )
-    n_classes = len(rows.classes)
-    if evidence.several_classes:
-        yield (
-            "Every class is measured against all others: a row is selected for the class that is "
-            "predicted, and its label is positive for its own class."
-        )
-        if evidence.findings[evidence.names[-1]]:
-            yield (
-                "Intervals of all classes together hold for all of them at once (Bonferroni); "
-                "those of a single class hold for that class."
-            )
-    elif n_classes > 2:
-        yield (
-            f"The models have {n_classes} classes: all values are of the class {_label(evidence)} "
-            "against the others."
-        )
-    else:
-        yield (
-            f"The favourable label is {_label(evidence)}: rows that are predicted so are selected, "
-            f"and rows that have it are positive. The other label is "
-            f"{evidence.classes[''].collected.others[0]}."
-        )
-    if evidence.proxies:
-        yield (
-            "The group can be guessed with an accuracy above 0.95 from each of these columns of X "
-            f"alone: {proxies_in_words(evidence.proxies)}. A model that uses one of them can know "
-            "the group."
-        )
-    if rows.weighted:
-        yield "Rates are weighted, counts are not. With weights the intervals are approximate."
-    yield _HELD_OUT_ROWS
+    return f"{on}; the positive class is {label_of(evidence)}"

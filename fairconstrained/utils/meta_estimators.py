@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 
 def best_estimator(model: Any) -> Any:
@@ -24,6 +28,8 @@ def final_estimator(model: Any) -> Any:
 def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     """Return the classifier that decides, and X as it receives it: what the steps before it make.
 
+    Samplers of imbalanced-learn are skipped, as in their pipelines: rows are sampled in `fit` only.
+
     Parameters
     ----------
     model : classifier
@@ -33,9 +39,45 @@ def last_step(model: Any, X: Any) -> tuple[Any, Any]:
     """
     model = best_estimator(model)
     while hasattr(model, "steps"):
-        X = model[:-1].transform(X) if len(model.steps) > 1 else X
+        for _, step in model.steps[:-1]:
+            if step is not None and step != "passthrough" and not hasattr(step, "fit_resample"):
+                X = step.transform(X)
         model = best_estimator(model.steps[-1][1])
     return model, X
+
+
+def fitted_steps(
+    pipeline: Pipeline, X: Any, rows: dict[str, Any]
+) -> tuple[Pipeline, Any, dict[str, Any]]:
+    """Return a pipeline whose steps but the last are fitted, and the rows that the last one gets.
+
+    Samplers of imbalanced-learn choose rows.
+
+    Raises
+    ------
+    ValueError
+        If weights or groups are passed, and it is not known which rows a sampler has chosen.
+    """
+    *before, last = pipeline.steps
+    fitted: list[Any] = []
+    for name, step in before:
+        if not hasattr(step, "fit_resample"):
+            one = Pipeline([(name, step)], memory=pipeline.memory)
+            X = one.fit_transform(X, rows["y"])
+            fitted += one.steps
+            continue
+        fitted.append((name, step))
+        X, y = step.fit_resample(X, rows["y"])
+        others = {key: value for key, value in rows.items() if key != "y" and value is not None}
+        if others and not hasattr(step, "sample_indices_"):
+            raise ValueError(
+                f"{type(step).__name__} lacks the attribute sample_indices_, so that "
+                f"{' and '.join(others)} of its rows are not known: name columns of X in "
+                "sensitive_columns, or sample the rows before."
+            )
+        some = {key: _safe_indexing(value, step.sample_indices_) for key, value in others.items()}
+        rows = rows | some | {"y": y}
+    return type(pipeline)([*fitted, last]), X, rows
 
 
 def named_models(models: Any, alone: str = "") -> dict[str, Any]:
@@ -65,70 +107,21 @@ def named_models(models: Any, alone: str = "") -> dict[str, Any]:
     return named
 
 
-def prediction_groups(model: Any, sensitive_features: Any) -> dict[str, Any]:
-    """Return the keyword arguments that a model's methods need besides X.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted or not; of pipelines and searches the last step counts.
-    sensitive_features : array-like or DataFrame
-        The groups of the rows.
-
-    Returns
-    -------
-    arguments : dict
-        The groups, for models whose decisions depend on them and that do not read them from X,
-        which have an attribute `groups_at_prediction` that is true; empty for all others.
-    """
-    if getattr(final_estimator(model), "groups_at_prediction", False):
-        return {"sensitive_features": sensitive_features}
-    return {}
+def classes_of(model: Any) -> list[Any] | None:
+    """Return the `classes_` of a fitted classifier; None if it has none."""
+    for one in (best_estimator(model), final_estimator(model)):
+        classes = getattr(one, "classes_", None)
+        if classes is not None:
+            return list(np.asarray(classes).tolist())
+    return None
 
 
-class _WithGroups:
-    """A model whose `predict` gets the groups of the rows."""
-
-    def __init__(self, model: Any, groups: Any):
-        self._model, self._groups = best_estimator(model), groups
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-    def predict(self, X: Any) -> Any:
-        return self._model.predict(X, sensitive_features=self._groups)
-
-
-def with_groups(model: Any, sensitive_features: Any) -> Any:
-    """Return a model whose `predict` needs the rows only, also where it needs their groups."""
-    if sensitive_features is None or not prediction_groups(model, sensitive_features):
-        return model
-    return _WithGroups(model, sensitive_features)
-
-
-def decision_margin(model: Any, X: Any, sensitive_features: Any) -> Any:
-    """Return the scores minus the thresholds of the rows, of a model with a `decision_margin`.
-
-    Parameters
-    ----------
-    model : classifier
-        Fitted; of pipelines and searches the last step has the method.
-    X : array-like or DataFrame
-        The rows that the model gets.
-    sensitive_features : array-like or DataFrame
-        The groups of the rows.
-    """
-    last, X = last_step(model, X)
-    return last.decision_margin(X, **prediction_groups(last, sensitive_features))
-
-
-def favourable_label(model: Any) -> Any:
+def favourable_label(model: Any, classes: Sequence[Any]) -> Any:
     """Return the label of the favourable decision of a fitted classifier of two classes.
 
-    It is `pos_label_` of a classifier of this library, the second of `classes_` for any other.
+    It is `pos_label_` of a classifier of this library, the second of the classes for any other.
     """
-    best = best_estimator(model)
-    return getattr(final_estimator(best), "pos_label_", best.classes_[1])
+    return getattr(final_estimator(model), "pos_label_", classes[1])
 
 
 def library_class(estimator: object) -> type[Any]:

@@ -265,7 +265,7 @@ TABLES = {
         {
             **ROWS,
             "estimator": ["a", None, 3, FairLogisticClassifier(), {}],
-            "y": [*LABELS, X[:, 0], Y + 5],
+            "y": [one for one in [*LABELS, X[:, 0], Y + 5] if one is not None],
             "confidence": [*OPEN_SHARE, None],
         },
     ),

@@ -9,7 +9,8 @@ from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.inspection.chosen_groups import stacked
-from fairconstrained.inspection.collected import ModelOutput, collect
+from fairconstrained.inspection.collected import collect
+from fairconstrained.inspection.outputs import Outputs
 
 X, Y, Z = make_biased_classification(300, 4, random_state=0)
 
@@ -29,7 +30,7 @@ def test_outputs_of_models_of_any_library():
         assert np.array_equal(one.centred > 0, one.decided)
         assert one.threshold == 0.0
     assert found.outputs["scores only"].probability is None
-    assert found.positive == 1 and found.others == [0] and not found.weighted
+    assert found.positive == 1 and found.classes == [0, 1] and not found.weighted
 
 
 def test_the_other_class_as_the_positive_one_mirrors_all_outputs():
@@ -59,7 +60,7 @@ def test_a_moved_threshold_is_found():
 )
 def test_thresholds(decided, scores, threshold):
     scores = None if scores is None else np.array(scores)
-    output = ModelOutput(None, np.array(decided), scores, None)
+    output = Outputs(None, [0, 1], np.array(decided).astype(int), None, scores, positive=1)
     assert output.threshold == pytest.approx(threshold, nan_ok=True)
     assert np.array_equal(output.centred > 0, output.decided)
 

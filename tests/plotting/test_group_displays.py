@@ -379,7 +379,7 @@ def test_invalid_metrics_raise(data, model):
         GroupMetricsDisplay.from_predictions(y, y, sensitive_features=groups, metrics=["recall"])
     with pytest.raises(ValueError, match="empty mapping"):
         GroupMetricsDisplay.from_estimator({}, X, y, sensitive_features=groups)
-    with pytest.raises(ValueError, match="Two classes are needed"):
+    with pytest.raises(ValueError, match="Pass predictions, not scores"):
         GroupMetricsDisplay.from_predictions(y, X[:, 0], sensitive_features=groups)
     three = LogisticRegression().fit(X, np.arange(len(y)) % 3)
     with pytest.raises(ValueError, match="has the 3 classes"):

@@ -32,11 +32,10 @@ from fairconstrained.estimators.score_thresholds._scores import (
     ScoredRows,
     Scoring,
     check_cv_option,
-    finite,
     limits,
-    scores_of,
 )
 from fairconstrained.estimators.solution import Bound
+from fairconstrained.inspection.outputs import scores_of
 from fairconstrained.models.thresholds import ThresholdModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -333,8 +332,16 @@ def _bound(
     given, parts_of, n_parts = [scored.scores], [chosen.data], estimator.n_thresholds
     own_parts = [row_parts(chosen.features, n_parts)]
     if held is not None:
-        scores = scores_of(scored.estimator, held.features, scored.method, chosen.data.classes[1])
-        given.append(finite(scores, scored.estimator))
+        classes = chosen.data.classes
+        given.append(
+            scores_of(
+                scored.estimator,
+                held.features,
+                scored.method,
+                classes[1],
+                np.sort(classes).tolist(),
+            )
+        )
         parts_of.append(replace(held.data, X=held.data.X + len(scored.scores)))
         own_parts.append(row_parts(held.features, n_parts))
     scores, n = np.concatenate(given), len(scored.scores)

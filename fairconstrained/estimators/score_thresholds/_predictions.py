@@ -18,7 +18,7 @@ from fairconstrained.estimators.score_thresholds._rows import (
     row_parts,
     row_thresholds,
 )
-from fairconstrained.estimators.score_thresholds._scores import finite, scores_of
+from fairconstrained.inspection.outputs import scores_of
 from fairconstrained.utils.typing import Array, MatrixLike
 
 
@@ -126,8 +126,9 @@ class ThresholdPredictions(BaseEstimator):
         """
         check_is_fitted(self, "estimator_")
         seen, values = self._read(X)
-        scores = scores_of(self.estimator_, seen, self.response_method_, self.pos_label_)
-        margin = finite(scores, self.estimator_)
+        margin = scores_of(
+            self.estimator_, seen, self.response_method_, self.pos_label_, self.classes_.tolist()
+        )
         if self.per_group:
             parts = row_parts(seen, self.n_thresholds)
             margin = margin - self._thresholds_of(X, sensitive_features, values, parts)

@@ -16,55 +16,25 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import delayed
-from sklearn.utils.validation import _check_method_params, check_is_fitted
+from sklearn.utils.validation import _check_method_params
 
 from fairconstrained.estimators.callbacks import FitTasks
-from fairconstrained.inspection.scores import check_two_classes
-from fairconstrained.utils.registry import check_option
+from fairconstrained.inspection.models import check_model, response_of
+from fairconstrained.inspection.outputs import scores_of
+from fairconstrained.utils.meta_estimators import classes_of
 from fairconstrained.utils.splits import splits_of
 from fairconstrained.utils.typing import Array, Classifier, RandomState
 from fairconstrained.utils.validation import is_number
 from fairconstrained.utils.workers import workers
 
-# For each method: the usual threshold.
-RESPONSES = {"predict_proba": 0.5, "decision_function": 0.0}
-_CHOICES = {"auto": "the first that there is", **dict.fromkeys(RESPONSES, "")}
 _BELOW_ALL = -1e-12  # a threshold that every probability is above, also 0
 _FAR = 1e6  # times the largest score: above all scores
 
 
-def response_of(estimator: Any, response_method: str) -> str:
-    """Return the name of the method that gives an estimator's scores.
-
-    Raises
-    ------
-    ValueError
-        If there is no such method.
-    """
-    check_option("response_method", response_method, _CHOICES)
-    names = list(RESPONSES) if response_method == "auto" else [response_method]
-    for name in names:
-        if hasattr(estimator, name):
-            return name
-    raise ValueError(
-        f"estimator: {type(estimator).__name__} has no {' and no '.join(names)}: thresholds need "
-        "scores."
-    )
-
-
-def scores_of(estimator: Any, X: Any, method: str, pos_label: object) -> Array:
-    """Return the scores of the favourable class, (n_rows,)."""
-    output = np.asarray(getattr(estimator, method)(X), dtype=float)
-    classes = np.asarray(estimator.classes_).tolist()
-    if method == "predict_proba":
-        return output[:, classes.index(pos_label)]
-    output = np.ravel(output)
-    return output if classes.index(pos_label) == 1 else -output
-
-
 def limits(scores: Array, method: str) -> tuple[float, float]:
     """Return the thresholds that select no row and all rows, also of rows not seen yet."""
-    if method == "predict_proba":
+    lowest, highest = scores.min(initial=0.0), scores.max(initial=0.0)
+    if method == "predict_proba" and lowest >= 0.0 and highest <= 1.0:
         return 1.0, _BELOW_ALL
     far = _FAR * (1.0 + float(np.abs(scores).max(initial=0.0)))
     return far, -far
@@ -150,7 +120,7 @@ class Scoring:
             _check_labels_known(estimator, y)
             rows = np.arange(len(y))
             method = response_of(estimator, self.response_method)
-            return ScoredRows(estimator, rows, self._scores(estimator, X), method)
+            return ScoredRows(estimator, rows, self._scores(estimator, X, y), method)
         if is_number(self.cv, Real) and not isinstance(self.cv, Integral):
             return self._single_split(X, y, fit_params, tasks)
         return self._cross_validated(X, y, fit_params, positions, tasks)
@@ -163,7 +133,8 @@ class Scoring:
         train, rows = next(splitter.split(np.zeros(len(y)), y))
         fitted = self._fitted(X, y, fit_params, train, tasks)
         method = response_of(fitted, self.response_method)
-        return ScoredRows(fitted, rows, self._scores(fitted, _safe_indexing(X, rows)), method)
+        scores = self._scores(fitted, _safe_indexing(X, rows), y)
+        return ScoredRows(fitted, rows, scores, method)
 
     def _splits(self, X: Any, y: Array, positions: Array) -> list[tuple[Array, Array]]:
         """Return the rows of training and test folds; rows that are not used are left out."""
@@ -209,7 +180,7 @@ class Scoring:
         self, X: Any, y: Array, fit_params: Mapping[str, Any], train: Array, test: Array
     ) -> Array:
         fitted = self._fitted(X, y, fit_params, train)
-        return self._scores(fitted, _safe_split(fitted, X, y, test, train)[0])
+        return self._scores(fitted, _safe_split(fitted, X, y, test, train)[0], y)
 
     def _fitted(
         self,
@@ -225,22 +196,11 @@ class Scoring:
         X_rows, y_rows = _safe_split(model, X, y, rows)
         with nullcontext() if tasks is None else tasks.task("refit", model):
             fitted: Classifier = model.fit(X_rows, y_rows, **own)
-        check_two_classes(fitted)
         return fitted
 
-    def _scores(self, estimator: Any, X: Any) -> Array:
+    def _scores(self, estimator: Any, X: Any, y: Array) -> Array:
         method = response_of(estimator, self.response_method)
-        return finite(scores_of(estimator, X, method, self.pos_label), estimator)
-
-
-def finite(scores: Array, estimator: object) -> Array:
-    """Return scores, or raise an error if some are not finite."""
-    if not np.isfinite(scores).all():
-        raise ValueError(
-            f"estimator: {int((~np.isfinite(scores)).sum())} of the {len(scores)} scores of "
-            f"{type(estimator).__name__} are not finite."
-        )
-    return scores
+        return scores_of(estimator, X, method, self.pos_label, np.unique(y).tolist())
 
 
 def is_fitted_already(estimator: object, cv: object) -> bool:
@@ -255,23 +215,22 @@ def check_fitted(estimator: Any) -> Any:
     ------
     NotFittedError
         If it is not fitted.
-    ValueError
-        If it does not have two classes.
+    TypeError
+        If it has no method `predict`.
     """
     try:
-        check_is_fitted(estimator)
+        return check_model(estimator)
     except NotFittedError as error:
         raise NotFittedError(
             "estimator is not fitted: with cv='prefit' and FrozenEstimator it must be. Fit it "
             "first, or use another cv."
         ) from error
-    check_two_classes(estimator)
-    return estimator
 
 
 def _check_labels_known(estimator: Any, y: Array) -> None:
     """Raise a ValueError if labels are not among the classes of a fitted classifier."""
-    classes, labels = np.asarray(estimator.classes_).tolist(), np.unique(y).tolist()
+    labels = np.unique(y).tolist()
+    classes = classes_of(estimator) or labels
     if not set(labels) <= set(classes):
         raise ValueError(
             f"estimator: {type(estimator).__name__} is fitted to the classes {classes}, and y has "

@@ -352,6 +352,8 @@ class FairThresholds(
         """Return tags: two classes, and the inputs of the classifier."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        if not hasattr(self.estimator, "__sklearn_tags__"):  # of a class without BaseEstimator
+            return tags
         inner = get_tags(self.estimator)
         tags.input_tags.sparse = inner.input_tags.sparse
         tags.input_tags.allow_nan = inner.input_tags.allow_nan

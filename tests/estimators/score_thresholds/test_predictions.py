@@ -22,7 +22,6 @@ from fairconstrained import (
     fairness_report,
 )
 from fairconstrained.inspection.scores import GroupScores
-from fairconstrained.utils.meta_estimators import prediction_groups
 
 
 def test_scores_without_probabilities(data):
@@ -61,8 +60,11 @@ def test_the_threshold_is_on_the_scores_that_decide(data, fitted):
     np.testing.assert_array_equal(clf.predict(X), (clf.predict_proba(X)[:, 1] > clf.threshold_) * 1)
     with pytest.raises(AttributeError, match="predicts by predict_proba"):
         clf.score_threshold_  # noqa: B018
-    with pytest.raises(ValueError, match="threshold on these scores is not known"):
-        GroupScores.from_estimator(clf, X, y, groups, response_method="decision_function")
+    scores = GroupScores.from_estimator(clf, X, y, groups, response_method="decision_function")
+    np.testing.assert_array_equal(clf.predict(X), (scores.scores > scores.threshold) * 1)
+    clf = FairThresholds(fitted, cv="prefit", per_group=True).fit(X, y, sensitive_features=groups)
+    with pytest.raises(ValueError, match="does not predict by a threshold on predict_proba"):
+        GroupScores.from_estimator(clf, X, y, groups, response_method="predict_proba")
 
 
 def test_a_classifier_with_probabilities_only(data):
@@ -109,7 +111,6 @@ def test_groups_are_needed_to_predict(data, fitted):
     clf = FairThresholds(fitted, kappa=0.1, per_group=True, cv="prefit")
     clf.fit(X, y, sensitive_features=groups)
     assert clf.groups_at_prediction
-    assert prediction_groups(make_pipeline(clf), groups)["sensitive_features"] is groups
     with pytest.raises(ValueError, match="needed to predict"):
         clf.predict(X)
     with pytest.raises(ValueError, match="group 'c', which has no threshold"):

@@ -1,0 +1,136 @@
+"""Fitted models of any library: whether one predicts, its methods, and how they are called."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from fairconstrained.utils.meta_estimators import (
+    best_estimator,
+    favourable_label,
+    final_estimator,
+    last_step,
+)
+from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.typing import Array
+
+# For each method: the usual threshold, the attribute that has another one, and the axis label.
+RESPONSES = {
+    "predict_proba": (0.5, "threshold_", "probability of the positive class"),
+    "decision_function": (0.0, "score_threshold_", "score"),
+    "decision_margin": (0.0, "", "score minus the threshold"),
+}
+_CHOICES = {"auto": "the first that there is", "predict_proba": "", "decision_function": ""}
+
+
+def check_predicts(model: Any) -> Any:
+    """Return the model that decides: a fitted one.
+
+    Raises
+    ------
+    TypeError
+        If it is not a fitted model, or has no method `predict`.
+    NotFittedError
+        If it is not fitted.
+    """
+    model = best_estimator(model)
+    if isinstance(model, type) or not callable(getattr(model, "predict", None)):
+        kind = "a class" if isinstance(model, type) else f"of type {type(model).__name__}"
+        raise TypeError(
+            f"estimator must be a fitted classifier with a method predict; got {model!r}, {kind}."
+        )
+    if isinstance(model, BaseEstimator):
+        check_is_fitted(model)
+    return model
+
+
+def check_model(model: Any) -> Any:
+    """Return the model that decides: a fitted one that predicts labels.
+
+    Raises
+    ------
+    TypeError, NotFittedError
+        See :func:`check_predicts`.
+    ValueError
+        If it is a ranker.
+    """
+    model = check_predicts(model)
+    last = final_estimator(model)
+    if getattr(last, "needs_queries", False):
+        raise ValueError(
+            f"{type(last).__name__} ranks the rows of queries and predicts no classes: use "
+            "compare_rankers(models, X, y, groups, query=...)."
+        )
+    return model
+
+
+def response_of(model: Any, response_method: str = "auto") -> str:
+    """Return the name of the method that gives a model's scores.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method.
+    """
+    check_option("response_method", response_method, _CHOICES)
+    decides = getattr(final_estimator(model), "decided_on_", None)
+    if response_method == "auto" and decides is not None:
+        return str(decides)
+    names = [*_CHOICES][1:] if response_method == "auto" else [response_method]
+    for name in names:
+        if hasattr(model, name):
+            return name
+    raise ValueError(
+        f"estimator: {type(model).__name__} has no scores: it lacks the method "
+        f"{' or '.join(names)}."
+    )
+
+
+def checked_positive(model: Any, classes: list[Any], pos_label: object) -> Any:
+    """Return the positive class of a model: as given, or its favourable class.
+
+    Raises
+    ------
+    ValueError
+        If there are several classes and none is given, or the given one is not a class.
+    """
+    if pos_label is None and len(classes) > 2:
+        who = "y_pred" if model is None else type(model).__name__
+        raise ValueError(
+            f"pos_label=None: {who} has the {len(classes)} classes {classes}, and "
+            "one must be chosen. Pass pos_label: this class is compared with all others."
+        )
+    if pos_label is not None and pos_label not in classes:
+        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes}.")
+    return favourable_label(model, classes) if pos_label is None else pos_label
+
+
+def methods_of(model: Any) -> list[str]:
+    """Return the methods that a model has; its decisions are those of the last one."""
+    last = final_estimator(model)
+    by_row = getattr(last, "decided_on_", None) == "decision_margin"
+    names = ["predict", "predict_proba", *([] if by_row else ["decision_function"])]
+    return [*(one for one in names if hasattr(model, one)), *(["decision_margin"] * by_row)]
+
+
+def output_of(model: Any, method: str, X: Any, sensitive_features: Any) -> Array:
+    """Return the output of a method.
+
+    Groups are passed to methods that take them. A model whose predictions are random gets a seed.
+    """
+    last = final_estimator(model)
+    try:
+        taken = set(inspect.signature(getattr(last, method)).parameters)
+    except (AttributeError, TypeError, ValueError):  # compiled methods may have no signature
+        taken = set()
+    given: dict[str, Any] = {"random_state": 0} if "random_state" in taken else {}
+    if "sensitive_features" in taken and getattr(last, "groups_at_prediction", True):
+        given["sensitive_features"] = sensitive_features
+    if given or method == "decision_margin":  # pipelines pass such arguments on only if routed
+        model, X = last_step(model, X)
+    output = np.asarray(getattr(model, method)(X, **given))
+    return output[:, 0] if method == "predict" and output.shape[1:] == (1,) else output

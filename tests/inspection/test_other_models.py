@@ -1,0 +1,304 @@
+"""Models of other libraries, and stored predictions, at every door that measures models."""
+
+import warnings
+from types import SimpleNamespace
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairThresholds,
+    compare,
+    fairness_path,
+    fairness_report,
+    make_biased_classification,
+    make_fairness_scorer,
+)
+from fairconstrained.metrics import group_rates
+from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
+from fairconstrained.reporting.report import FairnessReport
+
+matplotlib.use("Agg")
+X, Y, Z = make_biased_classification(400, 4, gap=0.4, random_state=0)
+MODEL = LogisticRegression().fit(X, Y)
+PROBABILITY = MODEL.predict_proba(X)[:, 1]
+
+
+def rate_gap(y_true, y_pred, *, sensitive_features):
+    assert set(np.unique(y_true)) <= {0, 1}
+    return float(np.ptp([y_pred[sensitive_features == g].mean() for g in (0, 1)]))
+
+
+def thresholds(model, X, y, groups):
+    return FairThresholds(model, cv="prefit").fit(X, y, sensitive_features=groups)
+
+
+OF_LABELS = {
+    "fairness_report": lambda m, *rows: fairness_report(m, *rows).groups,
+    "compare": lambda m, *rows: compare({"m": m}, *rows),
+    "GroupMetricsDisplay": lambda m, X, y, z: GroupMetricsDisplay.from_estimator(
+        m, X, y, sensitive_features=z
+    ).tables[""],
+    "scorer": lambda m, X, y, z: make_fairness_scorer(rate_gap, greater_is_better=False)(
+        m, X, y, sensitive_features=z
+    ),
+}
+OF_SCORES = {
+    "ScoreDensityDisplay": lambda m, X, y, z: (
+        ScoreDensityDisplay.from_estimator(m, X, sensitive_features=z).threshold
+    ),
+    "GroupRateDisplay": lambda m, X, y, z: (
+        GroupRateDisplay.from_estimator(m, X, y, sensitive_features=z).curves["1"].at_threshold
+    ),
+    "FairThresholds": lambda m, X, y, z: thresholds(m, X, y, z).threshold_,
+}
+
+
+def plain(labels=None, **methods):
+    """Return a model of no library, which returns given values."""
+    methods = {name: (lambda X, values=values: values) for name, values in methods.items()}
+    known = {} if labels is None else {"predict": lambda X: labels}
+    return SimpleNamespace(classes_=[0, 1], fit=lambda X, y: None, **known, **methods)
+
+
+NO_LABELS = {
+    "probabilities": PROBABILITY,
+    "missing": np.where(np.arange(len(Y)) == 3, np.nan, Y),
+    "third": np.where(np.arange(len(Y)) == 3, 2, Y),
+    "text": Y.astype(str),
+}
+
+
+@pytest.mark.parametrize("door", OF_LABELS)
+@pytest.mark.parametrize("values", NO_LABELS)
+def test_predictions_that_are_no_labels_are_refused_in_the_words_of_group_rates(door, values):
+    with pytest.raises(ValueError, match=r".") as of_metric:
+        group_rates(Y, NO_LABELS[values], sensitive_features=Z)
+    with pytest.raises(ValueError, match=r"predictions of SimpleNamespace") as of_door:
+        OF_LABELS[door](plain(NO_LABELS[values]), X, Y, Z)
+    assert str(of_metric.value) in str(of_door.value)
+
+
+FORMS = {
+    "predict (n, 1)": plain(MODEL.predict(X)[:, None], predict_proba=MODEL.predict_proba(X)),
+    "predict_proba (n,)": plain(MODEL.predict(X), predict_proba=PROBABILITY),
+    "predict_proba (n, 1)": plain(MODEL.predict(X), predict_proba=PROBABILITY[:, None]),
+    "decision_function (n, 1)": plain(
+        MODEL.predict(X), decision_function=MODEL.decision_function(X)[:, None]
+    ),
+    "no classes_": SimpleNamespace(
+        fit=lambda X, y: None, predict=MODEL.predict, predict_proba=MODEL.predict_proba
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("door", OF_LABELS | OF_SCORES)
+def test_outputs_of_any_form_are_measured_alike(form, door):
+    measure, model = (OF_LABELS | OF_SCORES)[door], FORMS[form]
+    reference = MODEL
+    if form.startswith("decision"):
+        reference = plain(MODEL.predict(X), decision_function=MODEL.decision_function(X))
+    found, expected = (measure(one, X, Y, Z) for one in (model, reference))
+    if isinstance(found, pd.DataFrame):
+        shared = expected.columns.intersection(found.columns.drop("auc", errors="ignore"))
+        assert_frame_equal(found[shared], expected[shared])
+    else:
+        assert found == pytest.approx(expected)
+
+
+def test_what_is_missing_is_named():
+    for door in OF_LABELS.values():
+        with pytest.raises((TypeError, ValueError), match="method predict"):
+            door(SimpleNamespace(classes_=[0, 1]), X, Y, Z)
+        with pytest.raises((TypeError, ValueError), match="method predict"):
+            door(LogisticRegression, X, Y, Z)
+    for door in OF_SCORES.values():
+        with pytest.raises(ValueError, match="method predict_proba or decision_function"):
+            door(plain(MODEL.predict(X)), X, Y, Z)
+    with pytest.raises(ValueError, match="lacks the attribute classes_"):
+        fairness_report(SimpleNamespace(predict=lambda X: np.full(len(X), 7)), X, None, Z)
+    for values in (MODEL.predict_proba(X)[:, [0, 1, 1]], np.full((len(X), 2), np.nan)):
+        with pytest.raises(ValueError, match=r"SimpleNamespace\.predict_proba"):
+            fairness_report(plain(Y, predict_proba=values), X, Y, Z)
+
+
+@pytest.fixture(scope="module")
+def of_fairlearn():
+    reductions = pytest.importorskip("fairlearn.reductions")
+    postprocessing = pytest.importorskip("fairlearn.postprocessing")
+    parity = reductions.DemographicParity
+    return {
+        "gradient": reductions.ExponentiatedGradient(LogisticRegression(), parity(), max_iter=5),
+        "grid": reductions.GridSearch(LogisticRegression(), parity(), grid_size=3),
+        "thresholds": postprocessing.ThresholdOptimizer(
+            estimator=LogisticRegression(), predict_method="predict_proba"
+        ),
+    }
+
+
+@pytest.mark.parametrize("kind", ["gradient", "grid", "thresholds"])
+@pytest.mark.parametrize("piped", [False, True])
+def test_models_of_fairlearn(of_fairlearn, kind, piped):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fairlearn uses what pandas deprecates
+        model = of_fairlearn[kind].fit(X, Y, sensitive_features=Z)
+    given = {} if kind == "grid" else {"random_state": 0}
+    given |= {"sensitive_features": Z} if kind == "thresholds" else {}
+    expected = group_rates(Y, model.predict(X, **given), sensitive_features=Z)
+    if piped:
+        model = make_pipeline(FunctionTransformer(), model)
+    assert_frame_equal(fairness_report(model, X, Y, Z).groups, expected, check_names=False)
+    table = compare({"plain": MODEL, "fair": model}, X, Y, Z)
+    assert table.loc["fair", "accuracy"] == pytest.approx(expected.loc["all rows", "accuracy"])
+    shown = GroupMetricsDisplay.from_estimator(model, X, Y, sensitive_features=Z)
+    assert shown.tables[""]["selection_rate"].tolist() == expected["selection_rate"].tolist()[:2]
+
+
+def test_lightgbm_with_an_objective_of_its_own():
+    lightgbm = pytest.importorskip("lightgbm")
+
+    def logistic(y_true, scores):
+        p = 1.0 / (1.0 + np.exp(-scores))
+        return p - y_true, p * (1.0 - p)
+
+    model = lightgbm.LGBMClassifier(n_estimators=10, objective=logistic, verbose=-1)
+    with pytest.warns(UserWarning, match="customized objective"):
+        model.fit(X, Y)
+        fair = FairThresholds(model, kappa=0.05, cv="prefit").fit(X, Y, sensitive_features=Z)
+        assert fair.decision_gap_ <= 0.05
+        rates = fairness_report(fair, X, Y, Z).groups["selection_rate"]
+        assert rates["all rows"] == pytest.approx(fair.predict(X).mean())
+        with pytest.raises(ValueError, match="Pass predictions, not scores"):
+            fairness_report(model, X, Y, Z)
+
+
+class EveryThird:
+    """A sampler in the manner of imbalanced-learn: in `fit` it keeps every third row."""
+
+    def fit_resample(self, X, y):
+        self.sample_indices_ = np.arange(0, len(y), 3)
+        return X[self.sample_indices_], np.asarray(y)[self.sample_indices_]
+
+
+class SamplingPipeline(Pipeline):
+    """A pipeline in the manner of imbalanced-learn's: samplers are run in `fit` only."""
+
+    def _validate_steps(self):
+        pass
+
+    def _iter(self, with_final=True, filter_passthrough=True):
+        steps = super()._iter(with_final, filter_passthrough)
+        return (one for one in steps if not hasattr(one[2], "fit_resample"))
+
+    def fit(self, X, y, **params):
+        for _, step in self.steps[:-1]:
+            sampler = hasattr(step, "fit_resample")
+            X, y = step.fit_resample(X, y) if sampler else (step.fit(X, y).transform(X), y)
+        self.steps[-1][1].fit(X, y, **params)
+        return self
+
+
+def sampling(last):
+    return SamplingPipeline([("scale", StandardScaler()), ("sample", EveryThird()), ("last", last)])
+
+
+def test_samplers_in_pipelines_are_skipped_in_predict_and_run_in_fit():
+    with_groups = np.column_stack([X, Z])
+    model = sampling(FairLogisticClassifier(sensitive_columns=[-1])).fit(with_groups, Y)
+    report = fairness_report(model, with_groups, Y)  # groups are columns of what the model gets
+    expected = group_rates(Y, model.predict(with_groups), sensitive_features=Z)
+    assert report.groups["selection_rate"].tolist() == expected["selection_rate"].tolist()
+    path = fairness_path(
+        sampling(FairLogisticClassifier()), X, Y, sensitive_features=Z, kappas=[0.05]
+    )
+    scaled = StandardScaler().fit_transform(X)[::3]
+    alone = fairness_path(
+        FairLogisticClassifier(), scaled, Y[::3], sensitive_features=Z[::3], kappas=[0.05]
+    )
+    assert path.coefs == pytest.approx(alone.coefs)
+    assert path.estimator_at(0).predict(X).shape == Y.shape
+
+
+def test_stored_predictions_are_reported_as_their_model_is():
+    models = {"before": MODEL, "after": Perceptron().fit(X, Y)}
+    weight = np.arange(len(Y)) % 3
+    of_models = fairness_report(
+        models, X, Y, Z, sample_weight=weight, constraint="equal_opportunity"
+    )
+    report = FairnessReport.from_predictions(
+        Y,
+        {name: model.predict(X) for name, model in models.items()},
+        y_score={"before": PROBABILITY, "after": models["after"].decision_function(X)},
+        sensitive_features=Z,
+        sample_weight=weight,
+        constraint="equal_opportunity",
+    )
+    for table in ("groups", "gaps", "constraints", "summary", "cost"):
+        assert_frame_equal(report.to_frame(table), of_models.to_frame(table))
+    assert "predictions" in report.title and "Calibration" in report.to_html()
+    with pytest.raises(ValueError, match="y_score has the names"):
+        FairnessReport.from_predictions(Y, Y, y_score={"a": PROBABILITY}, sensitive_features=Z)
+    with pytest.raises(ValueError, match="Pass predictions, not scores"):
+        FairnessReport.from_predictions(Y, PROBABILITY, sensitive_features=Z)
+
+
+def test_stored_predictions_of_several_classes():
+    labels, predicted = np.arange(len(Y)) % 3, (np.arange(len(Y)) // 2) % 3
+    report = FairnessReport.from_predictions(labels, predicted, sensitive_features=Z)
+    expected = group_rates(labels == 2, predicted == 2, sensitive_features=Z, pos_label=True)
+    assert_frame_equal(report.groups.loc["2"], expected, check_names=False)
+    assert len(FairnessReport.from_predictions(None, predicted, sensitive_features=Z).to_html())
+
+
+def test_reports_without_labels_are_on_selection_rates():
+    clf = FairLogisticClassifier(kappa=0.05).fit(X, Y, sensitive_features=Z)
+    with_labels = fairness_report(clf, X, Y, Z)
+    report = fairness_report(clf, X, None, Z)
+    for table in ("groups", "gaps", "constraints", "summary"):
+        found, expected = report.to_frame(table), with_labels.to_frame(table)
+        assert_frame_equal(found, expected.loc[found.index, found.columns])
+    assert report.gaps.index.tolist() == ["selection_rate"]
+    assert report.verdict == with_labels.verdict
+    for text in (str(report), report.to_markdown(), report.to_html(), report.to_json()):
+        assert "selection" in text and "true positive" not in text
+    stored = FairnessReport.from_predictions(None, clf.predict(X), sensitive_features=Z)
+    assert_frame_equal(stored.groups, report.groups)
+    shown = GroupMetricsDisplay.from_estimator(
+        clf, X, None, sensitive_features=Z, metrics=["selection_rate"]
+    )
+    assert (
+        shown.tables[""]["selection_rate"].tolist() == report.groups["selection_rate"].tolist()[:2]
+    )
+
+
+def test_y_is_named_where_labels_are_needed():
+    clf = FairLogisticClassifier("equal_opportunity", kappa=0.1).fit(X, Y, sensitive_features=Z)
+    path = fairness_path(FairLogisticClassifier(), X, Y, sensitive_features=Z, kappas=[0.1])
+    doors = [
+        lambda: fairness_report(clf, X, None, Z),
+        lambda: fairness_report(MODEL, X, None, Z, path=path),
+        lambda: compare({"a": MODEL}, X, None, Z),
+        lambda: GroupMetricsDisplay.from_estimator(MODEL, X, None, sensitive_features=Z),
+        lambda: GroupMetricsDisplay.from_predictions(None, Y, sensitive_features=Z),
+    ]
+    for door in doors:
+        with pytest.raises(ValueError, match=r"^y is None"):
+            door()
+
+
+@pytest.mark.parametrize("value", [np.array([0.1, 0.2]), {"gap": 0.1}, None, "0.1"])
+def test_a_metric_that_returns_no_number_is_named(value):
+    def gaps_of_all(y_true, y_pred, *, sensitive_features):
+        return value
+
+    scorer = make_fairness_scorer(gaps_of_all, greater_is_better=False)
+    with pytest.raises(TypeError, match=r"gaps_of_all returned .*must return one number"):
+        scorer(MODEL, X, Y, sensitive_features=Z)
