@@ -82,8 +82,8 @@ class PairwiseParity(Constraint):
     With the quadratic surrogate (1 + t)^2 / 2 of the papers the term is convex and costs O(n) for
     any number of pairs. This surrogate is not bounded: it limits the spread of the scores as well
     as the gap, and kappa is not a probability; the papers use values from 0.1 to 10. The sigmoid is
-    in [0, 1], so that kappa is a probability. It is not convex, and its averages are exact up to
-    65536 pairs of rows per pair of cells and estimated from that many pairs beyond.
+    in [0, 1], so that kappa is a probability. It is not convex; its averages over all pairs are
+    computed on a grid, in O(n log n).
 
     Batches drawn by strata are unbiased, others consistent: see
     :meth:`~fairconstrained.terms.pairs.PairTerm.batch`.

@@ -7,7 +7,6 @@ import warnings
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from fairconstrained.functions.elementary import Indicator
 from fairconstrained.metrics.inputs import (
     COMPARISONS,
     check_score_arguments,
@@ -15,14 +14,13 @@ from fairconstrained.metrics.inputs import (
     ranked_cell,
 )
 from fairconstrained.terms.ranked import Ranked
-from fairconstrained.terms.ranked_sums import pair_sum
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 
 def _above(first: Ranked, second: Ranked) -> float:
     """Return the probability that a score of the first cell exceeds one of the second."""
-    return pair_sum(Indicator(), first, second)[0]
+    return float(first.weights @ second.share_below(first.scores))
 
 
 def _by_label(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +12,10 @@ from fairconstrained.functions.losses import LOSSES, Hinge, Loss, Quadratic, Squ
 from fairconstrained.objectives.base import Objective
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import PairMeans, PairTerm, QuadraticPairs
-from fairconstrained.terms.ranked_sums import MAX_PAIRS
 from fairconstrained.terms.top_pairs import TopPairs
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_count, check_ranks
+from fairconstrained.utils.validation import check_ranks
 
 
 def _by_label(y: Array, sample_weight: Array) -> Any:
@@ -56,17 +55,15 @@ class PairwiseLoss(BaseEstimator, Objective):
     ----------
     loss : {"quadratic", "squared_hinge", "hinge", "logistic"} or Loss, default="quadratic"
         The loss of a pair's difference. The quadratic loss costs O(n), by moments. The hinge and
-        the squared hinge are computed exactly in O(n log n), by sorting. Other losses are exact up
-        to `max_pairs` pairs, and estimated from a sample of that many pairs beyond.
-    max_pairs : int, default=65536
-        The maximum number of pairs for a loss without an exact method, >= 1. The sample of pairs is
-        drawn once and used in every evaluation, so that the objective stays convex and smooth.
-        Batches that have at most this number of pairs give unbiased estimates of the mean over all
-        pairs.
+        the squared hinge are computed exactly in O(n log n), by sorting, smooth losses on a grid.
+    max_pairs : deprecated
+        Not used: no pairs are sampled any more.
+
+        .. deprecated:: 0.3
 
     References
     ----------
-    IDCA, equation (48); for the sample S. Clemencon, I. Colin, A. Bellet, JMLR 17 (2016).
+    IDCA, equation (48).
 
     Examples
     --------
@@ -81,7 +78,7 @@ class PairwiseLoss(BaseEstimator, Objective):
 
     determines_intercept: ClassVar[bool] = False
 
-    def __init__(self, loss: str | Loss = "quadratic", *, max_pairs: int = MAX_PAIRS):
+    def __init__(self, loss: str | Loss = "quadratic", *, max_pairs: int | None = None):
         self.loss = loss
         self.max_pairs = max_pairs
 
@@ -91,16 +88,21 @@ class PairwiseLoss(BaseEstimator, Objective):
         Raises
         ------
         ValueError
-            If a class has no rows, the loss's name is unknown, or `max_pairs` is not positive.
+            If a class has no rows, or the loss's name is unknown.
         """
         loss = resolve("loss", self.loss, LOSSES, Loss)
-        check_count("max_pairs", self.max_pairs)
+        if self.max_pairs is not None:
+            warnings.warn(
+                "PairwiseLoss: max_pairs is not used any more, as no pairs are sampled; it will be "
+                "removed in version 0.4.",
+                FutureWarning,
+                stacklevel=2,
+            )
         one, none, names = np.ones((1, 1)), np.zeros(1), ("AUC loss",)
         cells, positive_first = _by_label(y, sample_weight), np.array([[1, 0]])
         if isinstance(loss, Quadratic):  # (1 - s_i + s_j)^2 / 2 : the negative comes first
             return QuadraticPairs(cells, positive_first[:, ::-1], one, none, names)
-        pairs = PairMeans(cells, positive_first, one, none, names, function=loss)
-        return replace(pairs, max_pairs=int(self.max_pairs))
+        return PairMeans(cells, positive_first, one, none, names, function=loss)
 
 
 class PartialAUC(BaseEstimator, Objective):

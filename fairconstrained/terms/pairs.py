@@ -15,8 +15,8 @@ from fairconstrained.functions.surrogates import ShiftedSquare
 from fairconstrained.terms.affine import FunctionAverages, as_csr
 from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback, Shardable
 from fairconstrained.terms.cell_means import CellMeans, cell_codes, reweighted, rows_by_cell
+from fairconstrained.terms.difference_sums import pair_subgradient_error, pair_sum
 from fairconstrained.terms.ranked import Ranked, centered
-from fairconstrained.terms.ranked_sums import MAX_PAIRS, pair_subgradient_error, pair_sum
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
@@ -212,9 +212,9 @@ class QuadraticPairs(PairTerm, Shardable):
 
 @dataclass(frozen=True, eq=False)
 class PairMeans(PairTerm):
-    r"""Averages of any function over pairs: by sorting where that is exact, else by pairs.
+    r"""Averages of any function over pairs, in O(n log n) for smooth and for quadratic pieces.
 
-    See :func:`pair_sum` for what is exact. The statistics are the averages
+    See :mod:`~fairconstrained.terms.difference_sums`. The statistics are the averages
     themselves. They are sums over pairs, not over rows, so that the term is not shardable: a batch
     has the pairs among its rows.
 
@@ -224,8 +224,6 @@ class PairMeans(PairTerm):
         See :class:`PairTerm`.
     function : ScalarFunction
         phi.
-    max_pairs : int
-        The largest number of pairs that are formed of two cells where phi has no exact method.
 
     Examples
     --------
@@ -240,7 +238,6 @@ class PairMeans(PairTerm):
     """
 
     function: ScalarFunction = field(kw_only=True)
-    max_pairs: int = MAX_PAIRS
 
     @property
     def n_statistics(self) -> int:
@@ -259,7 +256,7 @@ class PairMeans(PairTerm):
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the averages and their pullback."""
         cells = self._ranked(scores)
-        sums = [pair_sum(self.function, cells[a], cells[b], self.max_pairs) for a, b in self.pairs]
+        sums = [pair_sum(self.function, cells[a], cells[b]) for a, b in self.pairs]
 
         def pullback(u: Array) -> tuple[Array, Array]:
             back = np.zeros(self.n_rows)
@@ -277,10 +274,7 @@ class PairMeans(PairTerm):
 
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
         cells = self._ranked(scores)
-        errors = [
-            pair_subgradient_error(self.function, cells[a], cells[b], self.max_pairs)
-            for a, b in self.pairs
-        ]
+        errors = [pair_subgradient_error(self.function, cells[a], cells[b]) for a, b in self.pairs]
         return np.array(errors)
 
     def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> CellMeans:

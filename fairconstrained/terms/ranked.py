@@ -8,6 +8,7 @@ import numpy as np
 
 from fairconstrained.utils.typing import Array
 
+_TIED = 1e-12  # relative to the largest score
 _NODES = 6  # that a score is spread on: interpolation by polynomials of degree 5
 _PLACES = np.arange(_NODES) - 0.5 * (_NODES - 1)  # of the nodes, from the middle of them
 TO_SHARES = np.linalg.inv(np.vander(_PLACES, increasing=True))  # from powers of the score's place
@@ -127,6 +128,18 @@ class Ranked:
         """Return the weight of the scores > `points`."""
         weight = self.sums[0]
         return weight[-1] - weight[self.below(points, "right")]
+
+    def share_below(self, points: Array) -> Array:
+        """Return the weight of the scores < `points`, and half of that of scores equal to them.
+
+        Scores that differ by rounding errors only are equal: a matrix product may give equal rows
+        scores that differ in their last digits.
+        """
+        largest = max(np.abs(points).max(initial=0.0), np.abs(self.scores).max(initial=0.0))
+        near, weight = _TIED * largest, self.sums[0]
+        return 0.5 * (
+            weight[self.below(points - near)] + weight[self.below(points + near, "right")]
+        )
 
     def top(self, level: float) -> Array:
         """Return the part of every weight that is within the highest `level` of all weight.

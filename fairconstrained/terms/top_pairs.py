@@ -14,9 +14,13 @@ from fairconstrained.functions.losses import Hinge
 from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback
 from fairconstrained.terms.cell_means import CellMeans, reweighted, rows_by_cell
+from fairconstrained.terms.difference_sums import (
+    difference_sums,
+    pair_subgradient_error,
+    pair_sum,
+)
 from fairconstrained.terms.pairs import tangent
 from fairconstrained.terms.ranked import Ranked, centered, soft_top
-from fairconstrained.terms.ranked_sums import losses_at, pair_subgradient_error, pair_sum
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
@@ -149,7 +153,7 @@ class TopPairs(FunctionAverages, Batchable):
         for level in self.levels:
             part, less = negatives.top(level), 0.0
             if width > 0.0 and level < 1.0:
-                losses = losses_at(self.function, positives, negatives.scores)
+                losses = difference_sums(self.function, positives, negatives).over_first()
                 shares = soft_top(losses, weights, level, width)
                 part, less = weights * shares, 0.5 * width * float(weights @ shares**2)
             chosen = np.flatnonzero(part)

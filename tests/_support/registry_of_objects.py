@@ -84,7 +84,7 @@ OBJECTIVES = [
     PairwiseLoss("squared_hinge"),
     PairwiseLoss("hinge"),
     PairwiseLoss("logistic"),
-    PairwiseLoss("truncated_logistic", max_pairs=7),
+    PairwiseLoss("truncated_logistic"),
     PartialAUC(ranks=(0.0, 0.4)),
     PartialAUC(ranks=(0.25, 0.7)),
     PartialAUC(ranks=(0.1, 0.6), loss="squared_hinge"),

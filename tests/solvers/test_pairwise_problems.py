@@ -16,8 +16,7 @@ from fairconstrained.constraints import (
     InterGroupAUCParity,
     IntraGroupAUCParity,
 )
-from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.losses import Hinge, Logistic
+from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import MeanLoss
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
@@ -28,8 +27,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import QuadraticPairs
-from fairconstrained.terms.ranked import Ranked, soft_top
-from fairconstrained.terms.ranked_sums import pair_subgradient_error, pair_sum
+from fairconstrained.terms.ranked import soft_top
 
 
 def small_problem(*constraints, objective=None, class_sep=1.0):
@@ -125,18 +123,6 @@ def test_soft_top_holds_its_level(values, level, width):
     order = np.argsort(v)
     assert np.all(np.diff(shares[order]) >= -1e-12)
     assert np.all((shares >= 0.0) & (shares <= 1.0))
-
-
-def test_a_rounded_hinge_is_summed_by_sorting_as_by_pairs(rng):
-    x, y = (Ranked(rng.normal(size=n), rng.uniform(size=n)) for n in (30, 20))
-    rounded, generic = Hinge().smoothed(0.4), pair_sum.dispatch(ScalarFunction)
-    (one, slopes), (other, expected) = pair_sum(rounded, x, y), generic(rounded, x, y)
-    assert one == pytest.approx(other, rel=1e-12)
-    for a, b in zip(slopes(), expected(), strict=True):
-        assert_allclose(a, b, atol=1e-12)
-    difference = x.scores[:, None] - y.scores
-    slack = x.weights @ rounded.subgradient_error(difference) @ y.weights
-    assert pair_subgradient_error(rounded, x, y) == pytest.approx(slack, rel=1e-9)
 
 
 def test_the_estimator_keeps_them_and_reports_the_gap_of_the_metric():

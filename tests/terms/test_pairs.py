@@ -25,9 +25,9 @@ from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
+from fairconstrained.terms.difference_sums import pair_subgradient_error, pair_sum
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
 from fairconstrained.terms.ranked import Ranked
-from fairconstrained.terms.ranked_sums import MAX_PAIRS, pair_subgradient_error, pair_sum
 
 KINDS = (GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity)
 PARITIES = pytest.mark.parametrize("kind", KINDS)
@@ -110,29 +110,16 @@ def test_subgradient_errors_of_rounded_kinks_are_summed_by_sorting(rounded, rng)
     assert_allclose(found, a @ rounded.subgradient_error(x[:, None] - y) @ b, rtol=1e-8)
 
 
-def test_ramps_of_many_pairs_are_summed_without_drawing(rng):
+def test_pairs_are_not_sampled(rng):
     x, y = rng.normal(size=600), rng.normal(size=500)
-    a, b = np.full(600, 1.0 / 600), np.full(500, 1.0 / 500)
-    assert x.size * y.size > MAX_PAIRS
-    found = pair_sum(Ramp(), Ranked(x, a), Ranked(y, b))[0]
-    assert_allclose(found, Ramp().value(x[:, None] - y).mean(), rtol=1e-10)
-
-
-def test_sampled_pairs_are_near_the_double_sum_and_convex(rng):
-    x, y = rng.normal(size=2000), rng.normal(size=1500)
-    a, b = rng.uniform(0.5, 2.0, size=2000) / 2000, rng.uniform(0.5, 2.0, size=1500) / 1500
-    assert x.size * y.size > MAX_PAIRS
-
-    def value(shift, seed_free=None):
-        return pair_sum(Logistic(), Ranked(x + shift, a), Ranked(y, b))[0]
-
-    phi = Logistic().value(x[:, None] - y)
-    pairs = a[:, None] * b
-    exact = (pairs * phi).sum()
-    error = np.sqrt((pairs * (phi - phi.mean()) ** 2).sum() / MAX_PAIRS)
-    assert abs(value(0.0) - exact) < 4.0 * error
-    assert value(0.0) == value(0.0)
-    assert value(0.1) < 0.5 * (value(0.0) + value(0.2))
+    a, b = rng.dirichlet(np.ones(600)), rng.dirichlet(np.ones(500))
+    for function in (Ramp(), Sigmoid(), Logistic()):
+        found, slopes = pair_sum(function, Ranked(x, a), Ranked(y, b))
+        differences = x[:, None] - y
+        phi = function.value(differences)
+        assert_allclose(found, a @ phi @ b, atol=1e-9)
+        slope = a[:, None] * function.derivative(differences, phi) * b
+        assert_allclose(slopes()[0], slope.sum(axis=1), atol=1e-10)
 
 
 @PARITIES
@@ -385,9 +372,9 @@ def test_objectives_need_both_classes_and_stay_as_they_are(objective):
     assert repr(objective) == before
 
 
-def test_max_pairs_must_be_positive():
-    with pytest.raises(ValueError, match="max_pairs must be an integer >= 1; got 0"):
-        PairwiseLoss("logistic", max_pairs=0).bind(np.array([1, -1]), np.ones(2))
+def test_max_pairs_is_deprecated():
+    with pytest.warns(FutureWarning, match="max_pairs is not used any more"):
+        PairwiseLoss("logistic", max_pairs=9).bind(np.array([1, -1]), np.ones(2))
 
 
 def test_every_named_objective_is_one():

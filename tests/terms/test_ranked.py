@@ -3,8 +3,8 @@
 import numpy as np
 
 from fairconstrained.functions.elementary import Indicator
+from fairconstrained.terms.difference_sums import pair_sum
 from fairconstrained.terms.ranked import Ranked
-from fairconstrained.terms.ranked_sums import pair_sum
 
 
 def test_scores_that_differ_by_rounding_errors_are_equal(rng):
