@@ -24,7 +24,7 @@ from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import default_solver
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 OPTIONAL = ("matplotlib", "fairlearn", "skops")
 
 
