@@ -21,7 +21,7 @@ from fairconstrained.dask._partitions import Partitions
 from fairconstrained.dask._reader import Reader
 from fairconstrained.dask._rows import no_rows_error
 from fairconstrained.dask._shards import workers_of
-from fairconstrained.data.groups import names_of_columns
+from fairconstrained.data.attributes import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators.binding import constraints_of
 from fairconstrained.estimators.documented import DOCUMENTATION

@@ -100,7 +100,7 @@ class AtomTable:
                 n_missing, n_rows = counts[missing].sum(), counts.sum()
                 raise missing_values_error("sensitive_features", n_missing, n_rows)
         frame = values.infer_objects()
-        frame.columns = pd.Index(titles, tupleize_cols=False)  # two attributes may have one name
+        frame.columns = pd.Index(titles, tupleize_cols=False)
         return Groups.encode(
             frame if len(columns) > 1 else frame.iloc[:, 0],
             combine=estimator.combine,

@@ -16,8 +16,9 @@ import pandas as pd
 from fairconstrained.dask._messages import unpacked
 from fairconstrained.dask._reader import Reader
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.attributes import group_columns, in_order
 from fairconstrained.data.group_interactions import FeatureMap
-from fairconstrained.data.groups import Groups, group_columns, in_order
+from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_held, check_labels, check_weight
 from fairconstrained.shards.moments import Moments
 from fairconstrained.shards.rows import Shard, ordered_shard

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 
 from fairconstrained.data.inputs import check_features, check_held, explain_text
 from fairconstrained.utils.typing import Array
@@ -57,6 +58,15 @@ def seen_columns(estimator: Any) -> Array:
     return columns
 
 
+def _stored(X: Any) -> Any:
+    """Return a sparse frame of pandas whose fill value is not 0 as a dense one."""
+    kinds = list(X.dtypes) if isinstance(X, pd.DataFrame) else []
+    sparse = all(isinstance(one, pd.SparseDtype) for one in kinds)
+    if sparse and any(one.fill_value != 0 for one in kinds):  # NaN is not 0
+        return X.sparse.to_dense()
+    return X
+
+
 def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
     """Return features as a float ndarray, or as a CSR in which no index is repeated.
 
@@ -77,7 +87,7 @@ def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
     check_held(name, X)
     check_features(X)
     try:
-        return _summed(convert(X))
+        return _summed(convert(_stored(X)))
     except (ValueError, TypeError) as error:
         explained = explain_text(X, error)
         if name not in str(explained):

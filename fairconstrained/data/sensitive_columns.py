@@ -63,7 +63,16 @@ class SensitiveColumns:
         if self.columns is None or callable(self.columns):
             return []
         names = list(getattr(estimator, "feature_names_in_", []))
-        return [_position(column, names, estimator.n_features_in_) for column in self._wanted()]
+        wanted = self._wanted()
+        found = [_position(column, names, estimator.n_features_in_) for column in wanted]
+        for k, position in enumerate(found):
+            if position in found[:k]:
+                first = wanted[found.index(position)]
+                raise ValueError(
+                    f"sensitive_columns names a column of X twice: {first!r} and {wanted[k]!r} are "
+                    f"at position {position}. Leave one of them out."
+                )
+        return found
 
     def _wanted(self) -> list[Any]:
         """Return the names and positions as a list."""

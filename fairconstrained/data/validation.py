@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from fairconstrained.data.alignment import check_same_rows
+from fairconstrained.data.attributes import in_order
 from fairconstrained.data.features import feature_kind, seen_columns
-from fairconstrained.data.groups import Groups, check_groups, in_order
+from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import (
     check_labels,
     check_squares,

@@ -9,13 +9,8 @@ import numpy as np
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.groups import (
-    Groups,
-    check_groups,
-    in_order,
-    names_in_fit,
-    names_of_columns,
-)
+from fairconstrained.data.attributes import in_order, names_in_fit, names_of_columns
+from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight, known_labels
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.inspection.chosen_groups import (

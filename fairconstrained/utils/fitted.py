@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import Any
 
+import numpy as np
+
+from fairconstrained.utils.typing import Array
+
 _OF_SOME_FITS = (
     *("holdout_indices_", "pos_label_", "score_threshold_", "sensitive_names_in_"),
     *("threshold_", "_by_group"),
@@ -56,3 +60,9 @@ def copy_fitted(estimator: Any, source: object, own: Container[str]) -> None:
             delattr(estimator, name)
     for name, value in fitted_attributes(source).items():
         setattr(estimator, name, value)
+
+
+def coefficients(estimator: Any) -> Array:
+    """Return the coefficients of a linear model as an ndarray, also after `sparsify`."""
+    coef: Any = getattr(estimator, "coef_", np.empty(0))
+    return coef.toarray() if hasattr(coef, "toarray") else coef

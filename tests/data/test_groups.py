@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from fairconstrained.data.groups import Groups, check_groups, in_order
+from fairconstrained.data.attributes import in_order
+from fairconstrained.data.groups import Groups, check_groups
 
 WORDS = ["m", "f", "x", "f", "m"]
 CODES = [1, 0, 2, 0, 1]

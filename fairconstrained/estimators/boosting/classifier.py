@@ -276,6 +276,11 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         self.verbose = verbose
 
     @property
+    def n_classes_(self) -> int:
+        """The number of classes, as LightGBM's classifiers have it."""
+        return len(self.classes_)
+
+    @property
     def feature_kind(self) -> FeatureKind:
         """What it accepts as features, for developers."""
         return TreeFeatures(self.categorical_features)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from fairconstrained.constraints import ConstraintLike
+from fairconstrained.data.attributes import in_order, names_in_fit
 from fairconstrained.data.group_interactions import codes_of
-from fairconstrained.data.groups import in_order, names_in_fit
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.domains import Domain
@@ -23,10 +24,11 @@ from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.objectives import Objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.solvers import Solver
+from fairconstrained.utils.fitted import coefficients
 from fairconstrained.utils.typing import Array, MatrixLike, RandomState
 
 
-class FairLinearClassifier(FairClassifier):
+class FairLinearClassifier(SparseCoefMixin, FairClassifier):
     """Linear classifiers of two classes under fairness constraints."""
 
     parametrization = ClassifierParametrization
@@ -121,7 +123,7 @@ class FairLinearClassifier(FairClassifier):
         check_is_fitted(self)
         columns = SensitiveColumns.of(self)
         features = columns.features(self, X, reset=False)
-        coef = self.coef_[:, columns.kept(self)]
+        coef = coefficients(self)[:, columns.kept(self)]
         model = LinearModel(features, n_outputs=len(coef))
         scores = finite_scores(model, np.append(coef.ravel(), self.intercept_))
         if not self.group_interactions:

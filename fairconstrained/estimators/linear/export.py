@@ -23,6 +23,7 @@ from fairconstrained.functions.losses import (
     SquaredHinge,
 )
 from fairconstrained.objectives import MeanLoss, resolve_objective
+from fairconstrained.utils.fitted import coefficients
 from fairconstrained.utils.registry import check_option
 
 if TYPE_CHECKING:
@@ -68,13 +69,13 @@ def exported(model: FairLinearClassifier, sensitive: str) -> ClassifierMixin:
     if model.group_interactions:
         raise ValueError(
             f"{type(model).__name__} was fitted with group_interactions=True: it has coefficients "
-            f"for each of {len(model.coef_)} groups, and {type(plain).__name__} has one row of "
+            f"for each of {model.coef_.shape[0]} groups, and {type(plain).__name__} has one row of "
             "them for all. Fit with group_interactions=False, or deploy the model as it is, with "
             "pickle or skops."
         )
     kept = visible_columns(model) if sensitive == "leave_out" else np.arange(model.n_features_in_)
     plain.classes_ = model.classes_.copy()
-    plain.coef_ = np.ascontiguousarray(model.coef_[:, kept])
+    plain.coef_ = np.ascontiguousarray(coefficients(model)[:, kept])
     plain.intercept_ = np.array(model.intercept_, dtype=plain.coef_.dtype)
     plain.n_features_in_ = len(kept)
     if hasattr(model, "feature_names_in_"):

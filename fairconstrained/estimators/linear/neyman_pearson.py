@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -36,13 +37,14 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.terms.class_margins import class_losses
 from fairconstrained.utils.compat import with_callbacks
+from fairconstrained.utils.fitted import coefficients
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 from fairconstrained.utils.validation import is_number
 
 
-class NeymanPearsonClassifier(ConstrainedClassifier):
+class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
     r"""Linear classifier with the least loss on one class, subject to bounds on the others.
 
     .. math::
@@ -353,7 +355,7 @@ class NeymanPearsonClassifier(ConstrainedClassifier):
         check_is_fitted(self)
         features: Any = numeric(X, partial(validate_data, self, reset=False, **NUMERIC))
         model = LinearModel(features, n_outputs=len(self.classes_))
-        scores = finite_scores(model, np.append(self.coef_.ravel(), self.intercept_))
+        scores = finite_scores(model, np.append(coefficients(self).ravel(), self.intercept_))
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, X: MatrixLike) -> Array:

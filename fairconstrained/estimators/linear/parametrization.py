@@ -30,6 +30,7 @@ from fairconstrained.penalties.separable import InUnits
 from fairconstrained.penalties.separable import Leading as LeadingPenalty
 from fairconstrained.shards.data import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.utils.fitted import coefficients
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
 
 
@@ -94,9 +95,10 @@ class LinearParametrization(SolvedDirectly):
 
     def variables(self, estimator: LinearScores) -> Array | None:
         """Return the variables of a fitted estimator, None if it was fitted to other features."""
-        if not hasattr(estimator, "coef_") or estimator.coef_.size != self.model.n_coefficients:
+        coef = coefficients(estimator)
+        if not hasattr(estimator, "coef_") or coef.size != self.model.n_coefficients:
             return None
-        return self.model.variables(*self._fitted(estimator.coef_, estimator.intercept_))
+        return self.model.variables(*self._fitted(coef, estimator.intercept_))
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,9 +188,10 @@ class ClassifierParametrization(LinearParametrization):
         """Return the variables of a fitted estimator, None if it was fitted to other features."""
         n_rows = self.feature_map.n_groups or getattr(self.model, "n_outputs", 1)
         shape = (n_rows, self.feature_map.n_features)
-        if getattr(estimator, "coef_", np.empty(0)).shape != shape:
+        coef = coefficients(estimator)
+        if coef.shape != shape:
             return None
-        shown = self._fitted(estimator.coef_, estimator.intercept_)
+        shown = self._fitted(coef, estimator.intercept_)
         coef, intercept = self.feature_map.unfold(*shown)
         if coef.size != self.model.n_coefficients:
             return None

@@ -52,7 +52,10 @@ class ThresholdPredictions(BaseEstimator):
     def thresholds_(self) -> pd.Series | pd.DataFrame:
         """The thresholds by group, with `per_group`; names of several attributes are tuples."""
         if not hasattr(self, "_by_group"):
-            raise AttributeError("thresholds_ is an attribute after a fit with per_group=True.")
+            raise AttributeError(
+                "thresholds_ is an attribute after a fit with per_group=True. With one threshold "
+                "for all rows it is threshold_."
+            )
         names, values = self._by_group
         index = pd.Index(names, tupleize_cols=False, name="group")
         if values.shape[1] == 1:

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import _num_samples, validate_data
 
-from fairconstrained.data.groups import check_groups, in_order, names_in_fit
+from fairconstrained.data.attributes import in_order, names_in_fit
+from fairconstrained.data.groups import check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.labels import binary_labels, check_classes_counted, class_weights
 from fairconstrained.data.row_hashes import row_hashes

@@ -1,0 +1,131 @@
+"""The columns of sensitive attributes, from whatever a user holds them in."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from fairconstrained.data.inputs import check_held
+from fairconstrained.utils.typing import Array, FrameLike
+
+
+def check_titles(titles: list[Any], name: str) -> None:
+    """Raise if two attributes have the same name."""
+    for title in titles if len(titles) > 1 else []:
+        places = [k for k, one in enumerate(titles) if one is not None and one == title]
+        if len(places) > 1:
+            raise ValueError(
+                f"{name} has {len(places)} columns of the name {title!r}, at the positions "
+                f"{', '.join(map(str, places))}: leave out all but one, or rename them."
+            )
+
+
+def title_of(column: pd.Series, position: int) -> str:
+    """Return the name of a column, for instance "sex", or what stands for one."""
+    return column.name if isinstance(column.name, str) else f"attribute {position}"
+
+
+def names_of_columns(values: object) -> tuple[str, ...]:
+    """Return the names of a frame's columns, if they are different strings; else none."""
+    names = tuple(getattr(_as_frame(values), "columns", ()))
+    named = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+    return names if named else ()
+
+
+def names_in_fit(estimator: object) -> tuple[str, ...]:
+    """Return the names that the columns of the groups had in an estimator's fit, if any."""
+    return tuple(getattr(estimator, "sensitive_names_in_", ()))
+
+
+def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
+    """Return groups with their columns in the order that they had in `fit`.
+
+    Groups without names of columns, here or in `fit`, are matched by position.
+
+    Parameters
+    ----------
+    values : array-like or DataFrame
+        The groups of other rows.
+    names : tuple of str
+        The names of the columns in `fit`, if they had any.
+    name : str
+        What the groups are called in messages.
+
+    Raises
+    ------
+    ValueError
+        If the columns have other names.
+    """
+    values = _as_frame(values)
+    found = names_of_columns(values)
+    if not names or not found or found == names:
+        return values
+    if set(found) != set(names):
+        raise ValueError(
+            f"{name} has the columns {list(found)}, and the groups in fit had {list(names)}: pass "
+            "the columns of fit, or an array, whose columns are matched by position."
+        )
+    return values[list(names)]
+
+
+def group_columns(values: object, name: str) -> list[pd.Series]:
+    """Return the columns of an array, Series or frame (pandas, polars, pyarrow or lists)."""
+    if isinstance(values, str | bytes):
+        raise ValueError(
+            f"{name} must hold one group per row of X; got the string {values!r}. Pass the column "
+            f"itself (`X[{values!r}]`), or name columns of X in the estimator's sensitive_columns."
+        )
+    values = _filled(_as_frame(values))
+    check_held(name, values)
+    if values is None:
+        raise ValueError(f"{name} must hold one group per row of X; got None.")
+    if hasattr(values, "toarray"):
+        values = values.toarray()
+    if isinstance(values, pd.Series):
+        return [_native(values)]
+    check_titles(list(getattr(values, "columns", ())), name)
+    if not isinstance(values, pd.DataFrame):
+        if hasattr(values, "columns"):  # polars and others: column by column keeps their types
+            frame = cast(FrameLike, values)
+            return [pd.Series(np.asarray(frame[title]), name=title) for title in frame.columns]
+        values = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
+        if values.dtype.names:
+            raise ValueError(
+                f"{name} is a record array with the fields {list(values.dtype.names)}: pass a "
+                f"table with these columns, `pandas.DataFrame({name})`."
+            )
+        if values.ndim not in (1, 2):
+            raise ValueError(
+                f"{name} must have one dimension, or two with a column per attribute; "
+                f"got {values.ndim}."
+            )
+        if values.ndim == 1:
+            return [_native(pd.Series(values, copy=False).infer_objects())]
+        values = pd.DataFrame(values, copy=False).infer_objects()
+    if values.shape[1] == 0:
+        raise ValueError(f"{name} has no columns; give at least one attribute.")
+    return [_native(values.iloc[:, k]) for k in range(values.shape[1])]
+
+
+def _as_frame(values: Any) -> Any:
+    """Return a table of pyarrow as a frame of pandas, anything else as it is."""
+    return values.to_pandas() if hasattr(values, "column_names") else values
+
+
+def _native(column: pd.Series) -> pd.Series:
+    """Return a column in the byte order of the machine, which pandas needs."""
+    dtype = column.dtype
+    if not isinstance(dtype, np.dtype) or dtype.isnative:
+        return column
+    return pd.Series(column.to_numpy().astype(dtype.newbyteorder("=")), name=column.name)
+
+
+def _filled(values: object) -> object:
+    """Return a masked array as an array that has None where it is masked."""
+    if not np.ma.is_masked(values):
+        return values
+    filled = np.array(values, dtype=object)
+    filled[np.ma.getmaskarray(cast("Array", values))] = None
+    return filled

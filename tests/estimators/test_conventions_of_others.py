@@ -1,0 +1,93 @@
+"""What estimators of scikit-learn and LightGBM have, ours have: kinds of X and of coefficients."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from _support.every_estimator import MODELS, arguments, generated_rows, needed
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+
+from fairconstrained import FairBoostingClassifier, FairRanker, FairThresholds
+
+ROWS = generated_rows()
+LINEAR = [
+    name
+    for name, model in MODELS.items()
+    if "logistic" in name or "hinge" in name or name in ("cv", "Neyman-Pearson")
+]
+OWN_FEATURES = [name for name, model in MODELS.items() if not isinstance(model, FairThresholds)]
+
+
+def fitted(name, X=None):
+    needed(name)
+    features, y, given = arguments(name, ROWS)
+    model = clone(MODELS[name])
+    if name == "cv":
+        model.set_params(max_gap=1.0)
+    return model.fit(features if X is None else X, y, **given)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("fill", [np.nan, 1.0, 0.0])
+@pytest.mark.parametrize("name", OWN_FEATURES)
+def test_sparse_frames_with_any_fill_value(name, fill):
+    X = arguments(name, ROWS)[0].round(1)
+    X[:40, 0] = 0.0 if np.isnan(fill) else fill
+    dense = pd.DataFrame(X).add_prefix("x")
+    sparse = dense.astype(pd.SparseDtype(float, fill))
+    if fill == 0.0:  # as before: it stays sparse
+        assert_array_equal(fitted(name, sparse).predict(sparse).shape, (len(X),))
+        return
+    expected, model = fitted(name, dense), fitted(name, sparse)
+    assert_array_equal(model.predict(sparse), expected.predict(dense))
+    assert_array_equal(model.predict(dense.iloc[:7]), expected.predict(sparse.iloc[:7]))
+
+
+def test_missing_values_of_sparse_frames():
+    needed("boosting")
+    X, y, given = arguments("boosting", ROWS)
+    holes = pd.DataFrame(np.where(X > 0, X, np.nan)).add_prefix("x")
+    sparse = holes.astype(pd.SparseDtype(float))
+    trees, expected = (clone(MODELS["boosting"]).fit(one, y, **given) for one in (sparse, holes))
+    assert_array_equal(trees.predict(sparse), expected.predict(holes))
+    with pytest.raises(ValueError, match="NaN"):
+        clone(MODELS["logistic"]).fit(sparse, y, **given)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_coefficients_may_be_sparse(name):
+    X, y, given = arguments(name, ROWS)
+    model = fitted(name)
+    coef, scores = model.coef_.copy(), model.decision_function(X)
+    assert model.sparsify() is model and sp.issparse(model.coef_)
+    assert_array_equal(model.decision_function(X), scores)
+    if hasattr(model, "to_sklearn"):
+        plain = model.to_sklearn()
+        assert_array_equal(plain.predict(X), model.predict(X))
+    if hasattr(model, "warm_start"):
+        warm = model.set_params(warm_start=True).fit(X, y, **given)
+        assert isinstance(warm.coef_, np.ndarray)
+    else:
+        assert model.densify() is model
+    model.sparsify().densify()
+    assert isinstance(model.coef_, np.ndarray) and model.coef_.shape == coef.shape
+
+
+def test_coefficients_of_dask_estimators_may_be_sparse():
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    from fairconstrained.dask import FairLogisticClassifier
+
+    X, y, given = arguments("logistic", ROWS)
+    features = da.from_array(X, chunks=(300, -1))
+    labels, groups = (da.from_array(one, chunks=300) for one in (y, given["sensitive_features"]))
+    model = FairLogisticClassifier().fit(features, labels, sensitive_features=groups)
+    decided = model.predict(features).compute()
+    assert_array_equal(model.sparsify().predict(features).compute(), decided)
+
+
+def test_number_of_classes():
+    needed("boosting")
+    assert not hasattr(FairBoostingClassifier(), "n_classes_")
+    assert fitted("boosting").n_classes_ == 2
+    assert not hasattr(FairRanker(), "n_classes_")
