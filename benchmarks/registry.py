@@ -67,6 +67,11 @@ _TABLE = (
         "benchmarks.reductions",
         "Time and accuracy against fairlearn's ExponentiatedGradient at the same gap",
     ),
+    Benchmark(
+        "trace",
+        "benchmarks.trace",
+        "Files, functions, calls and depth of a default fit, in all and from the solver's call on",
+    ),
     Benchmark("memory", "benchmarks.memory", "Peak memory of a fit beyond the data"),
     Benchmark("scaling", "benchmarks.scaling", "Seconds of a fit against the number of rows"),
     Benchmark(
