@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -83,7 +84,7 @@ def run(options: Namespace) -> None:
         model = FairLogisticClassifier(constraint, kappa=0.02)
         model.fit(X, y, sensitive_features=groups)  # imports and caches come first
         for part, inside in (("whole fit", PACKAGE), ("from the solver's call on", "/solvers/")):
-            counts = Calls(inside).of(lambda: model.fit(X, y, sensitive_features=groups))
+            counts = Calls(inside).of(partial(model.fit, X, y, sensitive_features=groups))
             rows.append({"constraint": constraint, "part": part, **counts})
     write_table(
         rows, "trace", f"{options.rows} x {options.columns}: what a fit enters", options.out
