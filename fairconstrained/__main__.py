@@ -67,6 +67,9 @@ def _parser() -> argparse.ArgumentParser:
         + " (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--kappa", type=float, help="the largest gap allowed")
+    parser.add_argument(
+        "--check", action="store_true", help="exit with status 3 if the bound is not met"
+    )
     own = parser.add_argument_group("for a file")
     own.add_argument("--target", help="the column to predict")
     own.add_argument("--positive", help="the favourable value of the target")
@@ -114,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print it; return the exit status."""
     options = _options(_parser(), arguments)
     if options.file is None:
-        return run_example(options.data, options.constraint, options.kappa)
+        return run_example(options.data, options.constraint, options.kappa, options.check)
     try:
         return run_own_data(options)
     except (DataError, ImportError) as error:

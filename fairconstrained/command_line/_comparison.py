@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.constraints import Constraint
+from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.inspection.assessment import AssessedRows, assess
+
+NOT_MET = 3
+"""The exit status of ``--check`` where the bound is not met; errors have 1 and 2."""
 
 Found = Mapping[tuple[str, str], "Figures"]
 
@@ -100,6 +104,17 @@ def unit(constraint: Constraint) -> str:
         f"Its gap is the {constraint.gap_title}; on scores, with {constraint.scores_title} in "
         "place of predictions."
     )
+
+
+def verdict(model: FairLogisticClassifier) -> str:
+    """Return whether a fitted model meets the bound that was asked for."""
+    bounded = "predictions" if model.enforce == "decision" else "scores"
+    return f"{model.result_.bound.capitalize()}, for {bounded} on the training rows."
+
+
+def exit_status(model: FairLogisticClassifier, check: bool) -> int:
+    """Return 3 if a fitted model does not meet the bound and this is to be checked, else 0."""
+    return NOT_MET if check and not model.bound_met_ else 0
 
 
 def table(found: Found, groups: Sequence[str]) -> str:

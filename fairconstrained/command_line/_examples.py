@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from fairconstrained.command_line._comparison import Figures, table, unit
+from fairconstrained.command_line._comparison import Figures, exit_status, table, unit, verdict
 from fairconstrained.constraints import CONSTRAINTS, Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.datasets import fetch_adult
@@ -100,7 +100,7 @@ def next_runs(data: str, constraint: str, kappa: float) -> list[str]:
     return [options for *_, options in others[:2]]
 
 
-def run_example(data: str, name: str, kappa: float | None) -> int:
+def run_example(data: str, name: str, kappa: float | None, check: bool = False) -> int:
     """Print the comparison on a data set; return the exit status.
 
     Parameters
@@ -111,6 +111,8 @@ def run_example(data: str, name: str, kappa: float | None) -> int:
         The name of the constraint.
     kappa : float or None
         Its tolerance; None takes the data set's default.
+    check : bool, default=False
+        Whether a bound that is not met is the exit status.
     """
     example = EXAMPLES[data]
     kappa = example.kappa if kappa is None else kappa
@@ -122,10 +124,11 @@ def run_example(data: str, name: str, kappa: float | None) -> int:
         print(f"The data set {data!r} is not available.\n{advice}", file=sys.stderr)
         return 1
     print(_introduction(X, example, constraint, name), flush=True)
-    found = compare(X, y, example.sensitive, constraint)
+    found, fair = compare(X, y, example.sensitive, constraint)
     groups = sorted(X[example.sensitive].unique())
-    print(f"\n{table(found, groups)}\n\n{_conclusion(found, next_runs(data, name, kappa))}")
-    return 0
+    conclusion = _conclusion(found, next_runs(data, name, kappa))
+    print(f"\n{verdict(fair)}\n\n{table(found, groups)}\n\n{conclusion}")
+    return exit_status(fair, check)
 
 
 def _pipeline(sensitive: str, constraint: Constraint | None) -> Pipeline:
@@ -140,8 +143,8 @@ def _pipeline(sensitive: str, constraint: Constraint | None) -> Pipeline:
 
 def compare(
     X: pd.DataFrame, y: pd.Series, sensitive: str, constraint: Constraint
-) -> dict[tuple[str, str], Figures]:
-    """Return the figures of both models on the training rows and in a cross-validation.
+) -> tuple[dict[tuple[str, str], Figures], FairLogisticClassifier]:
+    """Return the figures of both models, and the fair model, fitted to all rows.
 
     The cross-validated figures estimate those on new rows.
     """
@@ -158,7 +161,7 @@ def compare(
         for rows, scores, spent in (("training", seen, seconds), ("cross-validated", unseen, None)):
             assessed = AssessedRows(labels, scores, groups, np.ones(len(labels)))
             found[name, rows] = Figures.of(assessed, constraint, shown, spent)
-    return found
+    return found, model[-1]
 
 
 def _introduction(X: pd.DataFrame, example: Example, constraint: Constraint, name: str) -> str:

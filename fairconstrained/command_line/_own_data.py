@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -17,7 +18,7 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
-from fairconstrained.command_line._comparison import Figures, table, unit
+from fairconstrained.command_line._comparison import Figures, exit_status, table, unit, verdict
 from fairconstrained.command_line._files import DataError, Table, read_table, with_roles
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.groups import Groups
@@ -51,13 +52,14 @@ def run_own_data(options: Namespace) -> int:
         warnings.simplefilter("always")
         found, models = _compared(run)
     shown = table(found, [_name(one) for one in run.shown_groups])
-    print(f"\n{shown}\n\n{run.conclusion(found, models)}")
+    fair = models["fair"][-1]
+    print(f"\n{verdict(fair)}\n\n{shown}\n\n{run.conclusion(found, models)}")
     empty = [f"On the {rows} rows: {one.note}." for (_, rows), one in found.items() if one.note]
     for note in dict.fromkeys([*(str(one.message) for one in noted), *empty]):
         print(f"Note: {note}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they would repeat the notes
-        return run.write(found, models)
+        return run.write(found, models) or exit_status(fair, options.check)
 
 
 def _compared(run: _Run) -> tuple[dict[tuple[str, str], Figures], dict[str, Pipeline]]:
@@ -246,6 +248,8 @@ class _Run:
     def _as_json(self, found: dict[tuple[str, str], Figures], fair: Pipeline) -> dict[str, Any]:
         options, result = self.options, fair[-1].result_
         return {
+            "bound_met": fair[-1].bound_met_,
+            "bound_violation": fair[-1].bound_violation_,
             "data": {
                 "file": options.file,
                 "target": options.target,
@@ -309,24 +313,24 @@ def _check_extras(options: Namespace) -> None:
 
 def _check_outputs(options: Namespace) -> None:
     """Raise a DataError, before anything is fitted, if a file cannot be written."""
-    taken = {Path(options.file).resolve(): "the file with data"}
+    taken = {os.path.realpath(options.file): "the file with data"}
     for name in _OUTPUTS:
         text = getattr(options, name)
         if text is None:
             continue
-        path, asked = Path(text), f"--{name} {text}"
-        if path.is_dir() or not path.parent.is_dir():
+        if os.path.isdir(text) or not os.path.isdir(Path(text).parent):
             raise DataError(
-                f"{asked}: this must be a file in a folder that exists. Create the folder, or name "
-                "another file."
+                f"--{name} {text}: this must be a file in a folder that exists. Create the folder, "
+                "or name another file."
             )
-        if path.resolve() in taken:
-            raise DataError(f"{asked}: this is {taken[path.resolve()]} too. Name another file.")
-        taken[path.resolve()] = f"the file of --{name}"
         try:
-            check_writable(path)
+            check_writable(text)
         except OSError as error:
             raise DataError(f"--{name} {error.strerror}") from error
+        place = os.path.realpath(text)
+        if place in taken:
+            raise DataError(f"--{name} {text}: this is {taken[place]} too. Name another file.")
+        taken[place] = f"the file of --{name}"
     endings = {"model": [".skops", ".joblib"], "path": _picture_endings(options.path)}
     for name, valid in endings.items():
         text = getattr(options, name)

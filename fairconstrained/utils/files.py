@@ -39,18 +39,19 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     print(*(file.name for file in Path(folder).iterdir()))
     page.html
     """
-    target, replaces = Path(os.path.realpath(path)), _is_replaced(path)
-    temporary = _beside(target) if replaces else Path(path)
-    try:
-        with _named(path):
+    with _named(path):
+        if not _is_replaced(path):
+            yield Path(path)
+            return
+        target = Path(os.path.realpath(path))
+        temporary = _beside(target)
+        try:
             yield temporary
-            if replaces:
-                _store(temporary)
-                if target.exists():
-                    shutil.copymode(target, temporary)
-                os.replace(temporary, target)
-    finally:
-        if replaces:
+            _store(temporary)
+            if target.exists():
+                shutil.copymode(target, temporary)
+            os.replace(temporary, target)
+        finally:
             with suppress(OSError):
                 temporary.unlink()
 
@@ -63,8 +64,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
     path : str or PathLike
         The file that is to be written after a long computation.
     """
-    if _is_replaced(path):
-        with _named(path):
+    with _named(path):
+        if _is_replaced(path):
             trial = _beside(Path(os.path.realpath(path)))
             trial.touch(exist_ok=False)
             trial.unlink()

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import tempfile
 
 import joblib
 import numpy as np
@@ -114,3 +115,18 @@ def test_a_full_disk_leaves_the_files_that_were_there(file, tmp_path, capsys, mo
     assert paths["report.html"].read_text().startswith("<!DOCTYPE html>")
     assert paths["model.joblib"].read_text() == "of last year"
     assert sorted(os.listdir(tmp_path)) == sorted([*names, "data.csv"])
+
+
+def test_a_folder_that_may_not_be_written_to(file, capsys):
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o555)  # others than its owner, the superuser, may not write there
+        if user == 0:
+            os.seteuid(65534)
+        try:
+            assert main(asked(file, "--json", f"{folder}/out.json")) == 1
+        finally:
+            os.seteuid(user)
+        said = capsys.readouterr()
+        assert said.err == f"--json {folder}/out.json cannot be written: Permission denied.\n"
+        assert not said.out

@@ -1,0 +1,43 @@
+"""The command line says first whether the bound was met, and --check makes it the exit status."""
+
+import json
+
+import joblib
+import pytest
+from _support.command_line import asked
+
+from fairconstrained.__main__ import main
+
+IMPOSSIBLE = ["--constraint", "bounded_group_loss", "--kappa", "0.01"]
+
+
+@pytest.mark.parametrize("enforce", ["score", "decision"])
+@pytest.mark.parametrize(("more", "met"), [([], True), (IMPOSSIBLE, False)])
+def test_a_file(file, tmp_path, capsys, enforce, more, met):
+    written, stored = tmp_path / "out.json", tmp_path / "model.joblib"
+    arguments = asked(file, "--enforce", enforce, *more, "--json", str(written))
+    assert main([*arguments, "--model", str(stored)]) == 0
+    text = capsys.readouterr().out
+    assert main([*arguments, "--check"]) == (0 if met else 3)
+    classifier, content = joblib.load(stored)[-1], json.loads(written.read_text())
+    assert content["bound_met"] is classifier.bound_met_ is met
+    assert content["bound_violation"] == classifier.bound_violation_
+    says = "Bound met, " if met else "Bound not met: "
+    (line,) = [line for line in text.splitlines() if line.startswith("Bound")]
+    assert line.startswith(says)
+    assert line.endswith(f"for {enforce}s on the training rows.".replace("decision", "prediction"))
+    assert text.index(line) < text.index("accuracy")
+    if not met:
+        assert "> 0.010, for " in line
+
+
+def test_a_file_that_is_not_written_is_the_first_failure(file, capsys):
+    arguments = asked(file, *IMPOSSIBLE, "--json", "/dev/full", "--check")
+    assert main(arguments) == 1
+    assert "Bound not met" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kappa", ["0.02", "1"])
+def test_an_example(capsys, kappa):
+    assert main(["--kappa", kappa, "--check"]) == 0
+    assert "\nBound met, for scores on the training rows.\n" in capsys.readouterr().out
