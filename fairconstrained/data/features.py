@@ -84,10 +84,13 @@ def numeric(X: Any, convert: Callable[[Any], Any], name: str = "X") -> Any:
     ValueError
         The message names the columns that are not numbers.
     """
+    from sklearn import config_context  # workers import this module without it
+
     check_held(name, X)
     check_features(X)
     try:
-        return _summed(convert(_stored(X)))
+        with config_context(array_api_dispatch=False):  # tensors become arrays
+            return _summed(convert(_stored(X)))
     except (ValueError, TypeError) as error:
         explained = explain_text(X, error)
         if name not in str(explained):

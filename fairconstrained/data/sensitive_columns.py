@@ -9,6 +9,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import validate_data
@@ -103,9 +104,10 @@ class SensitiveColumns:
         if hasattr(X, "columns"):
             self._check_labels(list(X.columns), name)
             return X
-        return check_array(
-            X, accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=estimator
-        )
+        with config_context(array_api_dispatch=False):  # tensors become arrays
+            return check_array(
+                X, accept_sparse="csr", dtype=None, ensure_all_finite=False, estimator=estimator
+            )
 
     def _check_labels(self, labels: list[Any], name: str) -> None:
         """Raise a ValueError if a position is also the label of another column."""
