@@ -136,7 +136,7 @@ class FairnessReport:
 
         Examples
         --------
-        >>> from fairconstrained.reporting.report import FairnessReport
+        >>> from fairconstrained import FairnessReport
         >>> report = FairnessReport.from_predictions(
         ...     [0, 1, 0, 1], [0, 1, 1, 1], sensitive_features=["a", "a", "b", "b"]
         ... )

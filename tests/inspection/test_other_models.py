@@ -14,6 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from fairconstrained import (
     FairLogisticClassifier,
+    FairnessReport,
     FairThresholds,
     compare,
     fairness_path,
@@ -23,7 +24,6 @@ from fairconstrained import (
 )
 from fairconstrained.metrics import group_rates
 from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
-from fairconstrained.reporting.report import FairnessReport
 
 matplotlib.use("Agg")
 X, Y, Z = make_biased_classification(400, 4, gap=0.4, random_state=0)
