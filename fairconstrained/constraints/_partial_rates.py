@@ -81,18 +81,6 @@ class PartialRates(ThresholdRates):
     ranks: tuple[float, float] = (0.0, 1.0)
     kappa: float = 0.0
 
-    def _summand(self) -> ThresholdRates:
-        """Return the rates alone: the zero-one version of the whole is no sum."""
-        return ThresholdRates(
-            self.rates,
-            self.thresholds,
-            self.combination,
-            self.offset,
-            self.free,
-            self.names,
-            self.constant,
-        )
-
     def auxiliary_for(self, value: Callable[[Array], Array]) -> Array:
         """Return the thresholds at which the largest outputs are least, by bisection.
 

@@ -9,7 +9,6 @@ import numpy as np
 from fairconstrained.models.base import HasGram, Model, curvature
 from fairconstrained.penalties.base import Penalty, Zero
 from fairconstrained.terms.base import Batchable, Curved, Shiftable, Smoothable, Term, smoothed
-from fairconstrained.terms.convex_parts import DifferenceOfConvex
 from fairconstrained.utils.typing import Array
 
 
@@ -89,9 +88,7 @@ class CompositeFunction:
             return True
         if self.model is None or not self.model.linear or not self.model.in_memory:
             return False
-        return self.term.convex or (
-            isinstance(self.term, DifferenceOfConvex) and self.term.difference_of_convex
-        )
+        return self.term.difference_of_convex
 
     def add(self, penalty: Penalty) -> CompositeFunction:
         """Return the part with one more penalty."""
@@ -114,10 +111,6 @@ class CompositeFunction:
             return replace(self, penalty=penalty)
         if not self._linear:
             raise ValueError("convexify needs a model whose scores are linear in the weights.")
-        if self.term.convex:
-            return replace(self, penalty=penalty)
-        if not isinstance(self.term, DifferenceOfConvex):
-            raise TypeError(f"convexify needs a DifferenceOfConvex term; got {self.term!r}.")
         term = self.term.convexify(scores, w[self.auxiliary])
         return replace(self, term=term, penalty=penalty)
 

@@ -4,7 +4,7 @@ Only the statistics read the scores of rows. What a term means as a notion of fa
 ``constraints``.
 """
 
-from fairconstrained.terms.affine import AffineHead, AffineTerm, FunctionAverages
+from fairconstrained.terms.affine import AffineHead, FunctionAverages, Majorant
 from fairconstrained.terms.base import (
     Batchable,
     Blockwise,
@@ -14,19 +14,16 @@ from fairconstrained.terms.base import (
     Term,
 )
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.convex_parts import DifferenceOfConvex, SumTerm
 
 __all__ = [
     "AffineHead",
-    "AffineTerm",
     "Batchable",
     "Blockwise",
     "CellMeans",
-    "DifferenceOfConvex",
     "FunctionAverages",
+    "Majorant",
     "Shardable",
     "Shiftable",
     "Smoothable",
-    "SumTerm",
     "Term",
 ]

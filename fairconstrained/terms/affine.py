@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.terms.base import NO_AUXILIARY, Shiftable, Smoothable
-from fairconstrained.terms.convex_parts import DifferenceOfConvex, SumTerm
+from fairconstrained.terms.base import (
+    NO_AUXILIARY,
+    Batchable,
+    Pullback,
+    Shiftable,
+    Smoothable,
+    Term,
+)
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
+Pushforward = Callable[[Array, Array], Array]
 _DENSE = 1 << 12  # entries of R up to which it is used as a dense array
 
 
@@ -113,16 +121,12 @@ class AffineHead(Shiftable):
             constant=factor * self.constant,
         )
 
-    def _homogeneous(self, combination: Matrix) -> Self:
-        """Return the term with another R, and with b = d = 0."""
-        return self._with(combination=combination, offset=np.zeros(self.n_outputs), constant=0.0)
-
     def _with(self, **changes: Any) -> Self:
         """Return a copy with other values of some fields: subclasses are dataclasses."""
         return replace(self, **changes)  # type: ignore[type-var]
 
 
-class FunctionAverages(AffineHead, DifferenceOfConvex, Smoothable):
+class FunctionAverages(AffineHead, Batchable, Smoothable):
     """An affine head on weighted averages, with weights >= 0, of a function phi.
 
     Attributes
@@ -141,9 +145,10 @@ class FunctionAverages(AffineHead, DifferenceOfConvex, Smoothable):
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
         """Return the averages, (n_statistics,), of the subgradient error of phi."""
 
-    def _summand(self) -> FunctionAverages:
-        """Return the term as part of a sum: one whose zero-one version can be added to others."""
-        return self
+    @property
+    @abstractmethod
+    def n_statistics(self) -> int:
+        """The number of averages."""
 
     @property
     def smooth(self) -> bool:
@@ -175,19 +180,22 @@ class FunctionAverages(AffineHead, DifferenceOfConvex, Smoothable):
         """Return abs(R) times the averages of the subgradient error of phi."""
         return abs(self.combination) @ self._average_errors(scores, auxiliary)
 
-    def convex_parts(self) -> tuple[DifferenceOfConvex, DifferenceOfConvex]:
-        r"""Split phi and R: :math:`R\,\bar\phi = (R^+ - R^-)(\bar\phi^+ - \bar\phi^-)`."""
-        whole = self._summand()
-        if self.convex:
-            return whole, whole.scaled(0.0)
-        positive, negative = self._signed_parts
-        if self.function.convex:
-            return whole._with(combination=positive), whole._homogeneous(negative)
-        plus, minus = (whole._with_function(part) for part in self.function.convex_parts())
-        return (
-            SumTerm((plus._with(combination=positive), minus._homogeneous(negative))),
-            SumTerm((minus._homogeneous(positive), plus._homogeneous(negative))),
-        )
+    def convexify(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Term:
+        """Return the majorant with tangents in place of what is subtracted."""
+        return self if self.convex else Majorant.of(self, scores, auxiliary)
+
+    def pushforward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Pushforward:
+        """Return the derivative at the scores, (changes of scores, of variables) -> of averages.
+
+        This one has a row for every average; where there are many, a subclass does without.
+        """
+        pullback = self.forward(scores, auxiliary)[1]
+        rows = [pullback(unit) for unit in np.eye(self.n_statistics)]
+
+        def push(change: Array, own: Array) -> Array:
+            return np.array([np.vdot(row, change) + on_own @ own for row, on_own in rows])
+
+        return push
 
     def _largest_bend(self, columns: SparseMatrix | None = None) -> Array:
         """Return the most that any output bends down per unit of each statistic's curvature.
@@ -206,30 +214,157 @@ class FunctionAverages(AffineHead, DifferenceOfConvex, Smoothable):
         return column_maxima(bend if columns is None else bend @ columns)
 
 
-class AffineTerm(DifferenceOfConvex):
-    """A term that is affine in the scores: it is its own tangent and its own zero-one version."""
+class Tangent:
+    """The affine function of scores and own variables that touches the averages of a term.
+
+    Parameters
+    ----------
+    term : FunctionAverages
+        The term.
+    scores, auxiliary : ndarray
+        Where it touches.
+    """
+
+    def __init__(self, term: FunctionAverages, scores: Array, auxiliary: Array):
+        self.term, self.scores = term, np.array(scores)
+        self.auxiliary = self._own(auxiliary).copy()
+
+    def _own(self, auxiliary: Array) -> Array:
+        return auxiliary if len(auxiliary) else self.term.auxiliary_start
+
+    @cached_property
+    def _touching(self) -> tuple[Array, Pullback, Pushforward]:
+        at = self.scores, self.auxiliary
+        return *self.term.forward(*at), self.term.pushforward(*at)
+
+    def forward(self, scores: Array, auxiliary: Array) -> tuple[Array, Pullback]:
+        """Return its averages and their pullback, the same everywhere."""
+        averages, pullback, push = self._touching
+        moved = push(scores - self.scores, self._own(auxiliary) - self.auxiliary)
+        return averages + moved, pullback
+
+    def take(self, rows: Array, weights: Array) -> Tangent:
+        """Return the tangent on some rows."""
+        term = cast("FunctionAverages", self.term.take(rows, weights))
+        return Tangent(term, self.scores[rows], self.auxiliary)
+
+
+@dataclass(frozen=True, eq=False)
+class Majorant(AffineHead, Batchable, Smoothable):
+    r"""The convex majorant of a term :math:`R\,(p^+ - p^-) + d - b` with convex :math:`p^\pm`.
+
+    With the tangents :math:`t^\pm` of :math:`p^\pm` and :math:`R = R^+ - R^-` it is
+
+    .. math:: R^+ (p^+ - t^-) - R^- (t^+ - p^-) + d - b.
+
+    Parameters
+    ----------
+    term : Term
+        The term.
+    plus, minus : FunctionAverages
+        Terms with the averages :math:`p^+` and :math:`p^-`.
+    tangents : tuple of Tangent
+        :math:`t^+` and :math:`t^-`.
+    combination : ndarray or CSR of shape (n_outputs, 4 n_averages)
+        The weights of :math:`p^+, p^-, t^+, t^-`.
+    offset, names, constant
+        b, the names and d.
+
+    References
+    ----------
+    IDCA, equation (21).
+    """
+
+    term: Term
+    plus: FunctionAverages
+    minus: FunctionAverages
+    tangents: tuple[Tangent, Tangent]
+    combination: Matrix
+    offset: Array
+    names: Sequence[str] = field(default=(), repr=False)
+    constant: Array | float = 0.0
+
+    @classmethod
+    def of(cls, term: FunctionAverages, scores: Array, auxiliary: Array) -> Majorant:
+        """Return the majorant that touches a term at the scores."""
+        plus, minus = (term._with_function(part) for part in term.function.convex_parts())
+        tangents = Tangent(plus, scores, auxiliary), Tangent(minus, scores, auxiliary)
+        up, down = (as_csr(part) for part in term._signed_parts)
+        combination = sp.csr_array(sp.hstack([up, down, -down, -up]))
+        return cls(term, plus, minus, tangents, combination, term.offset, term.names, term.constant)
 
     @property
-    def smooth(self) -> bool:
-        """Affine functions are smooth."""
-        return True
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return self.term.n_rows
+
+    @property
+    def n_auxiliary(self) -> int:
+        """The number of the term's own variables."""
+        return self.term.n_auxiliary
+
+    @property
+    def auxiliary_start(self) -> Array:
+        """The initial values of the term's own variables."""
+        return self.term.auxiliary_start
 
     @property
     def convex(self) -> bool:
-        """Affine functions are convex."""
+        """It is convex."""
         return True
 
-    def zero_one(self) -> Self:
-        """Return the term: it has no surrogate."""
-        return self
+    @property
+    def smooth(self) -> bool:
+        """Whether both convex functions are smooth."""
+        return self.plus.smooth and self.minus.smooth
 
-    def convex_parts(self) -> tuple[DifferenceOfConvex, DifferenceOfConvex]:
-        """Return the term and zero."""
-        return self, self.scaled(0.0)
+    @property
+    def smoothable(self) -> bool:
+        """Whether the kinks of both can be rounded."""
+        return self.plus.smoothable and self.minus.smoothable
 
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Self:
-        """Return the term."""
-        return self
+    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
+        """Return the four averages, one after the other, and their pullback."""
+        parts = (self.plus, self.minus, *self.tangents)
+        averages, pullbacks = zip(*(p.forward(scores, auxiliary) for p in parts), strict=True)
+
+        def pullback(u: Array) -> tuple[Array, Array]:
+            each = zip(pullbacks, np.split(u, 4), strict=True)
+            on_scores, own = zip(*(pull(part) for pull, part in each), strict=True)
+            return sum(on_scores), sum(own)
+
+        return np.concatenate(averages), pullback
+
+    def zero_one(self) -> Term:
+        """Return the zero-one version of the term."""
+        return self.term.zero_one()
+
+    def take(self, rows: Array, weights: Array) -> Majorant:
+        """Return the majorant on some rows."""
+        first, second = self.tangents
+        return self._with(
+            term=cast("Batchable", self.term).take(rows, weights),
+            plus=self.plus.take(rows, weights),
+            minus=self.minus.take(rows, weights),
+            tangents=(first.take(rows, weights), second.take(rows, weights)),
+        )
+
+    def strata(self) -> Array:
+        """Return codes of the cells that each row belongs to."""
+        return self.plus.strata()
+
+    def blocks(self) -> Array | None:
+        """Return the rows that batches hold together."""
+        return self.plus.blocks()
+
+    def smoothed(self, width: float) -> Self:
+        """Return the majorant with kinks rounded; the tangents are smooth."""
+        return self._with(plus=self.plus.smoothed(width), minus=self.minus.smoothed(width))
+
+    def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return the weighted subgradient errors of both convex functions."""
+        errors = [p._average_errors(scores, auxiliary) for p in (self.plus, self.minus)]
+        return self.combination @ np.concatenate([*errors, np.zeros(2 * len(errors[0]))])
 
 
 def as_csr(matrix: Matrix) -> sp.csr_array:

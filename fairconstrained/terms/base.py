@@ -25,8 +25,7 @@ class Term(ABC):
     Subclasses define `n_rows`, `n_outputs`, `names`, `forward`, `head`, `head_vjp` and `zero_one`.
     Values and derivatives follow. A term declares further abilities by deriving from
     :class:`Shiftable`, :class:`Batchable`, :class:`Blockwise`, :class:`Shardable`,
-    :class:`Smoothable`, :class:`SeveralKinds` and
-    :class:`~fairconstrained.terms.convex_parts.DifferenceOfConvex`.
+    :class:`Smoothable` and :class:`SeveralKinds`.
 
     Attributes
     ----------
@@ -166,6 +165,23 @@ class Term(ABC):
     def weakly_convex(self) -> bool:
         """Whether a quadratic in the scores can make every output convex."""
         return bool(np.all(np.isfinite(self.weak_curvature())))
+
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether `convexify` can be called."""
+        return self.convex
+
+    def convexify(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Term:
+        """Return a convex majorant that touches the term at the scores; itself if it is convex.
+
+        Raises
+        ------
+        TypeError
+            If the term is not known as a difference of convex functions.
+        """
+        if not self.convex:
+            raise TypeError(f"convexify needs a difference of convex functions; got {self!r}.")
+        return self
 
 
 class Shiftable(Term):

@@ -17,10 +17,9 @@ from fairconstrained.functions.base import (
     TwiceDifferentiable,
     exponential,
 )
-from fairconstrained.functions.elementary import Identity
 from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.terms._in_blocks import BLOCK, averages_of, mean_of
-from fairconstrained.terms.affine import FunctionAverages
+from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, Curved, Pullback, Shardable
 from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
@@ -284,18 +283,12 @@ class CellMeans(FunctionAverages, Shardable, Curved):
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
         return self._sums(self.function.subgradient_error(self._margins(scores)))
 
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> CellMeans:
-        """Return the tangent: slopes become part of the cells, intercepts of d."""
+    def pushforward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Pushforward:
+        """Return the averages of phi' times y times a change of the scores."""
         margins = self._margins(scores)
-        value = self.function.value(margins)
-        slope = self.function.derivative(margins, value)
-        intercepts = self.cells @ (value - slope * margins)
-        return replace(
-            self,
-            cells=reweighted(self.cells, slope),
-            function=Identity(),
-            constant=self.constant + self.combination @ intercepts,
-        )
+        slope = self.function.derivative(margins, self.function.value(margins))
+        slope = slope if self.signs is None else self.signs * slope
+        return lambda change, _: self._sums(slope * change)
 
     def strata(self) -> Array:
         """Return codes of the cells that each row belongs to."""

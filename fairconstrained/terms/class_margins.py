@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.terms.affine import AffineHead, AffineTerm, FunctionAverages
+from fairconstrained.terms.affine import AffineHead, FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
 from fairconstrained.utils.typing import Array, Matrix
 
@@ -172,27 +172,6 @@ class PairwiseMargins(_ByClass, FunctionAverages):
             constant=self.constant,
         )
 
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> SlopesByClass:
-        """Return the tangent."""
-        margins, values, own = self._of_margins(scores, "value")
-        slopes = -self.function.derivative(margins, self.function.value(margins))
-        slopes[own] = 0.0
-        slopes[:, self._absent] = 0.0
-        slopes[own] = -slopes.sum(axis=1)
-        full = np.zeros(scores.shape)
-        full[self._rows] = slopes
-        intercepts = values.sum(axis=1) - (slopes * scores[self._rows]).sum(axis=1)
-        return SlopesByClass(
-            self.labels,
-            self.weights,
-            self.classes,
-            self.offset,
-            self.names,
-            combination=self.combination,
-            constant=self.constant + self.combination @ self._sums(intercepts),
-            slopes=full,
-        )
-
     def weak_curvature(self) -> Array:
         """Return v_i times the downward curvature of R phi times K.
 
@@ -205,36 +184,6 @@ class PairwiseMargins(_ByClass, FunctionAverages):
             by_row = self._largest_bend()[self._positions]
             bend[self._rows] = n_classes * by_row * self.weights[self._rows]
         return bend
-
-
-@dataclass(frozen=True, eq=False)
-class SlopesByClass(_ByClass, AffineTerm):
-    r"""The affine functions of :math:`r_k = \sum_i v_i \langle g_i, S_i \rangle`: tangents.
-
-    Parameters
-    ----------
-    labels, weights, classes, offset, names, combination, constant
-        As for :class:`PairwiseMargins`.
-    slopes : ndarray of shape (n_rows, n_classes)
-        g.
-    """
-
-    slopes: Array = field(kw_only=True)
-
-    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return the sums and their pullback."""
-
-        def pullback(u: Array) -> tuple[Array, Array]:
-            back = np.zeros(scores.shape)
-            weight = u[self._positions] * self.weights[self._rows]
-            back[self._rows] = weight[:, None] * self.slopes[self._rows]
-            return back, NO_AUXILIARY
-
-        return self._sums((self.slopes * scores)[self._rows].sum(axis=1)), pullback
-
-    def take(self, rows: Array, weights: Array) -> Self:
-        """Return the term on some rows; class sizes stay those of the full data."""
-        return replace(super().take(rows, weights), slopes=self.slopes[rows])
 
 
 @dataclass(frozen=True, eq=False)

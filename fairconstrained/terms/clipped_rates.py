@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import PositivePart
-from fairconstrained.terms.affine import AffineHead, as_csr, column_maxima
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, SeveralKinds, Shardable, Smoothable
+from fairconstrained.terms.affine import AffineHead, Majorant, as_csr, column_maxima
+from fairconstrained.terms.base import (
+    NO_AUXILIARY,
+    Pullback,
+    SeveralKinds,
+    Shardable,
+    Smoothable,
+    Term,
+)
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.terms.convex_parts import DifferenceOfConvex, SumTerm
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.typing import Array, SparseMatrix
 
 _BEYOND = 1e-3  # the largest distance from the range of rates that count as beyond it
 _FAR, _STEP = 10.0, 0.02  # of the scores among which those with rates at an end are looked for
@@ -54,44 +61,9 @@ class Clip(ScalarFunction):
         """Return 1 between the ends, 0 elsewhere."""
         return ((t > self.low) & (t < self.high)).astype(float)
 
-    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
-        """Return the two positive parts whose difference this is."""
-        return PositivePart(-self.low), PositivePart(-self.high)
-
-
-class _OfRates(AffineHead, Shardable, DifferenceOfConvex, Smoothable):
-    """Terms that are computed from the rates of cells.
-
-    Attributes
-    ----------
-    rates : CellMeans
-        The averages over cells of phi(s), one output each.
-    """
-
-    rates: CellMeans
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return self.rates.n_rows
-
-    @property
-    def difference_of_convex(self) -> bool:
-        """Whether the rates are differences of convex functions."""
-        return self.rates.difference_of_convex
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether the rates are smoothable: everything else is."""
-        return self.rates.smoothable
-
-    def strata(self) -> Array:
-        """Return codes of the cells that each row belongs to."""
-        return self.rates.strata()
-
 
 @dataclass(frozen=True, eq=False)
-class ClippedRates(_OfRates, SeveralKinds):
+class ClippedRates(AffineHead, Shardable, Smoothable, SeveralKinds):
     r"""The function :math:`c = R\, \mathrm{clip}(r, \alpha, \beta) + d - b` of rates r of cells.
 
     Parameters
@@ -132,9 +104,28 @@ class ClippedRates(_OfRates, SeveralKinds):
         return sharp.smoothed(self.width) if self.width else sharp
 
     @property
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return self.rates.n_rows
+
+    @property
     def n_statistics(self) -> int:
         """The number of cells."""
         return self.rates.n_statistics
+
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether the rates are differences of convex functions."""
+        return self.rates.difference_of_convex
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether the rates are smoothable: everything else is."""
+        return self.rates.smoothable
+
+    def strata(self) -> Array:
+        """Return codes of the cells that each row belongs to."""
+        return self.rates.strata()
 
     @property
     def smooth(self) -> bool:
@@ -192,42 +183,16 @@ class ClippedRates(_OfRates, SeveralKinds):
         error = self.clip.subgradient_error(self.rates.value(scores))
         return abs(self.combination) @ (error + self.rates.subgradient_error(scores))
 
-    def convex_parts(self) -> tuple[DifferenceOfConvex, DifferenceOfConvex]:
-        """Return the positive combinations of maxima, see the notes."""
+    def convexify(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Term:
+        """Return the majorant with tangents in place of what is subtracted."""
         if self.convex:
-            return self, self
-        positive, negative = self._signed_parts
-        plus, minus = (replace(self.rates, function=f) for f in self.rates.function.convex_parts())
-        level = (self.ends[1] - self.ends[0]) * np.asarray(self.combination.sum(axis=1)).ravel()
-        bounds, hinge = np.array(self.ends), PositivePart()
-        rounded = hinge.smoothed(self.width) if self.width else hinge
-
-        def maxima(first: Matrix, second: Matrix) -> LargerRates:
-            both = sp.hstack([as_csr(first), as_csr(second)], format="csr")
-            none = np.zeros_like(self.offset)
-            return LargerRates(plus, minus, bounds, both, none, rounded, self.names)
-
-        whole = maxima(positive, negative)
-        return (
-            replace(whole, offset=self.offset, constant=self.constant + level),
-            maxima(negative, positive),
-        )
-
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> CellMeans:
-        """Return the tangent: that of the rates inside the range, constants outside."""
-        rates = self.rates.value(scores)
-        clipped = self.clip.value(rates)
-        slope = self.clip.derivative(rates, clipped)
-        tangent = self.combination @ sp.diags_array(slope, format="csr")
-        constant = self.constant + self.combination @ (clipped - slope * rates)
-        term = replace(
-            self.rates,
-            combination=tangent,
-            offset=self.offset,
-            names=self.names,
-            constant=constant,
-        )
-        return term.linearize(scores)
+            return self
+        unit = Majorant.of(self.rates, scores, auxiliary)
+        combination = sp.hstack([as_csr(part) for part in self._signed_parts], format="csr")
+        return ClippedMajorant(
+            self, unit.plus, unit.minus, unit.tangents, combination, self.offset, self.names,
+            self.constant, ends=np.array(self.ends), width=self.width,
+        )  # fmt: skip
 
     def weak_curvature(self) -> Array:
         r"""Return the largest downward curvature; infinities unless the clipping is rounded.
@@ -246,143 +211,78 @@ class ClippedRates(_OfRates, SeveralKinds):
 
 
 @dataclass(frozen=True, eq=False)
-class LargerRates(_OfRates):
-    r"""The function :math:`P\, (\max\{r^-_k + a_l, r^+_k\})_{lk} + d - b`: convex if P >= 0.
+class ClippedMajorant(Majorant):
+    r"""The convex majorant of clipped rates.
+
+    With :math:`M_l = \max\{r^- + l, r^+\}`, convex, and its tangent :math:`T_l`, clipped rates are
+    at most :math:`\beta + M_\alpha - T_\beta` and at least :math:`\beta + T_\alpha - M_\beta`.
 
     Parameters
     ----------
-    rates, others : CellMeans
-        r+ and r-, averages over the same cells of convex functions.
-    bounds : ndarray of shape (n_bounds,)
-        a.
-    combination : CSR of shape (n_outputs, n_bounds * n_cells)
-        P, for all cells with the first bound, then with the second one.
-    offset : ndarray of shape (n_outputs,)
-        b, the tolerance.
-    hinge : ScalarFunction
-        max{t, 0}, perhaps rounded.
-    names : sequence of str
-        A description of each output.
-    constant : ndarray of shape (n_outputs,) or float, default=0.0
-        d, the constant part of the gap.
+    combination : CSR of shape (n_outputs, 2 n_cells)
+        The weights of upper bounds of the rates, and minus those of lower bounds.
+    ends : ndarray of shape (2,)
+        alpha and beta.
+    width : float
+        The width over which the maxima are rounded.
+    term, plus, minus, tangents, offset, names, constant
+        See :class:`~fairconstrained.terms.affine.Majorant`.
     """
 
-    rates: CellMeans
-    others: CellMeans
-    bounds: Array
-    combination: SparseMatrix
-    offset: Array
-    hinge: ScalarFunction = field(default_factory=PositivePart)
-    names: Sequence[str] = field(default=(), repr=False)
-    constant: Array | float = 0.0
+    ends: Array = field(kw_only=True)
+    width: float = field(kw_only=True)
 
-    @property
-    def n_statistics(self) -> int:
-        """Two for each cell."""
-        return 2 * self.rates.n_statistics
+    @cached_property
+    def _hinge(self) -> ScalarFunction:
+        return PositivePart().smoothed(self.width) if self.width else PositivePart()
 
     @property
     def smooth(self) -> bool:
         """Whether the rates and the maximum are smooth."""
-        return self.rates.smooth and self.others.smooth and self.hinge.smooth
+        return super().smooth and self.width > 0.0
 
-    @property
-    def smoothable(self) -> bool:
-        """Whether both rates are smoothable."""
-        return self.rates.smoothable and self.others.smoothable
+    def _larger(self, plus: Array, minus: Array) -> tuple[Array, Array]:
+        """Return max{r- + l, r+} and the share of r- in its slope, (2, n_cells) both."""
+        excess = minus + self.ends[:, None] - plus
+        value = self._hinge.value(excess)
+        return plus + value, self._hinge.derivative(excess, value)
 
-    @property
-    def difference_of_convex(self) -> bool:
-        """Whether no weight is negative."""
-        return self.convex
-
-    @property
-    def convex(self) -> bool:
-        """Whether no weight is negative."""
-        return not self._has_negative_weights
-
-    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return both rates and their pullback."""
-        first, pull_first = self.rates.forward(scores)
-        second, pull_second = self.others.forward(scores)
-
-        def pullback(u: Array) -> tuple[Array, Array]:
-            n = len(first)
-            return pull_first(u[:n])[0] + pull_second(u[n:])[0], NO_AUXILIARY
-
-        return np.concatenate([first, second]), pullback
-
-    def _larger(self, statistics: Array) -> tuple[Array, Array]:
-        """Return max{r- + a, r+} and the share of r- in its slope, (n_bounds, n_cells) both."""
-        plus, minus = np.split(statistics, 2)
-        excess = minus + self.bounds[:, None] - plus
-        value = self.hinge.value(excess)
-        return plus + value, self.hinge.derivative(excess, value)
+    @cached_property
+    def _touching(self) -> tuple[Array, Array]:
+        """The shares where the tangents touch, and the tangents at rates of zero."""
+        plus, minus = (t.forward(t.scores, t.auxiliary)[0] for t in self.tangents)
+        larger, share = self._larger(plus, minus)
+        return share, larger - (1.0 - share) * plus - share * minus
 
     def head(self, statistics: Array) -> Array:
-        """Return P max + d - b."""
-        return super().head(self._larger(statistics)[0].ravel())
+        """Return the bounds of the gaps."""
+        plus, minus, on_plus, on_minus = np.split(statistics, 4)
+        (low, high), _ = self._larger(plus, minus)
+        share, level = self._touching
+        under, over = level + (1.0 - share) * on_plus + share * on_minus
+        width = self.ends[1] - self.ends[0]
+        return super().head(np.concatenate([width + low - over, high - width - under]))
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
-        """Return the gradient with respect to both rates."""
-        share = self._larger(statistics)[1]
-        weights = super().head_vjp(statistics, v).reshape(share.shape)
-        return np.concatenate(
-            [((1.0 - share) * weights).sum(axis=0), (share * weights).sum(axis=0)]
-        )
+        """Return the gradient with respect to the rates and their tangents."""
+        weights = super().head_vjp(statistics, v).reshape(2, -1)
+        _, moving = self._larger(*np.split(statistics, 4)[:2])
+        fixed, on_tangents = self._touching[0], -weights[::-1]
+        parts = ((1.0 - moving) * weights, moving * weights)
+        touching = ((1.0 - fixed) * on_tangents, fixed * on_tangents)
+        return np.concatenate([part.sum(axis=0) for part in (*parts, *touching)])
 
-    def take(self, rows: Array, weights: Array) -> LargerRates:
-        """Return the term on some rows; its rates are unbiased, the maxima are not."""
-        rates, others = self.rates.take(rows, weights), self.others.take(rows, weights)
-        return replace(self, rates=rates, others=others)
-
-    def zero_one(self) -> LargerRates:
-        """Return the term: it has no surrogate."""
-        return self
-
-    def smoothed(self, width: float) -> LargerRates:
-        """Return the term with all kinks rounded."""
-        return replace(
-            self,
-            rates=_rounded(self.rates, width),
-            others=_rounded(self.others, width),
-            hinge=self.hinge.smoothed(width * float(np.ptp(self.bounds))),
-        )
+    def smoothed(self, width: float) -> Self:
+        """Return the majorant with all kinks rounded."""
+        kinks = width * float(np.ptp(self.ends))
+        return super().smoothed(width)._with(width=kinks)
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
-        """Return P times the subgradient error of the maxima and of the rates."""
-        plus, minus = np.split(self.forward(scores)[0], 2)
-        error = self.hinge.subgradient_error(minus + self.bounds[:, None] - plus)
-        error = error + self.rates.subgradient_error(scores) + self.others.subgradient_error(scores)
-        return abs(self.combination) @ error.ravel()
-
-    def convex_parts(self) -> tuple[LargerRates, LargerRates]:
-        """Return the term, which is convex, and zero."""
-        return self, self.scaled(0.0)
-
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> SumTerm:
-        """Return the tangent: of r+ where it is the larger one, else of r- + a."""
-        statistics = self.forward(scores)[0]
-        larger, share = self._larger(statistics)
-        n = self.rates.n_statistics
-        stack = sp.vstack([sp.eye_array(n, format="csr")] * len(self.bounds), format="csr")
-        slopes = [(1.0 - share).ravel(), share.ravel()]
-        first, second = (self.combination @ sp.diags_array(slope) @ stack for slope in slopes)
-        plus, minus = np.split(statistics, 2)
-        level = larger - (1.0 - share) * plus - share * minus
-        constant = self.constant + self.combination @ level.ravel()
-        none = np.zeros_like(self.offset)
-        tangents = (
-            replace(
-                self.rates,
-                combination=sp.csr_array(first),
-                offset=self.offset,
-                names=self.names,
-                constant=constant,
-            ),
-            replace(self.others, combination=sp.csr_array(second), offset=none, names=self.names),
-        )
-        return SumTerm(tuple(one.linearize(scores) for one in tangents))
+        """Return the weighted subgradient errors of the maxima and of the rates."""
+        plus, minus = (p.forward(scores)[0] for p in (self.plus, self.minus))
+        error = self._hinge.subgradient_error(minus + self.ends[:, None] - plus)
+        error = error + sum(p._average_errors(scores, auxiliary) for p in (self.plus, self.minus))
+        return self.combination @ error.ravel()
 
 
 def _rounded(rates: CellMeans, width: float) -> CellMeans:

@@ -10,11 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.elementary import Identity
 from fairconstrained.functions.surrogates import ShiftedSquare
-from fairconstrained.terms.affine import FunctionAverages, as_csr
+from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback, Shardable
-from fairconstrained.terms.cell_means import CellMeans, cell_codes, reweighted, rows_by_cell
+from fairconstrained.terms.cell_means import cell_codes, reweighted, rows_by_cell
 from fairconstrained.terms.difference_sums import pair_subgradient_error, pair_sum
 from fairconstrained.terms.ranked import Ranked, centered
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
@@ -197,18 +196,6 @@ class QuadraticPairs(PairTerm, Shardable):
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
         return np.zeros(len(self.pairs))  # phi is smooth: it is never rounded
 
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> CellMeans:
-        """Return the tangent: an affine function of the means of s and of 2 s0 s."""
-        statistics, _ = self.forward(scores)
-        size = int(self.cells.shape[0])
-        slopes = as_csr(self.combination) @ self._slopes(statistics)[:, size:]
-        cells = sp.vstack([self.cells.tocsc(), self.cells.multiply(2.0 * scores)], format="csc")
-        at = slopes @ (cells @ scores)
-        constant = self.head(statistics) + self.offset - at
-        return CellMeans(
-            cells, Identity(), slopes, self.offset, names=self.names, constant=constant
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class PairMeans(PairTerm):
@@ -276,24 +263,3 @@ class PairMeans(PairTerm):
         cells = self._ranked(scores)
         errors = [pair_subgradient_error(self.function, cells[a], cells[b]) for a, b in self.pairs]
         return np.array(errors)
-
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> CellMeans:
-        """Return the tangent: every average becomes a weighted sum of scores."""
-        return tangent(self, scores)
-
-
-def tangent(term: FunctionAverages, scores: Array) -> CellMeans:
-    """Return the tangent of a term R r + d - b whose statistics r are not sums over rows."""
-    statistics, pullback = term.forward(scores)
-    slopes = [sp.csr_array(pullback(unit)[0][None, :]) for unit in np.eye(len(statistics))]
-    shape = (len(statistics), term.n_rows)
-    cells = sp.csc_array(sp.vstack(slopes)) if slopes else sp.csc_array(shape)
-    intercepts = term.combination @ (statistics - cells @ scores)
-    return CellMeans(
-        cells,
-        Identity(),
-        term.combination,
-        term.offset,
-        names=term.names,
-        constant=term.constant + intercepts,
-    )

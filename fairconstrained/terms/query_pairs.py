@@ -10,10 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.elementary import Identity, Indicator
-from fairconstrained.terms.affine import FunctionAverages, as_csr
+from fairconstrained.functions.elementary import Indicator
+from fairconstrained.terms.affine import FunctionAverages, Pushforward, as_csr
 from fairconstrained.terms.base import NO_AUXILIARY, Blockwise, Pullback
-from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.ranges import ranges
 from fairconstrained.utils.typing import Array, Matrix
 
@@ -307,24 +306,11 @@ class QueryPairs(FunctionAverages, Blockwise):
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
         return self._by_cell(self.function.subgradient_error(self._differences(scores)))
 
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> CellMeans:
-        """Return the tangent: every average becomes a weighted sum of scores."""
+    def pushforward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Pushforward:
+        """Return the averages of phi' times the changes of differences."""
         differences = self._differences(scores)
-        value = self.function.value(differences)
-        slopes = self.pairs.weights * self.function.derivative(differences, value)
-        columns = np.concatenate([self.pairs.first, self.pairs.second])
-        entries = np.concatenate([slopes, -slopes])
-        where = (np.tile(self.pairs.cells, 2), columns)
-        cells = sp.csc_array((entries, where), shape=(self.n_statistics, self.n_rows))
-        intercepts = self.combination @ (self._by_cell(value) - cells @ scores)
-        return CellMeans(
-            cells,
-            Identity(),
-            self.combination,
-            self.offset,
-            names=self.names,
-            constant=self.constant + intercepts,
-        )
+        slope = self.function.derivative(differences, self.function.value(differences))
+        return lambda change, _: self._by_cell(slope * self._differences(change))
 
     def weak_curvature(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.

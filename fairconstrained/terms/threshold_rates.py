@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import SubgradientError
-from fairconstrained.terms.affine import AffineHead, AffineTerm, FunctionAverages
+from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable, Term
 from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
 from fairconstrained.terms.difference_sums import difference_sums
@@ -130,17 +130,12 @@ class ThresholdRates(FunctionAverages, Shardable):
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
         return self.sums(scores, auxiliary, SubgradientError(self.function.corners)).values.ravel()
 
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> ThresholdTangent:
-        """Return the tangent, with respect to free thresholds as well."""
-        return ThresholdTangent(
-            self,
-            np.array(scores),
-            np.array(auxiliary),
-            self.combination,
-            self.offset,
-            self.names,
-            self.constant,
-        )
+    def pushforward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Pushforward:
+        """Return the derivative, with respect to free thresholds as well."""
+        sums = self.sums(scores, auxiliary)
+        if not self.free:
+            return lambda change, _: sums.push(change).ravel()
+        return lambda change, own: (sums.push(change) - sums.slopes * own).ravel()
 
     def strata(self) -> Array:
         """Return codes of the cells that each row belongs to."""
@@ -217,75 +212,3 @@ class RateSums:
             return np.zeros(self.n_rows)
         rows = np.concatenate([rows for rows, _ in self.cells])
         return np.bincount(rows, np.concatenate(parts), minlength=self.n_rows)
-
-
-@dataclass(frozen=True, eq=False)
-class ThresholdTangent(AffineHead, AffineTerm, Shardable):
-    """The affine function of scores and thresholds that touches rates at thresholds.
-
-    Parameters
-    ----------
-    term : ThresholdRates
-        The term that it touches.
-    scores : ndarray of shape (n_rows,)
-        The scores at which it does.
-    auxiliary : ndarray of shape (n_auxiliary,)
-        The free thresholds at which it does.
-    combination, offset, names, constant
-        As for :class:`ThresholdRates`.
-    """
-
-    term: ThresholdRates
-    scores: Array
-    auxiliary: Array
-    combination: Matrix
-    offset: Array
-    names: Sequence[str] = field(default=(), repr=False)
-    constant: Array | float = 0.0
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return self.term.n_rows
-
-    @property
-    def n_statistics(self) -> int:
-        """The number of rates."""
-        return self.term.n_statistics
-
-    @property
-    def n_auxiliary(self) -> int:
-        """The number of free thresholds."""
-        return self.term.n_auxiliary
-
-    @property
-    def auxiliary_start(self) -> Array:
-        """The initial values of free thresholds."""
-        return self.term.auxiliary_start
-
-    @cached_property
-    def _sums(self) -> RateSums:
-        return self.term.sums(self.scores, self.auxiliary)
-
-    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return the rates of the tangent and their pullback."""
-        values, slopes = self._sums.values, self._sums.slopes
-        moved = values + self._sums.push(scores - self.scores)
-        free = self.term.free
-        if free and len(auxiliary):
-            moved -= slopes * (auxiliary - self._sums.thresholds)
-
-        def pullback(u: Array) -> tuple[Array, Array]:
-            weights = u.reshape(values.shape)
-            own = -np.sum(weights * slopes, axis=0) if free else NO_AUXILIARY
-            return self._sums.pull(weights), own
-
-        return moved.ravel(), pullback
-
-    def take(self, rows: Array, weights: Array) -> ThresholdTangent:
-        """Return the tangent on some rows."""
-        return replace(self, term=self.term.take(rows, weights), scores=self.scores[rows])
-
-    def strata(self) -> Array:
-        """Return codes of the cells that each row belongs to."""
-        return self.term.strata()

@@ -13,13 +13,12 @@ from fairconstrained.functions.base import Rounded, ScalarFunction
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback
-from fairconstrained.terms.cell_means import CellMeans, reweighted, rows_by_cell
+from fairconstrained.terms.cell_means import reweighted, rows_by_cell
 from fairconstrained.terms.difference_sums import (
     difference_sums,
     pair_subgradient_error,
     pair_sum,
 )
-from fairconstrained.terms.pairs import tangent
 from fairconstrained.terms.ranked import Ranked, centered, soft_top
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -167,10 +166,6 @@ class TopPairs(FunctionAverages, Batchable):
     def zero_one(self) -> TopPairs:
         """Return the term with the zero-one version of the loss, which is the loss itself."""
         return replace(self, function=self.function.zero_one())
-
-    def linearize(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> CellMeans:
-        """Return the tangent."""
-        return tangent(self, scores)
 
     def weak_curvature(self) -> Array:
         r"""Return the upward curvature of the subtracted sums: infinite where they have kinks.

@@ -30,7 +30,6 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
     default_solver,
 )
-from fairconstrained.terms.clipped_rates import Clip
 from fairconstrained.terms.rank_gaps import distance, within_ranks
 
 BOTH = pytest.mark.parametrize("kind", [PartialDemographicParity, WeakPartialDemographicParity])
@@ -96,7 +95,7 @@ def test_gradients_of_scores_and_thresholds_are_finite_differences(rng):
     y, groups, weight, scores = data()
     term = PartialDemographicParity(0.1, ranks=(0.1, 0.6), n_ranks=3).bind(y, groups, weight)
     theta, v, h = rng.normal(size=3), rng.normal(size=term.n_outputs), 1e-6
-    for tested in (term, *term.convex_parts(), term.convexify(scores, theta)):
+    for tested in (term, term.convexify(scores, theta)):
         back, own = tested.vjp(scores, v, theta)
         for j, step in enumerate(h * np.eye(3)):
             change = tested.value(scores, theta + step) - tested.value(scores, theta - step)
@@ -171,12 +170,6 @@ def test_weak_partial_parity_is_its_formula(seed, shift):
         y, scores, sensitive_features=groups, sample_weight=weight, ranks=(low, high)
     )
     assert term.zero_one().gap(scores).max() == pytest.approx(metric, abs=1e-9)
-
-
-def test_the_clipping_is_what_the_convex_parts_differ_by():
-    clip, t = Clip(0.2, 0.7), np.linspace(-0.5, 1.5, 41)
-    plus, minus = clip.convex_parts()
-    assert_allclose(plus.value(t) - minus.value(t), clip.value(t), atol=1e-12)
 
 
 @BOTH
@@ -335,16 +328,19 @@ def test_solvers_of_weak_partial_parity_make_it_active(solver, surrogate):
     assert problem.at(result.w).constraints.max() > -3e-2
 
 
-def test_rounded_clipping_has_finite_curvature_and_convex_parts(rng):
+def test_rounded_clipping_has_finite_curvature_and_convex_majorants(rng):
     y, groups, weight, scores = data()
     constraint = WeakPartialDemographicParity(0.1, surrogate=Sigmoid(0.5), ranks=(0.3, 0.7))
     term = constraint.bind(y, groups, weight).smoothed(0.2)
-    plus, minus = term.convex_parts()
+    majorant = term.convexify(scores)
+    assert_allclose(majorant.value(scores), term.value(scores), atol=1e-12)
     bend, v, h = term.weak_curvature(), rng.normal(size=term.n_outputs), 1e-6
     assert term.smooth
     for _ in range(30):
         s, t = scores + rng.normal(size=(2, len(scores)))
-        assert_allclose(plus.value(s) - minus.value(s), term.value(s), atol=1e-12)
+        assert np.all(majorant.value(s) >= term.value(s) - 1e-12)
+        chord = 0.5 * (majorant.value(s) + majorant.value(t))
+        assert np.all(majorant.value(0.5 * (s + t)) <= chord + 1e-12)
         left, middle, right = (term.value(x) + 0.5 * (bend @ x**2) for x in (s, 0.5 * (s + t), t))
         assert np.all(middle <= 0.5 * (left + right) + 1e-12)
         step = h * rng.normal(size=len(scores))

@@ -39,7 +39,7 @@ def test_transforms_that_need_more_name_the_ability(whole):
         whole.batch(np.arange(3))
     with pytest.raises(TypeError, match="Tolerances need a Shiftable term"):
         whole.shifted(np.zeros(whole.n_constraints))
-    with pytest.raises(TypeError, match="convexify needs a DifferenceOfConvex term"):
+    with pytest.raises(TypeError, match="convexify needs a difference of convex functions"):
         whole.convexify(whole.start())
 
 

@@ -18,11 +18,9 @@ from fairconstrained.functions.elementary import Indicator
 from fairconstrained.terms import (
     Batchable,
     CellMeans,
-    DifferenceOfConvex,
     Shardable,
     Shiftable,
     Smoothable,
-    SumTerm,
     Term,
 )
 from fairconstrained.terms.cell_means import average, cell_matrix
@@ -47,7 +45,6 @@ def overlapping(function, *, sparse=True, seed=1):
 
 
 DIFFERENCES = [f for f in SCALAR_FUNCTIONS if f.difference_of_convex]
-SUMMANDS = (overlapping(SURROGATES[0]), overlapping(SURROGATES[2], seed=2))
 TERMS = {
     **{f"loss-{label(f)}": average(f, Y, WEIGHT) for f in LOSSES},
     **{f"bound-{label(c)}": c.bind(Y, GROUPS, WEIGHT) for c in CONSTRAINTS},
@@ -55,9 +52,10 @@ TERMS = {
     **{f"cells-{label(f)}": overlapping(f) for f in DIFFERENCES},
     "dense": overlapping(SURROGATES[0], sparse=False),
     "scaled": overlapping(SURROGATES[0]).scaled(-0.7),
-    "linearized": overlapping(SURROGATES[2]).linearize(np.linspace(-1.0, 1.0, N_ROWS)),
-    "sum": SumTerm(SUMMANDS),
-    "majorant": SumTerm(SUMMANDS).convexify(np.linspace(-1.0, 1.0, N_ROWS)),
+    "majorant": overlapping(SURROGATES[0]).convexify(np.linspace(-1.0, 1.0, N_ROWS)),
+    "rounded majorant": overlapping(SURROGATES[2])
+    .convexify(np.linspace(-1.0, 1.0, N_ROWS))
+    .smoothed(0.3),
 }
 
 
@@ -242,24 +240,14 @@ def test_scaled_multiplies_value_and_vjp(term, scores, rng, factor):
     assert_allclose(on_scores(scaled, scores, v), expected, rtol=1e-12, atol=1e-14)
 
 
-def test_linearize_touches_with_the_right_gradient_and_is_affine(term, scores, rng):
-    tangent, step = term.linearize(scores), rng.normal(size=N_ROWS)
-    assert tangent.convex
-    assert_allclose(tangent.value(scores), term.value(scores), rtol=1e-10, atol=1e-12)
-    slopes = np.array([on_scores(term, scores, unit) for unit in np.eye(term.n_outputs)])
-    expected = term.value(scores) + slopes @ step
-    assert_allclose(tangent.value(scores + step), expected, rtol=1e-10, atol=1e-12)
-
-
-def test_convex_parts_are_convex_and_differ_by_the_term(term, rng):
-    plus, minus = term.convex_parts()
-    assert plus.convex
-    assert minus.convex
-    for a, b in rng.normal(scale=2.0, size=(20, 2, N_ROWS)):
-        assert_allclose(plus.value(a) - minus.value(a), term.value(a), rtol=1e-10, atol=1e-12)
-        for part in (plus, minus, *([term] if term.convex else [])):
-            chord = 0.5 * (part.value(a) + part.value(b))
-            assert np.all(part.value(0.5 * (a + b)) <= chord + 1e-12)
+def test_pushforward_is_the_adjoint_of_the_pullback(term, scores, rng):
+    if not hasattr(term, "pushforward"):
+        return
+    statistics, pullback = term._with_function(term.function).forward(scores)
+    push = term._with_function(term.function).pushforward(scores)
+    u, change = rng.normal(size=len(statistics)), rng.normal(size=N_ROWS)
+    own = np.zeros(term.n_auxiliary)
+    assert_allclose(u @ push(change, own), pullback(u)[0] @ change, rtol=1e-9, atol=1e-11)
 
 
 def test_convexify_majorises_and_touches(term, scores, rng):
@@ -290,31 +278,14 @@ def test_zero_one_puts_the_indicator_in_place_of_the_surrogate(function, scores)
     zero_one = overlapping(function).zero_one()
     assert_array_equal(zero_one.value(scores), overlapping(function.zero_one()).value(scores))
     assert_array_equal(zero_one.gap(scores), overlapping(function.zero_one()).gap(scores))
-    both = SumTerm((overlapping(function), overlapping(function, seed=2))).zero_one()
-    expected = zero_one.value(scores) + overlapping(function.zero_one(), seed=2).value(scores)
-    assert_allclose(both.value(scores), expected, rtol=1e-14)
 
 
-def test_sum_adds_values_gaps_and_curvatures(scores):
-    one, other = overlapping(SURROGATES[0]), overlapping(LOSSES[1], seed=2)
-    both = SumTerm((one, other))
-    assert_allclose(both.value(scores), one.value(scores) + other.value(scores), rtol=1e-14)
-    assert_allclose(both.gap(scores), one.gap(scores) + other.gap(scores), rtol=1e-14)
-    assert_allclose(both.weak_curvature(), one.weak_curvature() + other.weak_curvature())
-    assert (both.names, both.n_rows, both.n_outputs) == (one.names, N_ROWS, N_OUTPUTS)
-    assert both.smooth
-    assert not SumTerm((one, overlapping(SURROGATES[2]))).smooth
-
-
-@pytest.mark.parametrize("summands", [SUMMANDS[:1], SUMMANDS], ids=["cells", "sum"])
-def test_strata_are_the_rows_of_the_same_cells(summands):
-    term = SumTerm(summands) if len(summands) > 1 else summands[0]
-    strata = term.strata()
+def test_strata_are_the_rows_of_the_same_cells():
+    term = overlapping(SURROGATES[0])
+    strata, member = term.strata(), term.cells.toarray() != 0
     assert_array_equal(np.unique(strata), np.arange(strata.max() + 1))
-    member = np.concatenate([one.cells.toarray() != 0 for one in summands])
     for i in range(N_ROWS):
-        same = np.all(member == member[:, [i]], axis=0)
-        assert_array_equal(strata == strata[i], same)
+        assert_array_equal(strata == strata[i], np.all(member == member[:, [i]], axis=0))
 
 
 def test_a_term_may_own_variables(scores, rng):
@@ -359,25 +330,17 @@ def test_declared_abilities_follow_from_the_function(scores):
     assert sigmoid.smoothable
     assert not indicator.difference_of_convex
     assert not indicator.smoothable
-    assert not SumTerm((sigmoid, indicator)).difference_of_convex
-    assert not SumTerm((sigmoid, indicator)).smoothable
-    assert SumTerm((sigmoid, sigmoid)).shardable
 
 
 def test_a_term_has_only_the_abilities_it_declares():
     toy = RateAboveThreshold(cell_matrix(GROUPS, WEIGHT, 3).toarray())
     assert isinstance(toy, Batchable)
-    for ability in (Shardable, DifferenceOfConvex, Smoothable, Shiftable):
+    for ability in (Shardable, Smoothable, Shiftable):
         assert not isinstance(toy, ability)
-    assert not hasattr(toy, "convexify")
+    assert not toy.difference_of_convex
+    with pytest.raises(TypeError, match="needs a difference of convex functions"):
+        toy.convexify(np.zeros(N_ROWS))
     assert not toy.weakly_convex  # nothing is known of it
-
-
-def test_a_sum_needs_summands_with_the_ability_it_is_asked_for():
-    pairs = next(c for c in CONSTRAINTS if not shardable(c.bind(Y, GROUPS, WEIGHT)))
-    unshardable = SumTerm((pairs.bind(Y, GROUPS, WEIGHT),))
-    assert unshardable.batchable
-    assert not unshardable.shardable
 
 
 @pytest.mark.parametrize("function", [f for f in LOSSES if f.smooth], ids=label)
@@ -385,11 +348,7 @@ def test_a_sum_needs_summands_with_the_ability_it_is_asked_for():
 def test_class_losses_split_touch_and_keep_to_their_curvature(function, factor, rng):
     labels = np.arange(N_ROWS) % 4  # of which three have an output
     term = class_losses(function, labels, WEIGHT, [2, 0, 3], [0.1, 0.2, 0.3]).scaled(factor)
-    plus, minus = term.convex_parts()
-    assert plus.convex
-    assert minus.convex
     scores = rng.normal(size=(N_ROWS, 4))
-    assert_allclose(plus.value(scores) - minus.value(scores), term.value(scores), atol=1e-12)
     majorant, bend = term.convexify(scores), term.weak_curvature()
     assert_allclose(majorant.value(scores), term.value(scores), atol=1e-12)
     for a, b in rng.normal(scale=2.0, size=(20, 2, N_ROWS, 4)):
