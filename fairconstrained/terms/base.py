@@ -26,21 +26,6 @@ class Term(ABC):
     Values and derivatives follow. A term declares further abilities by deriving from
     :class:`Shiftable`, :class:`Batchable`, :class:`Blockwise`, :class:`Shardable`,
     :class:`Smoothable` and :class:`SeveralKinds`.
-
-    Attributes
-    ----------
-    n_rows : int
-        The number of rows of the scores.
-    n_outputs : int
-        The number of outputs.
-    names : sequence of str
-        A description of each output, for messages.
-    smooth : bool
-        Whether the gradients are continuous; False unless a subclass declares it.
-    convex : bool
-        Whether every output is convex in the scores; False unless a subclass declares it.
-    n_auxiliary : int
-        The number of the term's own variables, which are appended to the weights.
     """
 
     @property
