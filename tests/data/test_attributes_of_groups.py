@@ -47,7 +47,7 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS.keys() - WITHOUT_GROUPS)
+@pytest.mark.parametrize("name", sorted(MODELS.keys() - WITHOUT_GROUPS))
 @pytest.mark.parametrize("kind", WRONG)
 def test_every_estimator(name, kind):
     needed(name)
