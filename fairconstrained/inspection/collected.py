@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +13,8 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_weight, known_labels
 from fairconstrained.inspection.assessment import AssessedRows
-from fairconstrained.inspection.models import checked_positive
+from fairconstrained.inspection.models import groups_of
 from fairconstrained.inspection.outputs import Outputs
-from fairconstrained.inspection.scores import groups_of
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.utils.meta_estimators import best_estimator, final_estimator, named_models
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
@@ -76,10 +75,32 @@ class Collected:
         ValueError
             If there are several classes and none is given, it is not a class, or models disagree.
         """
-        models = {name: one.model for name, one in self.outputs.items()}
-        if pos_label is not None or len(self.classes) > 2:
-            return checked_positive(next(iter(models.values())), self.classes, pos_label)
-        return _positive(models, self.classes)
+        if pos_label is not None and pos_label not in self.classes:
+            raise ValueError(f"pos_label={pos_label!r} is not one of the classes {self.classes}.")
+        if pos_label is None and len(self.classes) > 2:
+            model = next(iter(self.outputs.values())).model
+            raise ValueError(
+                f"pos_label=None: {'y_pred' if model is None else type(model).__name__} has the "
+                f"{len(self.classes)} classes {self.classes}, and one must be chosen. Pass "
+                "pos_label: this class is compared with all others."
+            )
+        return self._favourable() if pos_label is None else pos_label
+
+    def _favourable(self) -> Any:
+        """Return the positive class of the models that name one, else the second class."""
+        lasts = {name: final_estimator(one.model) for name, one in self.outputs.items()}
+        own = {
+            name: one.pos_label
+            for name, one in lasts.items()
+            if getattr(one, "pos_label", None) is not None
+        }
+        if len(set(own.values())) > 1:
+            raise ValueError(
+                "The models have different positive classes ("
+                + ", ".join(f"{name!r}: {label!r}" for name, label in own.items())
+                + "): pass pos_label."
+            )
+        return next(iter(own.values())) if own else self.classes[1]
 
     def assessed(self, output: Outputs) -> AssessedRows:
         """Return the rows on which constraints are measured, with the scores of a model."""
@@ -104,13 +125,13 @@ def collect(
     sample_weight: ArrayLike | None = None,
     *,
     pos_label: object = None,
-    groups_missing: str | None = None,
+    **options: Any,
 ) -> Collected:
     """Return the outputs of one or several fitted classifiers on the same rows, for a class.
 
     Parameters
     ----------
-    models, X, y, sensitive_features, sample_weight, groups_missing
+    models, X, y, sensitive_features, sample_weight, **options
         See :func:`collect_classes`.
     pos_label : label or None, default=None
         The positive class; None takes that of the models. With several classes it is needed: the
@@ -127,9 +148,7 @@ def collect(
         If a model has several classes and there is no `pos_label`, or the models disagree on the
         positive class; see also :func:`collect_classes`.
     """
-    found = collect_classes(
-        models, X, y, sensitive_features, sample_weight, groups_missing=groups_missing
-    )
+    found = collect_classes(models, X, y, sensitive_features, sample_weight, **options)
     return found.of_class(found.favourable(pos_label))
 
 
@@ -141,6 +160,7 @@ def collect_classes(
     sample_weight: ArrayLike | None = None,
     *,
     groups_missing: str | None = None,
+    methods: Sequence[str] | None = None,
 ) -> Collected:
     """Return the outputs of one or several fitted classifiers on the same rows, for all classes.
 
@@ -159,6 +179,8 @@ def collect_classes(
     groups_missing : {"raise", "own_group", "ignore_in_constraint"} or None, default=None
         How missing values of the groups are treated; None takes the parameter of the last model
         that has one, else "raise".
+    methods : sequence of str or None, default=None
+        The methods to call; None calls all that a model has.
 
     Returns
     -------
@@ -182,13 +204,13 @@ def collect_classes(
     except TypeError as error:
         raise TypeError(f"X: {error}") from error
     outputs = {
-        name: Outputs.of(model, X, sensitive_features, y=labels) for name, model in fitted.items()
+        name: Outputs.of(model, X, sensitive_features, y=labels, methods=methods)
+        for name, model in fitted.items()
     }
     groups = groups_of(
         _knows_groups(list(fitted.values()), sensitive_features is None),
         X,
         sensitive_features,
-        marginal=True,
         missing=groups_missing,
     )
     found = _collected(outputs, labels, groups, sample_weight, rows="X")
@@ -278,23 +300,6 @@ def _collected(
         rows=counted,
         outputs={name: each.take(counted) for name, each in outputs.items()},
     )
-
-
-def _positive(models: Mapping[str, Any], classes: list[Any]) -> Any:
-    """Return the positive class of the models that name one, else the second class."""
-    lasts = {name: final_estimator(model) for name, model in models.items()}
-    own = {
-        name: one.pos_label
-        for name, one in lasts.items()
-        if getattr(one, "pos_label", None) is not None
-    }
-    if len(set(own.values())) > 1:
-        raise ValueError(
-            "The models have different positive classes ("
-            + ", ".join(f"{name!r}: {label!r}" for name, label in own.items())
-            + "): pass pos_label."
-        )
-    return next(iter(own.values())) if own else classes[1]
 
 
 def _knows_groups(models: list[Any], from_columns: bool) -> Any:

@@ -9,14 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.utils.meta_estimators import (
-    best_estimator,
-    favourable_label,
-    final_estimator,
-    last_step,
-)
+from fairconstrained.data.attributes import in_order, names_in_fit, names_of_columns
+from fairconstrained.data.groups import Groups
+from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.utils.meta_estimators import best_estimator, final_estimator, last_step
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, MatrixLike
 
 # For each method: the usual threshold, the attribute that has another one, and the axis label.
 RESPONSES = {
@@ -90,25 +88,6 @@ def response_of(model: Any, response_method: str = "auto") -> str:
     )
 
 
-def checked_positive(model: Any, classes: list[Any], pos_label: object) -> Any:
-    """Return the positive class of a model: as given, or its favourable class.
-
-    Raises
-    ------
-    ValueError
-        If there are several classes and none is given, or the given one is not a class.
-    """
-    if pos_label is None and len(classes) > 2:
-        who = "y_pred" if model is None else type(model).__name__
-        raise ValueError(
-            f"pos_label=None: {who} has the {len(classes)} classes {classes}, and "
-            "one must be chosen. Pass pos_label: this class is compared with all others."
-        )
-    if pos_label is not None and pos_label not in classes:
-        raise ValueError(f"pos_label={pos_label!r} is not one of the classes {classes}.")
-    return favourable_label(model, classes) if pos_label is None else pos_label
-
-
 def methods_of(model: Any) -> list[str]:
     """Return the methods that a model has; its decisions are those of the last one."""
     last = final_estimator(model)
@@ -134,3 +113,48 @@ def output_of(model: Any, method: str, X: Any, sensitive_features: Any) -> Array
         model, X = last_step(model, X)
     output = np.asarray(getattr(model, method)(X, **given))
     return output[:, 0] if method == "predict" and output.shape[1:] == (1,) else output
+
+
+def groups_of(
+    estimator: object,
+    X: MatrixLike,
+    sensitive_features: MatrixLike | Groups | None,
+    *,
+    missing: str | None = None,
+) -> Groups:
+    """Return the groups of rows, from `sensitive_features` or from the model's sensitive columns.
+
+    `missing` determines how missing values are treated; None takes the parameter `groups_missing`
+    of a classifier of this library, else "raise". Its parameter `combine` says what several
+    attributes mean. Columns have the order of its fit if they have the same names.
+
+    Raises
+    ------
+    ValueError
+        If `sensitive_features` is None and the model has no `sensitive_columns`.
+    """
+    last = final_estimator(estimator)
+    values, name = sensitive_features, "sensitive_features"
+    if values is None:
+        values, name = _own_groups(estimator, X), "sensitive_columns"
+    names = names_in_fit(last)
+    if set(names) == set(names_of_columns(values)):  # else these are other attributes
+        values = in_order(values, names, name)
+    return Groups.encode(
+        values,
+        name=name,
+        combine=getattr(last, "combine", "intersection"),
+        missing=getattr(last, "groups_missing", "raise") if missing is None else missing,
+    )
+
+
+def _own_groups(estimator: object, X: Any) -> Any:
+    """Return the content of the sensitive columns in the X that the last step receives."""
+    columns = SensitiveColumns.of(final_estimator(estimator))
+    if columns.columns is None:
+        raise ValueError(
+            "No groups are known: pass sensitive_features. It may be omitted only for a classifier "
+            "of this library that has sensitive_columns."
+        )
+    last, X = last_step(estimator, X)
+    return columns.groups(last, columns.table(last, X))

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.attributes import in_order, names_in_fit, names_of_columns
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.data.inputs import check_labels, check_weight, known_labels
-from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.inspection.chosen_groups import (
     MOST_GROUPS,
     Choice,
@@ -20,11 +17,11 @@ from fairconstrained.inspection.chosen_groups import (
     stacked,
     with_others,
 )
-from fairconstrained.inspection.models import check_model, checked_positive, response_of
-from fairconstrained.inspection.outputs import Outputs
+from fairconstrained.inspection.collected import collect
+from fairconstrained.inspection.models import check_model, response_of
 from fairconstrained.metrics.inputs import check_scores
 from fairconstrained.metrics.intervals import clopper_pearson
-from fairconstrained.utils.meta_estimators import final_estimator, last_step
+from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_finite
 
@@ -65,11 +62,8 @@ class GroupScores:
         sample_weight: ArrayLike | None = None,
         threshold: float | None = None,
         unit: str = "score",
-        rows: str = "y_pred",
     ) -> GroupScores:
         """Check scores and groups, and drop the rows of weight zero.
-
-        `rows` is the argument that has the rows, for messages.
 
         With ``threshold=None`` the threshold is 1/2 if all scores are between 0 and 1, and else 0.
 
@@ -92,9 +86,9 @@ class GroupScores:
                 "every row needs a score."
             )
         n_rows = len(scores)
-        groups = check_groups(sensitive_features, n_rows, rows=rows, compared=True)
-        labels = None if y_true is None else check_labels("y_true", y_true, n_rows, rows=rows)
-        weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
+        groups = check_groups(sensitive_features, n_rows, rows="y_pred", compared=True)
+        labels = None if y_true is None else check_labels("y_true", y_true, n_rows, rows="y_pred")
+        weight = check_weight("sample_weight", sample_weight, n_rows, rows="y_pred")
         if threshold is None:
             threshold = 0.5 if scores.min() >= 0.0 and scores.max() <= 1.0 else 0.0
         threshold = check_finite("threshold", threshold)
@@ -132,30 +126,23 @@ class GroupScores:
         NotFittedError
             If the estimator is not fitted.
         """
-        check_same_rows(
-            test=True, X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
-        )
-        estimator = check_model(estimator)
-        method = response_of(estimator, response_method)
-        outputs = Outputs.of(estimator, X, sensitive_features, methods=["predict", method])
-        positive = checked_positive(estimator, outputs.classes, pos_label)
-        scores, usual, unit = outputs.of_class(positive).response(method)
-        if threshold is None and np.isnan(usual):
+        method = response_of(check_model(estimator), response_method)
+        found = collect(
+            estimator, X, y, sensitive_features, sample_weight,
+            pos_label=pos_label, methods=["predict", method],
+        )  # fmt: skip
+        scores, usual, unit = found.outputs[""].response(method)
+        threshold = usual if threshold is None else check_finite("threshold", threshold)
+        if np.isnan(threshold):
             raise ValueError(
                 f"response_method={response_method!r}: {type(estimator).__name__} does not predict "
                 f"by a threshold on {method}. Pass threshold=, or response_method='auto'."
             )
-        if y is not None:
-            y = known_labels("y", y, outputs.classes) == positive
-        groups = groups_of(estimator, X, sensitive_features, marginal=marginal)
-        threshold = usual if threshold is None else threshold
-        if groups.marginal:
-            repeated, groups = stacked(groups)
-            scores = scores[repeated]
-            y, sample_weight = (
-                None if one is None else np.asarray(one)[repeated] for one in (y, sample_weight)
-            )
-        return cls.from_arrays(y, scores, groups, sample_weight, threshold, unit, rows="X")
+        rows, groups = np.arange(len(scores)), replace(found.groups, marginal=False)
+        if marginal and found.groups.marginal:
+            rows, groups = stacked(found.groups)
+        labels = None if found.labels is None else found.labels[rows]
+        return cls(scores[rows], groups, found.weight[rows], threshold, unit, labels)
 
     def of_group(self, k: int, mask: Array | None = None) -> tuple[Array, Array]:
         """Return the scores of a group in ascending order, and their weights, which sum to one.
@@ -203,50 +190,3 @@ def ranks_of(estimator: object) -> tuple[float, float] | None:
         if isinstance(one, Constraint) and one.rank_range is not None:
             return one.rank_range
     return None
-
-
-def groups_of(
-    estimator: object,
-    X: MatrixLike,
-    sensitive_features: MatrixLike | Groups | None,
-    *,
-    marginal: bool = False,
-    missing: str | None = None,
-) -> Groups:
-    """Return the groups of rows, from `sensitive_features` or from the model's sensitive columns.
-
-    `missing` determines how missing values are treated; None takes the parameter `groups_missing`
-    of a classifier of this library, else "raise". Its parameter `combine` is used only if
-    `marginal` is true. Columns have the order of its fit if they have the same names.
-
-    Raises
-    ------
-    ValueError
-        If `sensitive_features` is None and the model has no `sensitive_columns`.
-    """
-    last = final_estimator(estimator)
-    values, name = sensitive_features, "sensitive_features"
-    if values is None:
-        values, name = _own_groups(estimator, X), "sensitive_columns"
-    names = names_in_fit(last)
-    if set(names) == set(names_of_columns(values)):  # else these are other attributes
-        values = in_order(values, names, name)
-    groups = Groups.encode(
-        values,
-        name=name,
-        combine=getattr(last, "combine", "intersection"),
-        missing=getattr(last, "groups_missing", "raise") if missing is None else missing,
-    )
-    return groups if marginal else replace(groups, marginal=False)
-
-
-def _own_groups(estimator: object, X: Any) -> Any:
-    """Return the content of the sensitive columns in the X that the last step receives."""
-    columns = SensitiveColumns.of(final_estimator(estimator))
-    if columns.columns is None:
-        raise ValueError(
-            "No groups are known: pass sensitive_features. It may be omitted only for a classifier "
-            "of this library that has sensitive_columns."
-        )
-    last, X = last_step(estimator, X)
-    return columns.groups(last, columns.table(last, X))

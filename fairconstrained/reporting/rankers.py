@@ -15,7 +15,7 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_labels
 from fairconstrained.exceptions import without_vacuous_warnings
-from fairconstrained.inspection.scores import groups_of
+from fairconstrained.inspection.models import groups_of
 from fairconstrained.metrics.inputs import check_scores, positive_rows
 from fairconstrained.metrics.ranking import (
     pairwise_error,
@@ -190,7 +190,7 @@ def compare_rankers(
     named = named_models(models, alone=type(models).__name__)
     check_same_rows(test=True, X=X, y=y, sensitive_features=sensitive_features, query=query)
     last = list(named.values())[-1]
-    found = groups_of(last, X, sensitive_features, marginal=True, missing=groups_missing)
+    found = groups_of(last, X, sensitive_features, missing=groups_missing)
     if pos_label is None:
         pos_label = getattr(final_estimator(last), "pos_label_", None)
     rows = _Rows.of(y, query, found, k, pos_label)
