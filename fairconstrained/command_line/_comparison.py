@@ -69,7 +69,7 @@ class Figures:
         positive = rows.scores > 0
         rates = {
             name: float(positive[rows.groups.codes == k].mean())
-            for k, name in enumerate(rows.groups.names.tolist())
+            for k, name in enumerate(rows.groups.labels)
         }
         gaps = assess("", constraint, rows, 0.95, interval=False)
         return cls(

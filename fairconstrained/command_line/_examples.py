@@ -150,7 +150,7 @@ def compare(
     """
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=0)
     groups, labels = Groups.encode(X[sensitive]), 2.0 * y.to_numpy() - 1.0
-    shown = groups.names.tolist()
+    shown = groups.labels
     found = {}
     for name, used in (("unconstrained", None), ("fair", constraint)):
         model, start = _pipeline(sensitive, used), time.perf_counter()

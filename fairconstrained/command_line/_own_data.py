@@ -51,7 +51,7 @@ def run_own_data(options: Namespace) -> int:
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
         found, models = _compared(run)
-    shown = table(found, [_name(one) for one in run.shown_groups])
+    shown = table(found, [str(one) for one in run.shown_groups])
     fair = models["fair"][-1]
     print(f"\n{verdict(fair)}\n\n{shown}\n\n{run.conclusion(found, models)}")
     empty = [f"On the {rows} rows: {one.note}." for (_, rows), one in found.items() if one.note]
@@ -85,7 +85,7 @@ class _Run:
             random_state=options.seed,
         )
         groups = Groups.encode(data.X[options.sensitive])
-        self.names: list[Any] = groups.names.tolist()
+        self.names = groups.labels
         positive = (data.y == data.positive).to_numpy()
         strata = 2 * groups.codes + positive
         if np.bincount(strata)[strata].min() < _LEAST_STRATUM:
@@ -139,8 +139,7 @@ class _Run:
         columns = "this column" if len(options.sensitive) == 1 else "these columns"
         sizes = self.groups["training"]
         counts = [
-            f"{_name(name)} ({int((sizes.codes == k).sum())})"
-            for k, name in enumerate(sizes.names.tolist())
+            f"{name} ({int((sizes.codes == k).sum())})" for k, name in enumerate(sizes.labels)
         ]
         lines = [
             f"{options.file}: {len(data.y)} rows, {len(data.numbers)} numeric and "
@@ -257,7 +256,7 @@ class _Run:
                 "negative": self.data.negative,
                 "sensitive": list(options.sensitive),
                 "proxies": self.proxies,
-                "groups": [_name(one) for one in self.names],
+                "groups": [str(one) for one in self.names],
                 "training_rows": len(self.y_train),
                 "test_rows": len(self.y_test),
                 "left_out": [*self.data.left_out, *self.data.no_values],
@@ -354,8 +353,3 @@ def _write_model(model: Pipeline, path: Path) -> None:
 
 def _json(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=2) + "\n"
-
-
-def _name(group: Any) -> str:
-    """Return the name of a group as text."""
-    return ", ".join(map(str, group)) if isinstance(group, tuple) else str(group)

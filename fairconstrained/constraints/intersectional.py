@@ -29,7 +29,7 @@ NamedGroups = Iterator[tuple[str, Array]]
 def _crossed(groups: Groups, thresholds: object) -> NamedGroups:
     """Yield the library's groups: intersections, or every attribute's with combine="marginal"."""
     for one in groups.separate:
-        for k, name in enumerate(one.names):
+        for k, name in enumerate(one.labels):
             yield str(name), one.codes == k
 
 

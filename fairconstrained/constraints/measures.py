@@ -126,7 +126,7 @@ def means(
     present = np.flatnonzero(counts)
     for k in np.flatnonzero(counts == 0):
         warn_vacuous(
-            f"{kind}: the cell 'group {groups.names[k]}{event.name}' has no rows; "
+            f"{kind}: the cell 'group {groups.labels[k]}{event.name}' has no rows; "
             "nothing is asked of it."
         )
     position = np.full(len(groups) + 1, -1)  # the last one is that of code -1
@@ -138,7 +138,7 @@ def means(
         cell_matrix(codes, weight, len(present)),
         totals / max(totals.sum(), np.finfo(float).tiny),
         what,
-        [str(groups.names[k]) for k in present],
+        [str(groups.labels[k]) for k in present],
         event,
     )
 

@@ -171,7 +171,8 @@ class MinorityRate(Constraint):
         """
         weight = np.asarray(sample_weight, dtype=float)
         surrogate = resolve("surrogate", self.surrogate or "sigmoid", SURROGATES, Surrogate)
-        name, members = self._members(check_groups(groups, len(weight), combine="marginal"), weight)
+        checked = check_groups(groups, len(weight), combine="marginal")
+        minority, name, members = self._members(checked, weight)
         share = float(weight[members].sum() / weight.sum())
         c = share if self.c is None else self.c
         c = check_between("c", c, 0.0, 1.0, "the least share of the positive decisions")
@@ -190,7 +191,7 @@ class MinorityRate(Constraint):
             names=tuple(names),
             ratio=c,
             whole=sp.csr_array(whole),
-            minority=name,
+            minority=minority,
         )
 
     def chosen(self, term: Term) -> dict[str, Any]:
@@ -228,17 +229,17 @@ class MinorityRate(Constraint):
             return groups
         return next((one for one in groups.separate if self.minority in one.names.tolist()), groups)
 
-    def _members(self, groups: Groups, weight: Array) -> tuple[object, Array]:
-        """Return the minority and which rows are of it."""
+    def _members(self, groups: Groups, weight: Array) -> tuple[object, object, Array]:
+        """Return the minority, what it is called, and which rows are of it."""
         if self.minority is None and not groups.marginal:
             k = int(np.argmin(np.bincount(groups.codes, weight, minlength=len(groups))))
-            return groups.names.tolist()[k], groups.codes == k
+            return groups.names.tolist()[k], groups.labels[k], groups.codes == k
         one = self._attribute(groups)
         for k, name in enumerate(one.names.tolist()):
-            if name == self.minority:
-                return name, one.codes == k
+            if self.minority in (name, one.labels[k]):
+                return name, one.labels[k], one.codes == k
         if self._in_training_rows:
-            return self.minority, np.zeros(len(weight), dtype=bool)
+            return self.minority, self.minority, np.zeros(len(weight), dtype=bool)
         raise ValueError(
             f"minority={self.minority!r} is not one of the groups {groups.listed.tolist()}: pass "
             "one of them."

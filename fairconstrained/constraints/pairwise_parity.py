@@ -178,12 +178,12 @@ class PairwiseParity(Constraint):
         for k in np.flatnonzero(~enough):
             lacks = f"label {self.labels[0 if counts[k, 0] == 0 else 1]}"
             warn_vacuous(
-                f"{kind}: the cell 'group {groups.names[k]} | {lacks}' has no rows; the group is "
+                f"{kind}: the cell 'group {groups.labels[k]} | {lacks}' has no rows; the group is "
                 "compared with no other."
             )
         present = np.flatnonzero(enough)
         if len(present) < 2:
-            found = ", ".join(str(groups.names[k]) for k in present)
+            found = ", ".join(str(groups.labels[k]) for k in present)
             warn_vacuous(
                 f"{kind}: fewer than two groups have the rows to be compared (found: "
                 f"{found or 'none'}); there is nothing to compare."
@@ -193,7 +193,7 @@ class PairwiseParity(Constraint):
         codes = position[groups.codes]
         inside = codes >= 0
         codes = np.where(inside, 2 * codes + positive if self.by_label else codes, -1)
-        return ComparedGroups([str(groups.names[k]) for k in present], masses[present]), codes
+        return ComparedGroups([str(groups.labels[k]) for k in present], masses[present]), codes
 
 
 def _matrix(outputs: list[Pairs]) -> tuple[Array, Any]:

@@ -240,7 +240,7 @@ class _Compared:
     def names(self, queries: Queries, groups: Groups, kappa: float) -> tuple[str, ...]:
         """Return a description of every output."""
         found = []
-        titles, labels = groups.names.tolist(), queries.names.tolist()
+        titles, labels = groups.labels, queries.names.tolist()
         for query, (a, b) in zip(self.queries.tolist(), self.groups.tolist(), strict=True):
             where = f" | query {labels[query]}"
             ends = [f"error({titles[g]}+, {titles[h]}-{where})" for g, h in ((a, b), (b, a))]
@@ -256,7 +256,7 @@ def _averaged(term: QueryPairs, compared: _Compared, groups: Groups, kappa: floa
     shares = 1.0 / np.bincount(outputs, minlength=2 * len(kinds))[outputs]
     shape = (2 * len(kinds), term.n_outputs)
     means = sp.csr_array((shares, (outputs, np.arange(term.n_outputs))), shape=shape)
-    titles = groups.names.tolist()
+    titles = groups.labels
     names = tuple(
         f"mean over queries of error({titles[a]}+, {titles[b]}-) - error({titles[b]}+, "
         f"{titles[a]}-) <= {kappa:g}"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Number
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,6 +59,8 @@ class Groups:
     >>> table = pd.DataFrame({"sex": ["f", "m", "f"], "old": [True, True, False]})
     >>> Groups.encode(table).names.tolist()
     [('f', False), ('f', True), ('m', True)]
+    >>> Groups.encode(table).labels[0]
+    'sex=f, old=False'
     >>> Groups.encode(table, combine="marginal").listed.tolist()
     ['sex=f', 'sex=m', 'old=False', 'old=True']
     """
@@ -101,6 +106,23 @@ class Groups:
             replace(one, names=np.array([f"{one.title}={name}" for name in one.names.tolist()]))
             for one in self.attributes
         )
+
+    @cached_property
+    def labels(self) -> list[Any]:
+        """What groups are called where they are shown.
+
+        These are the names; with several attributes "attribute=value" for each of them.
+        """
+        names = self.names.tolist()
+        if not self.attributes:
+            return names
+        titles = [one.title for one in self.attributes]
+
+        def called(written: Callable[[object], str]) -> list[str]:
+            return [", ".join(map("{}={}".format, titles, map(written, name))) for name in names]
+
+        texts = called(str)
+        return texts if len(set(texts)) == len(texts) else called(repr)
 
     @property
     def listed(self) -> Array:

@@ -102,7 +102,7 @@ def with_others(groups: Groups, choice: Choice) -> Groups:
     choice : Choice
         The groups to show.
     """
-    listed = groups.names.tolist()
+    listed = groups.labels
     position = np.full(len(groups), len(choice.shown))
     position[choice.shown] = np.arange(len(choice.shown))
     names = np.empty(len(choice.shown) + bool(len(choice.others)), dtype=object)
@@ -146,7 +146,7 @@ def stacked(groups: Groups) -> tuple[Array, Groups]:
         known = np.flatnonzero(one.known)
         rows.append(known)
         codes.append(one.codes[known] + start)
-        names += one.names.tolist()
+        names += one.labels
         start += len(one)
     listed = np.empty(len(names), dtype=object)
     listed[:] = names

@@ -69,7 +69,7 @@ def class_error_rates(
     table = pd.DataFrame(
         rates.reshape(len(classes), -1),
         index=pd.Index(classes, name="class"),
-        columns=pd.Index(groups.names.tolist(), name="group", tupleize_cols=False),
+        columns=pd.Index(groups.labels, name="group", tupleize_cols=False),
     )
     return table.iloc[:, 0].rename("error") if sensitive_features is None else table
 

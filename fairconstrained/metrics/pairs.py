@@ -39,7 +39,7 @@ def _by_label(
     )
     positive = positive_rows(labels, pos_label)
     positives, negatives, masses = [], [], []
-    for k, name in enumerate(groups.names):
+    for k, name in enumerate(groups.labels):
         member = groups.codes == k
         rows = [np.flatnonzero(member & positive), np.flatnonzero(member & ~positive)]
         if not all(len(one) for one in rows):

@@ -341,8 +341,7 @@ def query_gaps(errors: pd.DataFrame) -> Array:
 
 
 def _columns(groups: Groups) -> pd.MultiIndex:
-    names = [str(name) if isinstance(name, tuple) else name for name in groups.names.tolist()]
-    return pd.MultiIndex.from_product([names, names], names=["positive", "negative"])
+    return pd.MultiIndex.from_product([groups.labels] * 2, names=["positive", "negative"])
 
 
 def _wrong(scores: Array, first: Array, second: Array) -> Array:

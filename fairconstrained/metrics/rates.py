@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -190,16 +189,8 @@ class Predictions:
 
 
 def group_labels(groups: Groups) -> list[str]:
-    """Return the groups' names as text; the values of several attributes have commas between.
-
-    Names with the same text are written as Python objects, for instance ``('x, y', 'z')``.
-    """
-    names = groups.names.tolist()
-    texts = [", ".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in names]
-    count = Counter(texts)
-    return [
-        text if count[text] == 1 else repr(name) for name, text in zip(names, texts, strict=True)
-    ]
+    """Return the groups' names as text; of several attributes as "attribute=value"."""
+    return [str(name) for name in groups.labels]
 
 
 def two_classes(values: Array) -> list[Any]:

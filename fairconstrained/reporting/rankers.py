@@ -293,12 +293,12 @@ class _Rows:
         """Return numbers of rows and the NDCG of every group."""
         found = {}
         for one in self.groups:
-            for code, name in enumerate(one.names.tolist()):
+            for code, name in enumerate(one.labels):
                 rows = np.flatnonzero(one.codes == code)
                 ndcg = query_ndcg(
                     self.relevant[rows], scores[rows], query=self.query[rows], k=self.k
                 )
-                found[str(name) if isinstance(name, tuple) else name] = {
+                found[name] = {
                     "rows": len(rows),
                     "relevant": int(self.relevant[rows].sum()),
                     "ndcg": float(ndcg.mean()),

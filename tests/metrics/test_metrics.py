@@ -293,10 +293,11 @@ def test_metrics_of_predictions_take_labels_only(metric):
 
 
 def test_groups_with_the_same_text_are_told_apart():
-    names = [("x, y", "z"), ("x", "y, z"), ("x", "w")]
+    names = [("x, second=y", "z"), ("x", "y, second=z"), ("x", "w")]
     groups = pd.DataFrame(names * 10, columns=["first", "second"])
     table = metrics.group_rates([0, 1] * 15, [1, 0, 1] * 10, sensitive_features=groups)
-    assert table.index.tolist() == ["x, w", "('x', 'y, z')", "('x, y', 'z')", "all rows"]
+    expected = ["'x', second='w'", "'x', second='y, second=z'", "'x, second=y', second='z'"]
+    assert table.index.tolist() == [*(f"first={name}" for name in expected), "all rows"]
 
 
 def test_invalid_options_raise():

@@ -1,0 +1,116 @@
+"""Groups of several attributes are shown as "SEX=1, MARRIAGE=0", at every door."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from _support.drawing import draw
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairRanker,
+    FairThresholds,
+    MinorityRate,
+    compare_rankers,
+    fairness_report,
+    make_biased_classification,
+    make_biased_ranking,
+    metrics,
+)
+from fairconstrained.__main__ import main
+from fairconstrained.constraints import GroupAUCParity, IntersectionalLossParity, ROCParity
+from fairconstrained.plotting import GroupMetricsDisplay, GroupRateDisplay, ScoreDensityDisplay
+
+X, Y, MARRIAGE = make_biased_classification(800, 4, gap=0.4, random_state=0)
+GROUPS = pd.DataFrame({"SEX": 1 + np.arange(len(Y)) % 2, "MARRIAGE": MARRIAGE})
+SHOWN = [f"SEX={sex}, MARRIAGE={state}" for sex in (1, 2) for state in (0, 1)]
+MODEL = FairLogisticClassifier(kappa=0.1).fit(X, Y, sensitive_features=GROUPS)
+GIVEN = {"sensitive_features": GROUPS}
+
+
+def all_shown(text):
+    return all(name in text for name in SHOWN) and "(1, 0)" not in text
+
+
+def test_metrics():
+    rates = metrics.group_rates(Y, MODEL.predict(X), **GIVEN)
+    assert rates.index.tolist() == [*SHOWN, "all rows"]
+    gaps = metrics.rate_gaps(Y, MODEL.predict(X), **GIVEN)
+    assert set(gaps["highest"]) | set(gaps["lowest"]) <= set(SHOWN)
+    assert metrics.class_error_rates(Y, MODEL.predict(X), **GIVEN).columns.tolist() == SHOWN
+
+
+def test_reports():
+    report = fairness_report(MODEL, X, Y, **GIVEN)
+    assert all_shown(str(report)) and all_shown(report.to_html())
+    assert report.groups.index.tolist()[:4] == SHOWN
+    both = fairness_report({"a": MODEL, "b": MODEL}, X, Y, **GIVEN)
+    assert all_shown(str(both)) and all_shown(both.to_html())
+
+
+@pytest.mark.parametrize("kind", [ScoreDensityDisplay, GroupRateDisplay, GroupMetricsDisplay])
+def test_displays(kind):
+    figure = draw(kind.from_estimator(MODEL, X, Y, **GIVEN)).figure_
+    texts = [text.get_text() for text in figure.findobj(lambda one: hasattr(one, "get_text"))]
+    assert sum(any(name in text for text in texts) for name in SHOWN) >= 3  # less the reference
+
+
+@pytest.mark.parametrize("reference", ["SEX=2, MARRIAGE=1", (2, 1)])
+def test_the_reference_of_a_display(reference):
+    display = GroupRateDisplay.from_estimator(MODEL, X, Y, reference=reference, **GIVEN)
+    assert "SEX=2, MARRIAGE=1" not in display.curves
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    ["demographic_parity", GroupAUCParity(0.5), ROCParity(0.3), IntersectionalLossParity(0.3)],
+    ids=str,
+)
+def test_constraints(constraint):
+    clf = FairLogisticClassifier(constraint, kappa=0.3)
+    names = " ".join(clf.bind(X, Y, None, GROUPS).problem.names)
+    assert all_shown(names)
+
+
+@pytest.mark.parametrize("minority", ["SEX=2, MARRIAGE=0", (2, 0)])
+def test_a_minority_has_either_name(minority):
+    clf = FairLogisticClassifier(MinorityRate(0.2, minority=minority))
+    clf.fit(X, Y, sensitive_features=GROUPS)
+    assert clf.constraint_choices_[0]["minority"] == (2, 0)
+    (name,) = clf.bind(X, Y, None, GROUPS).problem.names
+    assert "SEX=2, MARRIAGE=0" in name
+    assert clf.violation_ <= 1e-4
+    assert "SEX=2, MARRIAGE=0" in str(fairness_report(clf, X, Y, **GIVEN))
+
+
+def test_rankers():
+    documents, relevant, query, quality = make_biased_ranking(12, 3, random_state=0)
+    both = pd.DataFrame({"Q": quality, "HALF": np.arange(len(quality)) % 2})
+    rows = {"query": query, "sensitive_features": both}
+    ranker = FairRanker(max_iter=20, tol=1.0).fit(documents, relevant, **rows)
+    table = compare_rankers({"a": ranker}, documents, relevant, **rows)
+    assert "Q=" in str(table) and "HALF=1" in str(table)
+
+
+def test_the_command_line(tmp_path, capsys):
+    path, out = tmp_path / "people.csv", tmp_path / "out.json"
+    pd.DataFrame(X).assign(y=Y, **GROUPS).to_csv(path, index=False)
+    asked = ["--target", "y", "--sensitive", "SEX", "MARRIAGE", "--json", str(out)]
+    assert main([str(path), *asked, "--positive", "1"]) == 0
+    assert all_shown(capsys.readouterr().out)
+    assert all_shown(json.dumps(json.loads(out.read_text())))
+
+
+def test_values_are_what_is_matched():
+    """Columns without names and other types of numbers are the same groups when predicting."""
+    assert MODEL.groups_.tolist() == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    clf = FairThresholds(MODEL, cv="prefit", per_group=True).fit(X, Y, **GIVEN)
+    np.testing.assert_array_equal(
+        clf.predict(X, GROUPS), clf.predict(X, GROUPS.to_numpy(dtype=float))
+    )
+
+
+def test_columns_without_names():
+    rates = metrics.group_rates(Y, MODEL.predict(X), sensitive_features=GROUPS.to_numpy())
+    assert rates.index[0] == "attribute 0=1, attribute 1=0"
