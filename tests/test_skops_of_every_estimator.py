@@ -5,7 +5,15 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from _support.every_estimator import MODELS, TREES, arguments, generated_rows, needed, thresholds
+from _support.every_estimator import (
+    MODELS,
+    TREES,
+    arguments,
+    generated_rows,
+    model_needs_groups,
+    needed,
+    thresholds,
+)
 from sklearn.base import clone
 
 import fairconstrained
@@ -13,11 +21,6 @@ from fairconstrained import FairBoostingClassifier
 from fairconstrained.deployment import trusted_types
 
 skops = pytest.importorskip("skops.io", reason="skops is not installed (extra 'deploy')")
-
-
-def model_needs_groups(model):
-    """Return whether groups are passed to `predict`."""
-    return getattr(model, "groups_at_prediction", False)
 
 
 @pytest.fixture(scope="module")

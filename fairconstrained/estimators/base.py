@@ -33,6 +33,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
+from fairconstrained.utils.fitted import all_or_nothing
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
@@ -233,9 +234,10 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         ValueError
             If an argument is not valid, groups are missing, or the solver cannot solve the problem.
         """
-        warn_of_unused_kappa(self)
-        fit = self.bind(X, y, sample_weight, sensitive_features)
-        return self._solve(fit, (X, y, sample_weight))
+        with all_or_nothing(self):
+            warn_of_unused_kappa(self)
+            fit = self.bind(X, y, sample_weight, sensitive_features)
+            return self._solve(fit, (X, y, sample_weight))
 
     def bind(
         self,

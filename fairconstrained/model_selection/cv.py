@@ -37,7 +37,7 @@ from fairconstrained.model_selection.refit import within
 from fairconstrained.objectives import Objective
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.utils.compat import with_callbacks
-from fairconstrained.utils.fitted import copy_fitted, fitted_attributes
+from fairconstrained.utils.fitted import all_or_nothing, copy_fitted, fitted_attributes
 from fairconstrained.utils.meta_estimators import library_parameters
 from fairconstrained.utils.splits import splitter_params, with_splitter
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
@@ -249,6 +249,12 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         """
         known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
         splitting = splitter_params(self, params, **known)
+        with all_or_nothing(self):
+            return self._search((X, y, sample_weight, sensitive_features), splitting)
+
+    def _search(self, given: tuple[Any, ...], splitting: dict[str, Any]) -> Self:
+        """Choose among all candidates, for the arguments of `fit`."""
+        X, y, sample_weight, sensitive_features = given
         check_same_rows(
             X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
         )
@@ -256,8 +262,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         check_jobs(self.n_jobs)
         rule = self._rule()
         base, alphas = self._base(), self._alphas()
-        rows = (X, y, sample_weight, sensitive_features)
-        self.kappas_ = tolerances(base, rows, self.kappas, self.n_kappas)
+        self.kappas_ = tolerances(base, given, self.kappas, self.n_kappas)
         weight = sample_weight
         if weight is not None:
             weight = check_weight("sample_weight", weight, _num_samples(X))
@@ -392,5 +397,5 @@ def _warn_of_failures(results: list[Result]) -> None:
             f"{failed} of the {len(results)} points of the paths did not converge; they were "
             "measured as they are. Raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=6,
         )

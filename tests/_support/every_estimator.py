@@ -78,3 +78,8 @@ def arguments(name, rows):
     X, y, given = rows[isinstance(MODELS[name], FairRanker)]
     left_out = ("sensitive_features",) if name in WITHOUT_GROUPS else ()
     return X, y, {key: value for key, value in given.items() if key not in left_out}
+
+
+def model_needs_groups(model):
+    """Return whether groups are passed to `predict`."""
+    return getattr(model, "groups_at_prediction", False)

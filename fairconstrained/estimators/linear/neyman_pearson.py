@@ -37,7 +37,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
 from fairconstrained.terms.class_margins import class_losses
 from fairconstrained.utils.compat import with_callbacks
-from fairconstrained.utils.fitted import coefficients
+from fairconstrained.utils.fitted import all_or_nothing, coefficients
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.threads import limited_threads
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
@@ -193,6 +193,10 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         ValueError
             If an argument is not valid, or the solver cannot solve the problem.
         """
+        with all_or_nothing(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         check_solver_options(self)
         function = self._function()
         features, labels, weight = self._check(X, y, sample_weight)
@@ -208,7 +212,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
             )
             self._store(result, problem, linear, function, labels, weight)
         self.priority_, self.kappa_ = self.classes_[first], bounds
-        warn_of(result, stacklevel=4)
+        warn_of(result, stacklevel=5)
         return self
 
     def _function(self) -> ScalarFunction:
