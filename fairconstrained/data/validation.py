@@ -310,6 +310,10 @@ class TrainingData:
         weight = np.ascontiguousarray(self.sample_weight)
         return replace(self, y=self.y.astype(float), groups=groups, sample_weight=weight)
 
+    def moved(self, by: float) -> TrainingData:
+        """Return the rows with a threshold that is higher by a number."""
+        return replace(self, convention=self.convention.moved(by))
+
     def counted(self) -> TrainingData:
         """Return the rows whose weight is positive."""
         weight = self.sample_weight

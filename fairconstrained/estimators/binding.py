@@ -17,6 +17,7 @@ from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.best_of import data_pass_limit
 from fairconstrained.estimators.parametrization import FairOptions, Parametrization
+from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
@@ -196,7 +197,7 @@ def without_constraints(
     estimator: FairOptions,
     parametrization: Parametrization,
     data: TrainingData,
-    validation: TrainingData | None,
+    split: tuple[TrainingData, TrainingData] | None,
 ) -> tuple[Problem, Unconstrained]:
     """Return the problem without constraints, and what solves it when it is needed.
 
@@ -208,16 +209,17 @@ def without_constraints(
         The model, its penalty and its domain.
     data : TrainingData
         The rows of the model.
-    validation : TrainingData or None
-        The rows that choose the iterate.
+    split : tuple of TrainingData or None
+        The rows that the model is trained on and those that choose the iterate.
     """
-    objective = loss_part(estimator, parametrization.model, data)
-    free = Problem(objective.add(parametrization.penalty), domain=parametrization.domain)
-    held_back = None
-    if validation is not None:
-        model = parametrization.model.on(validation.X)
-        held_back = Problem(loss_part(estimator, model, validation))
-    minimize = partial(parametrization.unconstrained, estimator, validation=held_back)
+    model, penalty = parametrization.model, parametrization.penalty
+    objective = loss_part(estimator, model, data)
+    free = Problem(objective.add(penalty), domain=parametrization.domain)
+    problems = None
+    if split is not None:
+        trained, held_back = (loss_part(estimator, model.on(one.X), one) for one in split)
+        problems = Problem(trained.add(penalty)), Problem(held_back)
+    minimize = partial(parametrization.unconstrained, estimator, split=problems)
     return free, Unconstrained(free, minimize)
 
 
@@ -254,6 +256,17 @@ def with_constraints(
         unconstrained = ScoresOnRows(unconstrained, model)
     parts = bound_parts(constraints, model, data, unconstrained, like)
     return replace(problem, constraints=tuple(parts), n_variables=0)
+
+
+def on_all_rows(
+    problem: Problem,
+    constraints: Sequence[Constraint],
+    data: TrainingData,
+    unconstrained: Unconstrained,
+) -> Problem:
+    """Return a problem that has its constraints on some rows with the same ones on all rows."""
+    with without_vacuous_warnings():
+        return with_constraints(problem, constraints, data, unconstrained, like=problem.constraints)
 
 
 def bound_parts(

@@ -37,7 +37,7 @@ class SolvedDirectly(Parametrization):
         estimator: SolverOptions,
         problem: Problem,
         *,
-        validation: Problem | None = None,
+        split: tuple[Problem, Problem] | None = None,
         warm: Start | Result | None = None,
         callback: Callback | None = None,
     ) -> tuple[Result, Evaluation]:
@@ -93,7 +93,7 @@ class SolvedDirectly(Parametrization):
         estimator: SolverOptions,
         problem: Problem,
         *,
-        validation: Problem | None = None,
+        split: tuple[Problem, Problem] | None = None,
         like: Evaluation | None = None,
         warm: Start | Result | None = None,
         callback: Callback | None = None,
@@ -104,7 +104,7 @@ class SolvedDirectly(Parametrization):
         return self._of_the_best_kind(estimator, solver, problem, *found, callback)
 
     def unconstrained(
-        self, estimator: SolverOptions, problem: Problem, validation: Problem | None
+        self, estimator: SolverOptions, problem: Problem, split: tuple[Problem, Problem] | None
     ) -> Result:
         """Return the default solver's solution."""
         return minimize_by_default(problem)

@@ -21,6 +21,7 @@ from fairconstrained.estimators.binding import (
     choices,
     constraints_of,
     loss_part,
+    on_all_rows,
     with_constraints,
     without_constraints,
 )
@@ -35,6 +36,7 @@ from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
+from fairconstrained.penalties.base import Penalty, Zero
 from fairconstrained.problem.auxiliary import weights_with_auxiliary
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
@@ -76,8 +78,8 @@ class Fit:
         The objective, and the constraints bound to the training rows.
     held_out : HeldOut or None
         With `confidence`: the rows that are not used for training.
-    validation : TrainingData or None
-        The rows that choose the iterate, for models that are not trained to the end.
+    split : tuple of TrainingData or None
+        Of the training rows, those that choose the iterate, after those that it is trained on.
 
     Examples
     --------
@@ -87,9 +89,6 @@ class Fit:
     >>> fit = Fit.of(FairLogisticClassifier(kappa=0.05), X, y, None, groups)
     >>> fit.problem.n_constraints, fit.unconstrained.result.converged
     (2, True)
-    >>> result = fit.solve()
-    >>> bool(result.objective > fit.unconstrained.result.objective)
-    True
     """
 
     estimator: FairOptions
@@ -99,7 +98,7 @@ class Fit:
     unconstrained: Unconstrained
     problem: Problem
     held_out: HeldOut | None = None
-    validation: TrainingData | None = None
+    split: tuple[TrainingData, TrainingData] | None = None
 
     @classmethod
     def of(
@@ -141,9 +140,9 @@ class Fit:
         data, constraints = checked_data(estimator, *passed, path=path)
         rows = RowSplit.of(estimator, data, constraints)
         if isinstance(estimator.threshold, SelectionRate):
-            own = rows.training, rows.validation
+            own = rows.training, rows.split
             rows = rows.moved(cls.first_threshold(estimator, *own, path=path))
-        fit = cls.bind(estimator, rows.training, constraints, rows.validation, path=path)
+        fit = cls.bind(estimator, rows.training, constraints, rows.split, path=path)
         if rows.held_out is None:
             return fit
         model = fit.model.on(rows.held_out.X)
@@ -172,7 +171,7 @@ class Fit:
         estimator: FairOptions,
         data: TrainingData,
         constraints: Sequence[Constraint],
-        validation: TrainingData | None = None,
+        split: tuple[TrainingData, TrainingData] | None = None,
         *,
         path: bool = False,
     ) -> Fit:
@@ -186,18 +185,18 @@ class Fit:
             The rows, from `Parametrization.features`.
         constraints : sequence of Constraint
             All must hold; their tolerances are set.
-        validation : TrainingData or None, default=None
-            The rows that choose the iterate.
+        split : tuple of TrainingData or None, default=None
+            The rows that the model is trained on and those that choose the iterate.
         path : bool, default=False
             Whether the tolerances are to vary, see :func:`parametrization_of`.
         """
         with limited_threads(data.X):
             parametrization = parametrization_of(estimator, data, path=path)
-            free, unconstrained = without_constraints(estimator, parametrization, data, validation)
+            free, unconstrained = without_constraints(estimator, parametrization, data, split)
             rows = parametrization.constrained
             problem = with_constraints(free, constraints, data, unconstrained, rows)
         bound = tuple(constraints), unconstrained, problem
-        return cls(estimator, data, parametrization, *bound, validation=validation)
+        return cls(estimator, data, parametrization, *bound, split=split)
 
     @property
     def model(self) -> Model:
@@ -215,37 +214,29 @@ class Fit:
         return Start(weights_with_auxiliary(self.problem, result.w), None, result.state)
 
     def with_kappa(self, kappa: float) -> Fit:
-        """Return the fit with another kappa, for the constraints that have none of their own.
-
-        Data, model and unconstrained solution are shared. Warnings of cells without rows were
-        given when the constraints were bound first.
-
-        Raises
-        ------
-        ValueError
-            If kappa is not in [0, 1].
-        """
+        """Return the fit with another kappa, for the constraints that have none of their own."""
         constraints = constraints_of(self.estimator, self.data, kappa=check_kappa(kappa))
         with without_vacuous_warnings():
             given = self.data, self.unconstrained, self.parametrization.constrained
             problem = with_constraints(self.problem, constraints, *given)
         return replace(self, constraints=tuple(constraints), problem=problem)
 
-    def problem_on(self, data: TrainingData) -> Problem:
-        """Return mean loss, without the penalty, and constraints on other rows, as trained."""
+    def problem_on(self, data: TrainingData, penalty: Penalty | None = None) -> Problem:
+        """Return mean loss, with a penalty or none, and constraints on other rows, as trained."""
         model = self.model.on(data.X)
         scores = ScoresOnRows(self.unconstrained, model)
-        free = Problem(loss_part(self.estimator, model, data))
+        free = Problem(loss_part(self.estimator, model, data).add(penalty or Zero()))
         own = self.problem.constraints
         return with_constraints(free, self.constraints, data, scores, like=own)
 
     @cached_property
-    def validation_problem(self) -> Problem | None:
-        """Mean loss and constraints on the rows that choose the iterate, if there are any."""
-        if self.validation is None:
+    def split_problems(self) -> tuple[Problem, Problem] | None:
+        """The problems on the rows to train on and on those that choose the iterate, if any."""
+        if self.split is None:
             return None
         with without_vacuous_warnings():
-            return self.problem_on(self.validation)
+            trained = self.problem_on(self.split[0], self.parametrization.penalty)
+            return trained, self.problem_on(self.split[1])
 
     def minimize(
         self,
@@ -261,7 +252,7 @@ class Fit:
         return self.parametrization.minimize(
             self.estimator,
             problem,
-            validation=self.validation_problem if problem is self.problem else None,
+            split=self.split_problems if problem is self.problem else None,
             warm=warm,
             callback=callback,
         )
@@ -283,7 +274,7 @@ class Fit:
         warm: Start | Result | None = None,
         callback: Callback | None = None,
         like: Evaluation | None = None,
-        validation: Problem | None = None,
+        split: tuple[Problem, Problem] | None = None,
     ) -> tuple[Result, Evaluation]:
         """Return the solution of a problem with the same variables, and the evaluation at it.
 
@@ -295,13 +286,13 @@ class Fit:
             For instance this one with other tolerances; None takes this one.
         warm, callback, like
             See :meth:`Solver.solve`.
-        validation : Problem or None, default=None
-            The same functions on the rows that choose the iterate.
+        split : tuple of Problem or None, default=None
+            See `split_problems`.
         """
         return self.parametrization.follow(
             self.estimator,
             self.problem if problem is None else problem,
-            validation=validation,
+            split=split,
             like=like,
             warm=warm,
             callback=callback,
@@ -387,6 +378,9 @@ class Fit:
             An evaluation at the solution, see :meth:`Problem.at`.
         """
         problem, goal = self.problem if problem is None else problem, self.estimator.goal
+        if self.parametrization.constrained is not None:
+            given = constraints_of(estimator, self.data), self.data, self.unconstrained
+            problem = on_all_rows(problem, *given)
         attributes = {
             **self.fitted_attributes(solution.result.w),
             **measures(problem, solution, like, on_loss=goal == "fairness"),
@@ -396,4 +390,7 @@ class Fit:
         }
         if self.held_out is not None:
             attributes |= self.held_out.attributes
+        chosen_on = self.parametrization.validation if self.split is None else self.split[1]
+        if chosen_on is not None and chosen_on.positions is not None:
+            attributes["validation_indices_"] = np.sort(chosen_on.positions)
         set_fitted(estimator, attributes)

@@ -84,6 +84,11 @@ class Parametrization(Protocol):
         """The rows that constraints are bound to, None for all training rows."""
         return None
 
+    @property
+    def validation(self) -> TrainingData | None:
+        """The rows that chose how far training went, None if no rows did."""
+        return None
+
     def moved(self, by: float) -> Self:
         """Return the same for scores measured from a threshold that is higher by a number."""
         return self
@@ -127,7 +132,7 @@ class Parametrization(Protocol):
         estimator: Any,
         problem: Problem,
         *,
-        validation: Problem | None = None,
+        split: tuple[Problem, Problem] | None = None,
         warm: Start | Result | None = None,
         callback: Callback | None = None,
     ) -> tuple[Result, Evaluation]:
@@ -139,8 +144,9 @@ class Parametrization(Protocol):
             Its parameters are read.
         problem : Problem
             What is to be minimised.
-        validation : Problem or None, default=None
-            The same functions, without penalties, on the rows that choose the iterate.
+        split : tuple of Problem or None, default=None
+            The same functions on the rows that the model is trained on, and, without penalties, on
+            those that choose the iterate.
         warm, callback
             See :meth:`~fairconstrained.solvers.Solver.minimize`.
         """
@@ -150,7 +156,7 @@ class Parametrization(Protocol):
         estimator: Any,
         problem: Problem,
         *,
-        validation: Problem | None = None,
+        split: tuple[Problem, Problem] | None = None,
         like: Evaluation | None = None,
         warm: Start | Result | None = None,
         callback: Callback | None = None,
@@ -159,13 +165,15 @@ class Parametrization(Protocol):
 
         Parameters
         ----------
-        estimator, problem, validation, warm, callback
+        estimator, problem, split, warm, callback
             See `minimize`.
         like : Evaluation or None, default=None
             An evaluation near the start, see :meth:`Problem.at`.
         """
 
-    def unconstrained(self, estimator: Any, problem: Problem, validation: Problem | None) -> Result:
+    def unconstrained(
+        self, estimator: Any, problem: Problem, split: tuple[Problem, Problem] | None
+    ) -> Result:
         """Return the solution of a problem without constraints."""
 
     def search_space(self, fit: Fit, result: Result) -> SearchSpace:

@@ -75,24 +75,20 @@ class RowSplit:
     ----------
     training : TrainingData
         What the problem is on.
-    validation : TrainingData or None
-        What chooses the iterate.
+    split : tuple of TrainingData or None
+        Of these rows, those that the model is trained on and those that choose the iterate.
     held_out : TrainingData or None
         With `confidence`: what models are tested on.
     """
 
     training: TrainingData
-    validation: TrainingData | None
+    split: tuple[TrainingData, TrainingData] | None
     held_out: TrainingData | None
 
     def moved(self, by: float) -> RowSplit:
         """Return the rows with a threshold that is higher by a number."""
-        training, validation, held_out = (
-            None if one is None else replace(one, convention=one.convention.moved(by))
-            for one in (self.training, self.validation, self.held_out)
-        )
-        assert training is not None
-        return RowSplit(training, validation, held_out)
+        held_out = None if self.held_out is None else self.held_out.moved(by)
+        return RowSplit(self.training.moved(by), moved_split(self.split, by), held_out)
 
     @classmethod
     def of(
@@ -122,5 +118,12 @@ class RowSplit:
         aside = estimator.parametrization.validation_share(estimator, data)
         if aside is None:
             return cls(data, None, held_out)
-        data, validation, _ = split(data, aside, estimator.random_state)
-        return cls(data, validation, held_out)
+        trained, validation, _ = split(data, aside, estimator.random_state)
+        return cls(data, (trained, validation), held_out)
+
+
+def moved_split(
+    rows: tuple[TrainingData, TrainingData] | None, by: float
+) -> tuple[TrainingData, TrainingData] | None:
+    """Return the two parts of the rows with a threshold that is higher by a number."""
+    return None if rows is None else (rows[0].moved(by), rows[1].moved(by))

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from fairconstrained.estimators.binding import Unconstrained, with_constraints, without_constraints
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.rows import moved_split
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning, without_vacuous_warnings
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
@@ -51,12 +52,9 @@ def moved(fit: Fit, by: float) -> Fit:
     by : float
         What is added to the threshold.
     """
-    data = replace(fit.data, convention=fit.data.convention.moved(by))
-    validation = fit.validation
-    if validation is not None:
-        validation = replace(validation, convention=validation.convention.moved(by))
-    parametrization = fit.parametrization.moved(by)
-    free, unconstrained = without_constraints(fit.estimator, parametrization, data, validation)
+    data = fit.data.moved(by)
+    split, parametrization = moved_split(fit.split, by), fit.parametrization.moved(by)
+    free, unconstrained = without_constraints(fit.estimator, parametrization, data, split)
     if "result" in vars(fit.unconstrained):
         known = fit.unconstrained.result
         same = replace(known, w=moved_variables(fit.unconstrained.problem, known.w, by))
@@ -69,7 +67,7 @@ def moved(fit: Fit, by: float) -> Fit:
         parametrization=parametrization,
         unconstrained=unconstrained,
         problem=problem,
-        validation=validation,
+        split=split,
     )
 
 

@@ -66,7 +66,7 @@ class Bound:
         on_loss : bool, default=False
             Whether the bound is that of the loss, which the result has been solved with.
         """
-        violation = result.violation
+        violation = result.violation if on_loss else at.violation
         return cls._of(at, violation, violation <= result.solver.tol, [] if on_loss else at.gaps)
 
     @classmethod

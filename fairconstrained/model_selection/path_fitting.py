@@ -304,8 +304,8 @@ def _points(problems: ProblemFamily, kappas: Array, validation: Rows | None) -> 
     for kappa in kappas:
         problem = problems.at(float(kappa))
         warm = fitting(predicted(solved, kappa) or start, problem, fit.model)
-        held_back = problems.validation_at(float(kappa))
-        result, at = fit.solve_at(problem, warm=warm, like=at, validation=held_back)
+        split = problems.split_at(float(kappa))
+        result, at = fit.solve_at(problem, warm=warm, like=at, split=split)
         solved.append(SolvedPoint.of(float(kappa), result, at))
         yield _point(fit, kappa, problem, (result, at), validation, training)
 
@@ -322,7 +322,7 @@ def _points_at_share(
         fit = fit.with_kappa(float(kappa))
         warm = None if warm is None else Start(fitting(warm, fit.problem, fit.model).w)
         fit, start, passes = settle(fit, rate, _own_problem, warm)
-        result, at = fit.solve_at(warm=start, validation=fit.validation_problem)
+        result, at = fit.solve_at(warm=start, split=fit.split_problems)
         fit, result = cut_exactly(fit, rate, result, at, _own_problem)
         result = replace(result, data_passes=result.data_passes + passes)
         warm, here = Start(result.w), fit.problem.uncounted().at(result.w)
@@ -367,7 +367,7 @@ def _improve(
     local optimum. Where rows for validation choose the iterates, the objective does not.
     """
     fit = problems.fit
-    if fit.validation is not None:
+    if fit.split is not None:
         return
     training = _training_rows(fit)
     for k in reversed(range(len(points) - 1)):

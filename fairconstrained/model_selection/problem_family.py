@@ -49,14 +49,12 @@ class ProblemFamily:
             return self.fit.problem.shifted(kappa * self._slopes)
         return self.fit.with_kappa(kappa).problem
 
-    def validation_at(self, kappa: float) -> Problem | None:
-        """Return the problem for a kappa on the rows that choose the iterate, if there are any.
+    def split_at(self, kappa: float) -> tuple[Problem, Problem] | None:
+        """Return the problems for a kappa on the rows to train on and on those that choose.
 
-        It is bound anew: these rows may lack cells that the training rows have.
+        They are bound anew: these rows may lack cells that all rows together have.
         """
-        return (
-            None if self.fit.validation is None else self.fit.with_kappa(kappa).validation_problem
-        )
+        return None if self.fit.split is None else self.fit.with_kappa(kappa).split_problems
 
     @property
     def follows(self) -> Array:

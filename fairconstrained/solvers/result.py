@@ -68,6 +68,12 @@ _ADVICE = {
     Status.VALIDATED: "",
 }
 
+_START_WAS_CHOSEN = (
+    "The weights are those of the start: no later iterate that meets the constraints on the rows "
+    "trained on was better on the validation rows. Raise kappa, max_epochs or n_iter_no_change, or "
+    "change learning_rate."
+)
+
 
 @dataclass
 class Trace:
@@ -263,4 +269,5 @@ def describe(
         f"{status.value} after {n_iter} iterations: objective {objective:.6g}, "
         f"violation {violation:.2e}, KKT residual {kkt_residual:.2e}."
     )
-    return f"{figures} {status.advice}".strip()
+    start_was_chosen = status is Status.VALIDATED and n_iter == 0
+    return f"{figures} {_START_WAS_CHOSEN if start_was_chosen else status.advice}".strip()

@@ -147,7 +147,11 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         See :class:`FairLogisticClassifier`.
     multipliers_, objective_, violation_, bound_violation_, bound_met_
     gap_, decision_gap_, kkt_residual_
-        See :class:`FairLogisticClassifier`. They are those of the leaf values, given the trees.
+        See :class:`FairLogisticClassifier`. They are those of the leaf values, given the trees, on
+        all rows.
+    validation_indices_ : ndarray of int of shape (n_validation_rows,)
+        With early stopping: the rows of X that chose the number of trees. Exists after such fits
+        only.
     decision_search_, certificate_, holdout_indices_, constraint_choices_, result_
         See :class:`FairLogisticClassifier`.
     sensitive_names_in_

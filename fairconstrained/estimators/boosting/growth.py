@@ -128,8 +128,10 @@ class Grown:
     meets : bool
         With constraints on predictions: whether the predictions of the kept trees on the training
         rows meet them.
-    constrained : TrainingData or None
-        The rows on which the constraints are measured, None for all.
+    held : TrainingData or None
+        The rows that trees were not grown on, None if there are none.
+    constrains_held : bool
+        Whether the constraints are measured on these rows, not on all.
     """
 
     trees: Trees
@@ -138,7 +140,8 @@ class Grown:
     curvature: float
     scores: Array | None = None
     meets: bool = False
-    constrained: TrainingData | None = None
+    held: TrainingData | None = None
+    constrains_held: bool = False
 
 
 def grow(how: Growing, data: TrainingData, constraints: Sequence[Constraint]) -> Grown:
@@ -158,7 +161,7 @@ def grow(how: Growing, data: TrainingData, constraints: Sequence[Constraint]) ->
     if share is not None:
         data, held, _ = split(data, share, source)
     grown = _Growth(how, data, constraints, held, source).run()
-    return grown if how.constraint_fraction is None else replace(grown, constrained=held)
+    return replace(grown, held=held, constrains_held=how.constraint_fraction is not None)
 
 
 @dataclass(eq=False)

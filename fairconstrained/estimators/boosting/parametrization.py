@@ -170,7 +170,12 @@ class LeafParametrization(LinearParametrization):
     @property
     def constrained(self) -> TrainingData | None:
         """The rows whose constraints the multipliers followed, None for all training rows."""
-        return self.grown.constrained
+        return self.grown.held if self.grown.constrains_held else None
+
+    @property
+    def validation(self) -> TrainingData | None:
+        """The rows that chose the number of trees, or that the multipliers followed."""
+        return self.grown.held
 
     def moved(self, by: float) -> Self:
         """Return the same trees for scores measured from a threshold that is higher by a number."""
@@ -186,7 +191,7 @@ class LeafParametrization(LinearParametrization):
         estimator: SolverOptions,
         problem: Problem,
         *,
-        validation: Problem | None = None,
+        split: tuple[Problem, Problem] | None = None,
         warm: Start | Result | None = None,
         callback: Callback | None = None,
     ) -> tuple[Result, Evaluation]:

@@ -138,14 +138,16 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
         See :class:`~fairconstrained.FairLogisticClassifier`.
     n_iter_, multipliers_, objective_, violation_, bound_violation_, bound_met_
     gap_, decision_gap_, kkt_residual_
-        See :class:`~fairconstrained.FairLogisticClassifier`; on the training rows without the
-        validation rows. The KKT residual refers to all weights of the network.
+        See :class:`~fairconstrained.FairLogisticClassifier`; on all rows, the validation rows
+        included. The KKT residual refers to all weights of the network.
+    validation_indices_ : ndarray of int of shape (n_validation_rows,)
+        With early stopping: the rows of X that chose the iterate. Exists after such fits only.
     decision_search_, certificate_, holdout_indices_, constraint_choices_
         See :class:`~fairconstrained.FairLogisticClassifier`. The model without constraints to which
         the search compares has the same layers except the last one.
     result_ : Result
         These figures with the status, the trace and the solver. The status is "chosen on validation
-        rows" if these chose the iterate.
+        rows" if these chose the iterate; the trace is that of the rows trained on.
 
     Warns
     -----

@@ -140,30 +140,30 @@ class NetworkParametrization(Parametrization):
         estimator: NetworkOptions,
         problem: Problem,
         *,
-        validation: Problem | None = None,
+        split: tuple[Problem, Problem] | None = None,
         warm: Start | Result | None = None,
         callback: Callback | None = None,
     ) -> tuple[Result, Evaluation]:
         """Return the iterate that is best on validation rows, else the solver's solution.
 
-        If it violates the constraints, or is worse than a constant score, its last layer is fitted
-        once more with the others fixed.
+        It is measured on all rows. If it violates the constraints, or is worse than a constant
+        score, its last layer is fitted once more with the others fixed.
         """
-        solver = self.solver(estimator, problem)
-        solver.check(problem)
+        trained = problem if split is None else split[0]
+        solver = self.solver(estimator, trained)
+        solver.check(trained)
         choice = None
-        if validation is not None:
-            patience = estimator.n_iter_no_change
-            choice = BestOnValidation(problem, validation, solver.tol, patience, callback)
+        if split is not None:
+            choice = BestOnValidation(*split, solver.tol, estimator.n_iter_no_change, callback)
         result, at = solver.solve(
-            problem,
-            warm=warm,
+            trained,
+            warm=None if warm is None else _fitting(warm, trained),
             callback=callback if choice is None else choice,
             random_state=estimator.random_state,
             max_data_passes=float(estimator.max_epochs),
         )
-        if choice is not None and result.status is not Status.CONVERGED:
-            result, at = choice.chosen(result, at)
+        if choice is not None:
+            result, at = choice.chosen(problem, result)
         if problem.in_epigraph_form or _is_sound(problem, result):
             return result, at
         return self._with_fitted_last_layer(
@@ -175,15 +175,13 @@ class NetworkParametrization(Parametrization):
         estimator: NetworkOptions,
         problem: Problem,
         *,
-        validation: Problem | None = None,
+        split: tuple[Problem, Problem] | None = None,
         like: Evaluation | None = None,
         warm: Start | Result | None = None,
         callback: Callback | None = None,
     ) -> tuple[Result, Evaluation]:
         """Return the network trained on from a start, as `minimize` does."""
-        return self.minimize(
-            estimator, problem, validation=validation, warm=warm, callback=callback
-        )
+        return self.minimize(estimator, problem, split=split, warm=warm, callback=callback)
 
     def _with_fitted_last_layer(
         self,
@@ -217,10 +215,10 @@ class NetworkParametrization(Parametrization):
         return replace(repaired, message=message, data_passes=passes), after
 
     def unconstrained(
-        self, estimator: NetworkOptions, problem: Problem, validation: Problem | None
+        self, estimator: NetworkOptions, problem: Problem, split: tuple[Problem, Problem] | None
     ) -> Result:
         """Return the network without constraints, trained as the estimator trains."""
-        return self.minimize(estimator, problem, validation=validation)[0]
+        return self.minimize(estimator, problem, split=split)[0]
 
     def search_space(self, fit: Fit, result: Result) -> SearchSpace:
         """Return the last layer with all others fixed, or all weights if there is no such layer.
@@ -254,6 +252,12 @@ class NetworkParametrization(Parametrization):
             parts = with_last_layer(held_out.constraints, result.w, self.model.n_parameters)
             held_out = replace(held_out, constraints=tuple(parts))
         return SearchSpace(task, held_out, last.lift)
+
+
+def _fitting(start: Start | Result, problem: Problem) -> Start:
+    """Return a start without multipliers, if it is of a problem with other constraints."""
+    same = start.multipliers is not None and len(start.multipliers) == problem.n_constraints
+    return Start(start.w, start.multipliers if same else None, start.state if same else None)
 
 
 def _is_sound(problem: Problem, result: Result) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
-from fairconstrained.solvers.base import Callback, Measured
+from fairconstrained.solvers.base import Callback, Iterate, Measured
 from fairconstrained.solvers.result import Status
 
 
@@ -77,21 +77,25 @@ class BestOnValidation:
         missed = measured.violation if measured.violation > self.tol else 0.0
         return missed, max(at.violation - self.allowed, 0.0), at.objective
 
-    def chosen(self, result: Result, at: Evaluation) -> tuple[Result, Evaluation]:
-        """Return the result of the run with the iterate that was chosen, and its evaluation.
+    def chosen(self, problem: Problem, result: Result) -> tuple[Result, Evaluation]:
+        """Return the result with the iterate that was chosen, measured on all rows.
 
         Parameters
         ----------
-        result, at : Result and Evaluation
+        problem : Problem
+            The problem on the training and the validation rows.
+        result : Result
             What the solver returned.
         """
-        if self.best is None:
-            return result, at
-        best = self.best.measured
-        status = Status.VALIDATED if self.best.feasible else result.status
-        point = self.problem.uncounted().at(best.iterate.at.w)
-        measured = replace(best, iterate=replace(best.iterate, at=point))
-        return result.with_point(measured, status), point
+        w, multipliers, n_iter, status = result.w, result.multipliers, result.n_iter, result.status
+        if self.best is not None:
+            best = self.best.measured
+            w, multipliers, n_iter = best.iterate.at.w, best.multipliers, best.iterate.iteration
+            status = Status.VALIDATED if self.best.feasible else status
+        point = problem.uncounted().at(w)
+        same = len(multipliers) == problem.n_constraints
+        iterate = Iterate(point, multipliers if same else None, n_iter)
+        return result.with_point(Measured.of(iterate, self.tol), status), point
 
 
 def iterations(n_epochs: float, n_rows: int, batch_size: int | None) -> int:

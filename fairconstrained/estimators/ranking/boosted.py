@@ -93,12 +93,14 @@ class BoostedScores(RankerModel):
     Notes
     -----
     Bounds hold on the queries on which they are measured: all queries of `fit`, or those that
-    `constraint_fraction` sets aside. Trees adapt to the queries that they are grown on, so that
-    gaps on other queries are larger. With 200 queries, ``QueryParity(0.02, average=True)`` and the
-    defaults, the gap on 500 new queries was 0.57 and NDCG@10 0.44; with ``constraint_fraction=0.3``
-    0.05 and 0.27; with linear scores, of which these labels were made, 0.06 and 0.37 (``python -m
-    benchmarks new_queries``). Measure both with :func:`~fairconstrained.compare_rankers`. With a
-    constraint for every query, trees take several times as long as linear scores.
+    `constraint_fraction` sets aside, `validation_indices_` of the ranker. Its `gap_`,
+    `decision_gap_` and `bound_met_` are of all queries in either case. Trees adapt to the queries
+    that they are grown on, so that gaps on other queries are larger. With 200 queries,
+    ``QueryParity(0.02, average=True)`` and the defaults, the gap on 500 new queries was 0.57 and
+    NDCG@10 0.44; with ``constraint_fraction=0.3`` 0.05 and 0.27; with linear scores, of which these
+    labels were made, 0.06 and 0.37 (``python -m benchmarks new_queries``). Measure both with
+    :func:`~fairconstrained.compare_rankers`. With a constraint for every query, trees take several
+    times as long as linear scores.
 
     References
     ----------

@@ -116,7 +116,7 @@ class NetworkRanking(SolvedDirectly):
         return solver_of(estimator, problem, default=default_of_network)
 
     def unconstrained(
-        self, estimator: SolverOptions, problem: Problem, validation: Problem | None
+        self, estimator: SolverOptions, problem: Problem, split: tuple[Problem, Problem] | None
     ) -> Result:
         """Return the solution of a problem without constraints."""
         solver = default_by_query(problem)

@@ -31,6 +31,7 @@ from fairconstrained.objectives import Objective
 from fairconstrained.penalties.base import Penalty
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.compat import with_callbacks
+from fairconstrained.utils.fitted import all_or_nothing
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike, RandomState
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class FairRanker(FairEstimator):
         With a network: the scores of rows in the units of X, made of these arrays when it is read.
     booster_ : lightgbm.Booster
         With boosted scores: the fitted trees.
-    n_estimators_, is_categorical_, categories_
+    n_estimators_, is_categorical_, categories_, validation_indices_
         With boosted scores: see :class:`FairBoostingClassifier`.
     classes_ : ndarray of shape (2,)
         The labels, sorted.
@@ -285,9 +286,10 @@ class FairRanker(FairEstimator):
             If an argument is not valid, queries or groups are missing, no query has rows of both
             classes, or the solver cannot solve the problem.
         """
-        warn_of_unused_kappa(self)
-        fit = self.bind(X, y, sample_weight, sensitive_features, query=query)
-        return self._solve(fit, (X, y, sample_weight))
+        with all_or_nothing(self):
+            warn_of_unused_kappa(self)
+            fit = self.bind(X, y, sample_weight, sensitive_features, query=query)
+            return self._solve(fit, (X, y, sample_weight))
 
     def bind(
         self,

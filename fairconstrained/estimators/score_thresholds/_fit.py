@@ -163,6 +163,8 @@ class ThresholdFit:
         With a confidence: what the held-out rows show.
     held_out : ndarray of int
         The positions of these rows in X.
+    validation : ndarray of int or None
+        The positions of the rows that chose the thresholds, None if these are all of the others.
     """
 
     scored: ScoredRows
@@ -172,6 +174,7 @@ class ThresholdFit:
     search: DecisionSearch
     certificate: Certificate | None
     held_out: Array
+    validation: Array | None = None
 
     @classmethod
     def of(
@@ -211,7 +214,10 @@ class ThresholdFit:
             chosen.features, chosen.labels, chosen.parameters(params), chosen.positions, tasks
         )
         with tasks.task("thresholds"):
-            return cls._searched(estimator, constraints, scored, chosen.take(scored.rows), held)
+            choosing = chosen.take(scored.rows)
+            found = cls._searched(estimator, constraints, scored, choosing, held)
+        some = len(scored.rows) < len(chosen.labels)
+        return replace(found, validation=choosing.positions) if some else found
 
     @classmethod
     def _searched(
@@ -274,6 +280,8 @@ class ThresholdFit:
             attributes["_by_group"] = groups.names.tolist(), values
         if groups is not None and groups.column_names:
             attributes["sensitive_names_in_"] = np.array(groups.column_names, dtype=object)
+        if self.validation is not None:
+            attributes["validation_indices_"] = self.validation
         if self.certificate is not None:
             attributes["holdout_indices_"] = self.held_out
         set_fitted(estimator, attributes)

@@ -26,7 +26,7 @@ from fairconstrained.estimators.score_thresholds._fit import (
 from fairconstrained.estimators.score_thresholds._predictions import ThresholdPredictions
 from fairconstrained.estimators.score_thresholds._rows import CheckedRows
 from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
-from fairconstrained.utils.fitted import fitted_attributes
+from fairconstrained.utils.fitted import all_or_nothing, fitted_attributes
 from fairconstrained.utils.splits import with_splitter
 from fairconstrained.utils.typing import ArrayLike, MatrixLike, RandomState
 
@@ -150,6 +150,9 @@ class FairThresholds(
         them; see :class:`~fairconstrained.decisions.population.Certificate`.
     holdout_indices_ : ndarray of int
         With `confidence`: the rows of X that were held out.
+    validation_indices_ : ndarray of int
+        Where `cv` gives scores to a share of the rows: the rows of X that chose the thresholds. All
+        that is reported is on these rows, since the classifier was trained on the others.
     constraint_choices_ : list of dict
         For every constraint the values of the parameters that it chose on these rows, such as the
         minority of :class:`MinorityRate`. Reports measure with them.
@@ -297,14 +300,15 @@ class FairThresholds(
             If an argument is not valid, groups are missing, or the constraint does not bound
             decisions.
         """
-        check_threshold_options(self)
-        warn_of_unused_kappa(self)
-        rows = CheckedRows.check(self, X, y, sample_weight, sensitive_features)
-        known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
-        params, splitting = routed_params(self, fit_params, **known)
-        tasks = FitTasks(self, X, y, sample_weight)
-        ThresholdFit.of(self, rows, params, splitting, tasks).store(self)
-        tasks.close(partial(fitted_attributes, self))
+        with all_or_nothing(self):
+            check_threshold_options(self)
+            warn_of_unused_kappa(self)
+            rows = CheckedRows.check(self, X, y, sample_weight, sensitive_features)
+            known = {"sample_weight": sample_weight, "sensitive_features": sensitive_features}
+            params, splitting = routed_params(self, fit_params, **known)
+            tasks = FitTasks(self, X, y, sample_weight)
+            ThresholdFit.of(self, rows, params, splitting, tasks).store(self)
+            tasks.close(partial(fitted_attributes, self))
         return self
 
     def score(

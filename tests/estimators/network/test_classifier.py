@@ -178,8 +178,8 @@ def test_validation_rows_choose_a_feasible_iterate(clf):
     trace = longer.result_.trace.to_frame()
     assert trace.data_passes.max() < 900  # stopped
     chosen = trace[trace.iteration == longer.n_iter_].iloc[0]
-    assert chosen.objective == pytest.approx(longer.objective_)
-    assert longer.objective_ > trace.objective.min()  # not the least training loss
+    assert chosen.violation <= longer.tol
+    assert chosen.objective > trace.objective.min()  # not the least training loss
 
 
 def test_decisions_meet_the_bound():

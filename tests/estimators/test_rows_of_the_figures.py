@@ -1,0 +1,113 @@
+"""Gaps, accuracy and `bound_met_` are those of all rows that `fit` was given."""
+
+import warnings
+
+import numpy as np
+import pytest
+from _support.classifiers import SINGLE
+from sklearn.linear_model import LogisticRegression
+
+from fairconstrained import (
+    BoostedScores,
+    FairRanker,
+    FairThresholds,
+    fairness_path,
+    make_biased_classification,
+    make_biased_ranking,
+)
+from fairconstrained.constraints import QueryParity
+from fairconstrained.metrics import query_pairwise_errors
+
+STOPPING = {
+    "network": {"early_stopping": True, "validation_fraction": 0.3},
+    "boosting": {"early_stopping": True, "validation_fraction": 0.3},
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return make_biased_classification(600, gap=0.3, random_state=0)
+
+
+def gap_of(values, groups):
+    return abs(values[groups == 0].mean() - values[groups == 1].mean())
+
+
+def quietly_fitted(model, X, y, **given):
+    with warnings.catch_warnings():  # few iterations
+        warnings.simplefilter("ignore")
+        return model.fit(X, y, **given)
+
+
+@pytest.mark.parametrize(
+    ("enforce", "confidence"), [("score", None), ("decision", None), ("decision", 0.5)]
+)
+@pytest.mark.parametrize("name", STOPPING)
+def test_rows_that_choose_the_iterate_are_rows_of_the_figures(name, enforce, confidence, rows):
+    X, y, groups = rows
+    model = SINGLE[name](kappa=0.1, enforce=enforce, confidence=confidence)
+    model.set_params(**STOPPING[name])
+    quietly_fitted(model, X, y, sensitive_features=groups)
+    held_out = getattr(model, "holdout_indices_", np.zeros(0, dtype=int))
+    given = np.setdiff1d(np.arange(len(y)), held_out)
+    chosen = model.validation_indices_
+    assert len(chosen) == pytest.approx(0.3 * len(given), abs=4)
+    assert np.isin(chosen, given).all() and np.all(np.diff(chosen) > 0)
+    shown = X[given], y[given], groups[given]
+    decided, probability = model.predict(shown[0]), model.predict_proba(shown[0])[:, 1]
+    assert model.decision_gap_ == pytest.approx(gap_of(decided, shown[2]))
+    assert model.gap_ == pytest.approx(gap_of(probability, shown[2]), abs=1e-6)
+    if enforce == "decision":
+        accuracy = model.decision_search_.accuracy
+        assert accuracy == pytest.approx(np.mean(decided == shown[1]))
+    if confidence is None:
+        gap, tol = (model.gap_, 1e-4) if enforce == "score" else (model.decision_gap_, 1e-9)
+        assert model.bound_met_ is bool(gap <= 0.1 + tol)
+        assert model.bound_met_  # the last layer and the leaves are fitted on all rows
+    model.set_params(early_stopping=False, confidence=None)
+    quietly_fitted(model, X, y, sensitive_features=groups)
+    assert not hasattr(model, "validation_indices_")
+
+
+@pytest.mark.parametrize("name", STOPPING)
+def test_points_of_a_path_are_measured_on_all_rows(name, rows):
+    X, y, groups = rows
+    model = SINGLE[name]().set_params(**STOPPING[name])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = fairness_path(model, X, y, sensitive_features=groups, kappas=[0.1, 0.02])
+    for point, accuracy in zip(path.estimators, path.train_accuracy, strict=True):
+        decided = point.predict(X)
+        assert point.decision_gap_ == pytest.approx(gap_of(decided, groups))
+        assert accuracy == pytest.approx(np.mean(decided == y))
+        assert point.bound_met_ is bool(point.gap_ <= point.kappa + 1e-4)
+        assert len(point.validation_indices_) == pytest.approx(180, abs=4)
+
+
+@pytest.mark.parametrize("options", [{"early_stopping": True}, {"constraint_fraction": 0.3}])
+def test_gaps_of_rankers_are_those_of_all_queries(options):
+    pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
+    X, y, query, groups = make_biased_ranking(20, 4, random_state=0)
+    trees = BoostedScores(n_estimators=10, num_leaves=4, n_jobs=1, **options)
+    ranker = FairRanker(QueryParity(0.1, average=True), model=trees, random_state=0)
+    quietly_fitted(ranker, X, y, query=query, sensitive_features=groups)
+    errors = query_pairwise_errors(y, ranker.predict(X), query=query, sensitive_features=groups)
+    gap = abs((errors[0, 1] - errors[1, 0]).mean())  # of queries that have both
+    assert ranker.decision_gap_ == pytest.approx(gap)
+    assert ranker.bound_met_ is bool(ranker.gap_ <= 0.1 + 1e-4)
+    assert ranker.bound_violation_ == pytest.approx(max(ranker.gap_ - 0.1, 0.0))
+    aside = np.isin(query, query[ranker.validation_indices_])  # queries stay together
+    np.testing.assert_array_equal(np.flatnonzero(aside), ranker.validation_indices_)
+
+
+def test_thresholds_name_the_rows_that_chose_them(rows):
+    X, y, groups = rows
+    model = FairThresholds(LogisticRegression(), kappa=0.05, cv=0.3, random_state=0)
+    model.fit(X, y, sensitive_features=groups)
+    chosen = model.validation_indices_
+    assert len(chosen) == 180
+    gap = gap_of(model.predict(X[chosen]), groups[chosen])
+    assert model.decision_gap_ == pytest.approx(gap)
+    assert model.bound_met_ is bool(gap <= 0.05)
+    model.set_params(cv=3).fit(X, y, sensitive_features=groups)
+    assert not hasattr(model, "validation_indices_")
