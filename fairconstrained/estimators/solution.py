@@ -70,16 +70,18 @@ class Bound:
         return cls._of(at, violation, violation <= result.solver.tol, [] if on_loss else at.gaps)
 
     @classmethod
-    def of_decisions(cls, at: Evaluation) -> Bound:
-        """Return the bound on decisions, which is met exactly, that is, up to rounding."""
+    def of_decisions(cls, at: Evaluation, certificate: Certificate | None) -> Bound:
+        """Return the bound on decisions, which is met exactly, or on those in the population."""
+        if certificate is not None:
+            return cls._of_population(certificate)
         violation = at.zero_one_violation
         return cls._of(at, violation, violation == 0.0, at.decision_gaps)
 
     @classmethod
-    def of_population(cls, certificate: Certificate) -> Bound:
+    def _of_population(cls, certificate: Certificate) -> Bound:
         """Return the bound on decisions in the population, with the certificate's confidence."""
         violation = without_rounding(max(float(certificate.bounds.max(initial=0.0)), 0.0))
-        verdict = "bound met" if certificate.certified else "bound not shown to be met"
+        verdict = "bound met" if certificate.certified else "bound not met: not shown"
         level = f"with {100.0 * certificate.confidence:g}% confidence"
         return cls(violation, certificate.certified, f"{verdict} {level}")
 
@@ -130,10 +132,8 @@ def measures(
         at = like.uncounted()
     else:
         at = problem.uncounted().at(result.w[: problem.n_variables], like=like)
-    if solution.certificate is not None:
-        bound = Bound.of_population(solution.certificate)
-    elif solution.search is not None:
-        bound = Bound.of_decisions(at)
+    if solution.search is not None:
+        bound = Bound.of_decisions(at, solution.certificate)
     else:
         bound = Bound.of_scores(at, result, on_loss=on_loss)
     return {

@@ -27,7 +27,11 @@ from fairconstrained.decisions.threshold_search import ThresholdTask
 from fairconstrained.estimators.binding import bound_parts, choices
 from fairconstrained.estimators.callbacks import FitTasks
 from fairconstrained.estimators.options import check_group_sizes
-from fairconstrained.estimators.score_thresholds._rows import CheckedRows, row_parts
+from fairconstrained.estimators.score_thresholds._rows import (
+    CheckedRows,
+    row_parts,
+    threshold_codes,
+)
 from fairconstrained.estimators.score_thresholds._scores import (
     ScoredRows,
     Scoring,
@@ -257,9 +261,7 @@ class ThresholdFit:
     def store(self, estimator: Any) -> None:
         """Set the fitted attributes of an estimator, and warn of what was not found."""
         groups, at = self.data.groups, self.problem.at(self.search.w)
-        bound = Bound.of_decisions(at)
-        if self.certificate is not None:
-            bound = Bound.of_population(self.certificate)
+        bound = Bound.of_decisions(at, self.certificate)
         attributes = {
             "estimator_": self.scored.estimator,
             "classes_": np.sort(self.data.classes),
@@ -353,7 +355,7 @@ def _bound(
         parts_of.append(replace(held.data, X=held.data.X + len(scored.scores)))
         own_parts.append(row_parts(held.features, n_parts))
     scores, n = np.concatenate(given), len(scored.scores)
-    codes, n_thresholds = _codes(estimator, parts_of, np.concatenate(own_parts))
+    codes, n_thresholds = threshold_codes(estimator, parts_of, np.concatenate(own_parts))
     model = ThresholdModel(scores, codes, n_thresholds, np.arange(n))
     parts = tuple(bound_parts(constraints, model, chosen.data, _GivenScores(scores)))
     return scores, model, parts, parts_of[1] if held is not None else None
@@ -386,22 +388,3 @@ def _task(
     fixed = {single.n_thresholds - 1: task.fixed[model.n_thresholds - 1]}
     problem = Problem(CompositeFunction(single, wrong), same)
     return replace(task, fixed={}, single=replace(task, problem=problem, fixed=fixed))
-
-
-def _codes(estimator: Any, parts: list[TrainingData], own_parts: Array) -> tuple[Array, int]:
-    """Return which threshold every row has, and how many there are.
-
-    With thresholds for each group, rows without a group have one more, the last. `own_parts` says
-    which of its group's thresholds a row has.
-    """
-    if not estimator.per_group:
-        return np.zeros(sum(len(one.y) for one in parts), dtype=int), 1
-    groups = [one.groups for one in parts if one.groups is not None]
-    place = {name: k for k, name in enumerate(groups[0].names.tolist())}
-    n = len(place)
-    found = []
-    for one in groups:
-        own = np.array([place.get(name, n) for name in one.names.tolist()] + [n])
-        found.append(own[one.codes])
-    group, n_parts = np.concatenate(found), estimator.n_thresholds
-    return np.where(group < n, group * n_parts + own_parts, n * n_parts), n * n_parts + 1

@@ -145,6 +145,27 @@ def row_parts(features: Any, n_parts: int) -> Array:
     return np.asarray(row_hashes(features) % np.uint64(n_parts)).astype(int)
 
 
+def threshold_codes(
+    estimator: Any, parts: list[TrainingData], own_parts: Array
+) -> tuple[Array, int]:
+    """Return which threshold every row has, and how many there are.
+
+    With thresholds for each group, rows without a group have one more, the last. `own_parts` says
+    which of its group's thresholds a row has.
+    """
+    if not estimator.per_group:
+        return np.zeros(sum(len(one.y) for one in parts), dtype=int), 1
+    groups = [one.groups for one in parts if one.groups is not None]
+    place = {name: k for k, name in enumerate(groups[0].names.tolist())}
+    n = len(place)
+    found = []
+    for one in groups:
+        own = np.array([place.get(name, n) for name in one.names.tolist()] + [n])
+        found.append(own[one.codes])
+    group, n_parts = np.concatenate(found), estimator.n_thresholds
+    return np.where(group < n, group * n_parts + own_parts, n * n_parts), n * n_parts + 1
+
+
 def row_thresholds(estimator: Any, values: Any, name: str, parts: Array) -> Array:
     """Return the threshold of every row when predicting.
 
