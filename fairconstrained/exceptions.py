@@ -28,8 +28,8 @@ class ConstantDecisionWarning(UserWarning):
 class InputWarning(UserWarning):
     """An argument is valid, but probably not what the user intended.
 
-    It is issued for very small groups, for pandas objects with different row labels, and for a
-    `kappa` that no constraint uses.
+    It is issued for very small groups, for pandas objects with different row labels, for a `kappa`
+    that no constraint uses, and for a bound on scores that leaves predictions far apart.
     """
 
 

@@ -21,6 +21,7 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.one_sided import warn_of_one_side
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
+from fairconstrained.estimators.solution import far_predictions, warn_of_predictions
 from fairconstrained.estimators.solving import (
     Attributes,
     solver_of,
@@ -188,6 +189,9 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         promised = solution.certificate or solution.search
         if promised is None:
             warn_of(solution.result, stacklevel=5)
+            if self.goal == "accuracy" and not self.needs_queries:
+                far = far_predictions(fit.constraints, fit.data, at)
+                warn_of_predictions(far, stacklevel=5)
         else:
             warn_of_other_solver([result], stacklevel=5)
             promised.warn(stacklevel=5)

@@ -192,6 +192,7 @@ class FairOptions(SolverOptions, DataOptions, Protocol):
     """The parameters of an estimator that a :class:`Fit` reads."""
 
     quality: ClassVar[str]
+    needs_queries: ClassVar[bool]
     constraint: ConstraintLike
     kappa: float
     goal: str

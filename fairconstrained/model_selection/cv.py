@@ -355,7 +355,7 @@ def _measure(
         [None if part is None else _safe_indexing(part, some) for part in rows]
         for some in (train, test)
     )
-    path = follow(base, inside, kappas=kappas, held_out=outside)
+    path, _ = follow(base, inside, kappas=kappas, held_out=outside)
     measures = {name: path.validation[key] for name, key in _MEASURES.items()}
     return measures, [one.result_.without_arrays() for one in path.estimators]
 

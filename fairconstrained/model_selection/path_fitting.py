@@ -20,7 +20,12 @@ from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.selection_rate import cut_exactly, rate_of, settle
-from fairconstrained.estimators.solution import Solution
+from fairconstrained.estimators.solution import (
+    Solution,
+    far_predictions,
+    farthest,
+    warn_of_predictions,
+)
 from fairconstrained.estimators.solving import warn_of_other_solver
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
@@ -40,7 +45,8 @@ from fairconstrained.utils.validation import check_numbers, is_number
 _MIN_RATIO = 0.01  # of the smallest to the largest kappa
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
-_Point = tuple[FairEstimator, Result, float, dict[str, float]]  # with its quality and measures
+_Far = tuple[float, float] | None  # a gap of predictions that is far above its bound on scores
+_Point = tuple[FairEstimator, Result, float, dict[str, float], _Far]  # with quality and measures
 
 
 def fairness_path(
@@ -114,6 +120,8 @@ def fairness_path(
     -----
     ConvergenceWarning
         Once, if points did not converge.
+    InputWarning
+        Once, if the predictions of a point exceed its bound on rates by more than 0.1.
 
     Examples
     --------
@@ -144,13 +152,14 @@ def fairness_path(
         y, sample_weight, sensitive_features, query = rows.values()
         estimator = pipeline.steps[-1][1]
         X_val = None if X_val is None else last_step(pipeline, X_val)[1]
-    path = follow(
+    path, far = follow(
         estimator, (X, y, sample_weight, sensitive_features), kappas=kappas, n_kappas=n_kappas,
         min_ratio=min_ratio, query=query,
         held_out=(X_val, y_val, sample_weight_val, sensitive_features_val, query_val),
     )  # fmt: skip
     warn_unless_converged(path.statuses, path.kappas)
     warn_of_other_solver([one.result_ for one in path.estimators], stacklevel=3)
+    warn_of_predictions(far, stacklevel=3)
     return replace(path, pipeline=pipeline)
 
 
@@ -183,8 +192,8 @@ def follow(
     min_ratio: float = _MIN_RATIO,
     query: ArrayLike | None = None,
     held_out: Sequence[Any] = (None, None, None, None),
-) -> FairnessPath:
-    """Return the path without a warning; see :func:`fairness_path`.
+) -> tuple[FairnessPath, _Far]:
+    """Return the path, and predictions that are far apart; see :func:`fairness_path`.
 
     Parameters
     ----------
@@ -204,7 +213,7 @@ def follow(
             _improve(problems, points, chosen, validation)
         else:
             points = list(_points_at_share(fit, rate, chosen, held_out))
-    estimators, results, worth, measures = zip(*points, strict=True)
+    estimators, results, worth, measures, far = zip(*points, strict=True)
     passes = np.array([result.data_passes for result in results])
     passes[0] += fit.unconstrained.result.data_passes
     columns = {name: np.array([one[name] for one in measures]) for name in measures[0]}
@@ -212,10 +221,10 @@ def follow(
         chosen, list(estimators), passes, np.array(worth), columns, quality=estimator.quality
     )
     if validation is None:
-        return path
+        return path, farthest(far)
     weight = validation.data.sample_weight
     size = weight.sum() ** 2 / np.square(weight).sum()  # `@` would start BLAS threads
-    return replace(path, validation_size=float(size))
+    return replace(path, validation_size=float(size)), farthest(far)
 
 
 def tolerances(
@@ -355,7 +364,9 @@ def _point(
     fitted.kappa = float(kappa)
     fit.store(fitted, Solution(result), problem, like=at)
     measures = {} if validation is None else validation.measured(result.w)
-    return fitted, result, training.worth(result.w, like=at), measures
+    ranks = fit.estimator.needs_queries
+    far = None if ranks else far_predictions(fit.constraints, fit.data, at)
+    return fitted, result, training.worth(result.w, like=at), measures, far
 
 
 def _improve(

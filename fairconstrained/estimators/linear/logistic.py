@@ -248,7 +248,8 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         If a cell of a constraint has no rows.
 
     InputWarning
-        If groups are very small, row labels of pandas objects differ, or `kappa` is not used.
+        If groups are very small, row labels of pandas objects differ, `kappa` is not used, or the
+        predictions exceed a bound on scores by more than 0.1.
 
     See Also
     --------
