@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fairconstrained.exceptions import ConvergenceWarning, InfeasibleConstraintWarning
+from fairconstrained.exceptions import ConvergenceWarning, InfeasibleConstraintWarning, InputWarning
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS, Result, Solver, Status, default_solver
 from fairconstrained.solvers.base import Start
@@ -26,6 +26,9 @@ class SolverOptions(Protocol):
     warm_start: bool
     random_state: Any
     verbose: int
+
+
+_ALPHA = 10.0  # of PLADA where beta is given: the value of the paper
 
 
 def solver_of(
@@ -51,22 +54,52 @@ def solver_of(
     Raises
     ------
     ValueError
-        If the name is unknown, or beta is given for a solver without such a parameter.
+        If the name is unknown.
     """
     names = {"auto": lambda: default(problem), **SOLVERS}
     solver = resolve("solver", options.solver, names, Solver)
     if isinstance(options.solver, str):
         solver = solver.with_options(tol=options.tol)
-    beta = getattr(options, "beta", None)
-    if beta is not None and "beta" not in solver.get_params(deep=False):
-        raise ValueError(
-            f"beta={beta!r} is given, but solver {solver!r} has no such parameter; "
-            "leave beta at None."
-        )
-    solver = solver.with_options(max_iter=options.max_iter, beta=beta)
+    solver = with_beta(solver, getattr(options, "beta", None))
+    solver = solver.with_options(max_iter=options.max_iter)
     if options.max_iter is not None:
         solver = solver.unpolished()
     return without_kinks(problem, solver) if isinstance(options.solver, str) else solver
+
+
+def with_beta(solver: Solver, beta: float | None) -> Solver:
+    r"""Return a solver with `beta`, or the solver itself if it has no such parameter.
+
+    The penalty parameter :math:`\rho = \alpha / (1 + \alpha \beta)` of PLADA follows beta where
+    alpha is fixed: at 10, the value of its paper, if it is not given.
+
+    Parameters
+    ----------
+    solver : Solver
+        The solver.
+    beta : float or None
+        None keeps that of the solver.
+
+    Warns
+    -----
+    InputWarning
+        If the solver has no beta: it names those that have.
+    """
+    if beta is None:
+        return solver
+    parameters = solver.get_params(deep=False)
+    if "beta" not in parameters:
+        have = [repr(name) for name, make in SOLVERS.items() if "beta" in make().get_params()]
+        warnings.warn(
+            f"beta={beta!r} is not used: {type(solver).__name__} has no such parameter. The "
+            f"solvers {', '.join(have)} have it; that of BalancedRate is constraint__beta.",
+            InputWarning,
+            stacklevel=2,
+        )
+        return solver
+    if "alpha" in parameters and parameters["alpha"] is None:
+        solver = solver.with_options(alpha=_ALPHA)
+    return solver.with_options(beta=beta)
 
 
 def warm_start(

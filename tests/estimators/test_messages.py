@@ -15,6 +15,7 @@ from fairconstrained import (
     FairHingeClassifier,
     FairLogisticClassifier,
     IncompatibleSolverError,
+    InputWarning,
     InfeasibleConstraintWarning,
     VacuousConstraintWarning,
     make_biased_classification,
@@ -134,9 +135,12 @@ def test_valid_numbers_of_other_types():
     assert fit(kappa=1, fit_intercept=np.True_).result_.converged
 
 
-def test_beta_with_a_solver_that_has_none():
-    with raises(ValueError, "beta=2.0", "SQP()", "leave beta at None"):
-        fit(beta=2.0)
+@pytest.mark.parametrize("solver", ["auto", "ipc", AugmentedLagrangian()])
+def test_beta_with_a_solver_that_has_none(solver):
+    with pytest.warns(InputWarning, match="beta=2.0 is not used") as said:
+        fit(beta=2.0, solver=solver)
+    (text,) = [str(one.message) for one in said if "beta" in str(one.message)]
+    assert "'3s-econ'" in text and "'plada-stochastic'" in text and "constraint__beta" in text
 
 
 INCOMPATIBLE = {

@@ -55,9 +55,9 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         constraints, others are tried, unless it is an object with ``polish=False``, such as
         ``IPC.paper()``. ``result_.solver`` is the solver that found the model.
     beta : float or None, default=None
-        The parameter `beta` of the solver, for "3s-econ" (penalty parameter) and "plada" (proximal
-        parameter) and their stochastic versions. None takes the solver's default. Other solvers
-        raise an error if it is given.
+        The parameter `beta` of the solvers "3s-econ" (penalty parameter) and "plada" (proximal
+        parameter; with beta its alpha is fixed, at 10 if it is not given) and of their stochastic
+        versions. None takes the solver's default. Other solvers do not use it and warn.
     surrogate : {"sigmoid", "ramp"} or Surrogate, default="sigmoid"
         The function of the score that replaces the prediction 1{score > 0} in constraints without a
         surrogate of their own.

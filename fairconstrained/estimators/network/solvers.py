@@ -6,6 +6,7 @@ from typing import Any
 
 from fairconstrained.estimators.network.options import uses_validation
 from fairconstrained.estimators.network.training import iterations
+from fairconstrained.estimators.solving import with_beta
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS, Solver, default_solver
 from fairconstrained.solvers.plada import PLADA
@@ -71,8 +72,9 @@ def solver_of_network(estimator: Any, problem: Problem) -> Solver:
 
 def _with_given(solver: Solver, estimator: Any) -> Solver:
     """Return the solver with the parameters that are given, of those that not all solvers have."""
+    solver = with_beta(solver, estimator.beta)
     parameters = solver.get_params(deep=False)
-    given = {"beta": "beta", "batch_size": "batch_size", "learning_rate": "eta"}
+    given = {"batch_size": "batch_size", "learning_rate": "eta"}
     for name, own in given.items():
         value = getattr(estimator, name)
         if value is not None and own not in parameters:

@@ -1,0 +1,53 @@
+"""beta, the parameter of "3s-econ" and "plada" that searches go over beside kappa."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+
+from fairconstrained import FairLogisticClassifier, InputWarning, make_biased_classification
+from fairconstrained.model_selection import fairness_path
+from fairconstrained.solvers import PLADA, ThreeSEcon
+
+X, Y, GROUPS = make_biased_classification(300, 4, gap=0.4, random_state=0)
+WITH_BETA = ["3s-econ", "3s-econ-stochastic", "plada", "plada-stochastic"]
+
+
+def fitted(beta: float, **options: object) -> FairLogisticClassifier:
+    model = FairLogisticClassifier(kappa=0.02, beta=beta, random_state=0, **options)
+    with warnings.catch_warnings():  # fifty steps are too few, which is said
+        warnings.simplefilter("ignore")
+        return model.fit(X, Y, sensitive_features=GROUPS)
+
+
+@pytest.mark.parametrize("solver", WITH_BETA)
+def test_before_polishing_two_values_give_different_coefficients(solver: str) -> None:
+    first, second = (fitted(beta, solver=solver, max_iter=50).coef_ for beta in (0.1, 5.0))
+    assert np.abs(first - second).max() > 1e-3
+
+
+def test_alpha_of_plada_is_fixed_where_beta_is_given() -> None:
+    assert fitted(0.5, solver="plada", max_iter=50).result_.solver.alpha == 10.0
+    own = fitted(0.5, solver=PLADA(alpha=3.0, polish=False), max_iter=50).result_.solver
+    assert (own.alpha, own.beta) == (3.0, 0.5)
+    assert fitted(0.5, solver=ThreeSEcon(polish=False), max_iter=50).result_.solver.beta == 0.5
+
+
+@pytest.mark.parametrize("solver", ["auto", "3s-econ", "plada"])
+def test_the_grid_of_kappa_and_beta_is_searched_with_any_solver(solver: str) -> None:
+    grid = {"kappa": [0.02, 0.1], "beta": [0.1, 10.0]}
+    search = GridSearchCV(FairLogisticClassifier(solver=solver), grid, cv=2, error_score="raise")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        search.fit(X, Y, sensitive_features=GROUPS)
+    assert len(search.cv_results_["params"]) == 4
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_a_path_without_such_a_solver_says_so() -> None:
+    with pytest.warns(InputWarning, match="beta=1.0 is not used"):
+        path = fairness_path(
+            FairLogisticClassifier(beta=1.0), X, Y, sensitive_features=GROUPS, n_kappas=3
+        )
+    assert len(path) == 3
