@@ -15,8 +15,8 @@ from fairconstrained import (
     FairHingeClassifier,
     FairLogisticClassifier,
     IncompatibleSolverError,
-    InputWarning,
     InfeasibleConstraintWarning,
+    InputWarning,
     VacuousConstraintWarning,
     make_biased_classification,
 )
