@@ -130,7 +130,7 @@ def test_decisions_and_several_attributes(file, table, capsys):
     table.to_csv(file, index=False)
     assert main(asked(file, "old", "--enforce", "decision", "--kappa", "0.05")) == 0
     text = capsys.readouterr().out
-    assert "Groups by group and old" in text and "x, 0 (" in text
+    assert "Groups by group and old" in text and "group=x, old=0 (" in text
     assert "with kappa = 0.05, on predictions." in text
 
 
