@@ -145,12 +145,7 @@ class Problem:
     def twice_differentiable(self) -> bool:
         """Whether Hessians are known and cost little, on the whole space: for Newton steps."""
         own = len(self.models) == 1 and self.models[0].n_parameters == self.n_variables
-        return own and self.whole_space and all(p.twice_differentiable for p in self.parts)
-
-    @property
-    def whole_space(self) -> bool:
-        """Whether the domain is the whole space."""
-        return self.domain.whole_space
+        return own and self.domain.whole_space and all(p.twice_differentiable for p in self.parts)
 
     @property
     def smoothable(self) -> bool:
