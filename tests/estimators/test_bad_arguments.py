@@ -55,7 +55,7 @@ NEEDED = {  # other options without which an argument is not used
     "confidence": {"enforce": "decision"},
     "holdout": {"enforce": "decision", "confidence": 0.9},
     "max_loss_increase": {"goal": "fairness"},
-    "beta": {"solver": "ipc"},
+    "beta": {"solver": "3s-econ"},
 }
 
 

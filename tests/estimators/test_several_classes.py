@@ -72,13 +72,14 @@ class TestWithoutConstraints:
 
     @pytest.mark.parametrize("class_weight", ["balanced", {"cold": 5.0, "warm": 0.5}])
     def test_class_weights(self, class_weight):
-        Z = StandardScaler().fit_transform(X)
-        mine = FairLogisticClassifier(None, alpha=1e-3, tol=1e-8, class_weight=class_weight)
-        mine.fit(Z, Y)
         counts = {name: np.sum(name == Y) for name in NAMES}
         by_class = class_weight
         if class_weight == "balanced":
             by_class = {name: N / (3.0 * counts[name]) for name in NAMES}
+        weight = np.array([by_class.get(name, 1.0) for name in Y])  # in the scales as well
+        Z = StandardScaler().fit(X, sample_weight=weight).transform(X)
+        mine = FairLogisticClassifier(None, alpha=1e-3, tol=1e-8, class_weight=class_weight)
+        mine.fit(Z, Y)
         total = sum(counts[name] * by_class.get(name, 1.0) for name in NAMES)
         theirs = LogisticRegression(
             C=1.0 / (1e-3 * total), class_weight=by_class, tol=1e-10, max_iter=1000

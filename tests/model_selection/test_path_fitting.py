@@ -313,7 +313,7 @@ class TestMessages:
         estimator = FairLogisticClassifier(solver="ssg", max_iter=2)
         with pytest.warns(ConvergenceWarning, match="of the path's 4 points") as caught:
             fairness_path(estimator, X, y, sensitive_features=groups, n_kappas=4)
-        assert len(caught) == 1
+        assert sum(issubclass(one.category, ConvergenceWarning) for one in caught) == 1
 
     def test_an_empty_cell_is_reported_once(self, data):
         X, y, groups = data

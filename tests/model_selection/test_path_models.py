@@ -97,7 +97,7 @@ class TestNetworks:
         )
         with pytest.warns(ConvergenceWarning, match="of the path's 3 points") as caught:
             path = fairness_path(network, X, Y, sensitive_features=GROUPS, n_kappas=3)
-        assert len(caught) == 1
+        assert sum(issubclass(one.category, ConvergenceWarning) for one in caught) == 1
         assert path.violations.max() <= 1e-4
 
 
