@@ -17,16 +17,21 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.kkt import KKT, certify
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.parameters import InstanceOf, Range, Valid, check_parameters
 from fairconstrained.solvers._tools.requirements import refusal
-from fairconstrained.solvers._tools.run_arguments import check_run
 from fairconstrained.solvers.result import Result, Status, Trace, describe
 from fairconstrained.solvers.start import Start as Start
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.solvers.table import available_solvers
+from fairconstrained.utils.parameter_constraints import (
+    COUNT,
+    LIMIT,
+    NON_NEGATIVE,
+    ParameterConstraints,
+    check_arguments,
+    check_parameters,
+)
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array, RandomState
-from fairconstrained.utils.validation import check_seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +109,32 @@ class Measured:
 
 
 Callback = Callable[[Measured], bool | None]
+_ARGUMENTS: ParameterConstraints = {  # of `Solver.minimize`
+    "warm": [Result, Start, None],
+    "tol": [NON_NEGATIVE, None],
+    "callback": [callable, None],
+    "random_state": ["random_state"],
+    "max_data_passes": [NON_NEGATIVE, None],
+}
+
+
+def check_point(argument: str, w: object, problem: Problem) -> None:
+    """Check that a point is one finite number for each variable of a problem.
+
+    Raises
+    ------
+    ValueError
+        Names the argument and what was found.
+    """
+    try:
+        found = np.asarray(w, dtype=float)
+    except (TypeError, ValueError):
+        found = np.empty(())
+    if found.shape != (problem.n_variables,) or not np.all(np.isfinite(found)):
+        raise ValueError(
+            f"{argument} must have a finite number for each of the {problem.n_variables} variables "
+            f"of the problem; got {w!r}."
+        )
 
 
 def _again(last: Measured | None, iterate: Iterate) -> Measured | None:
@@ -125,6 +156,13 @@ class Solver(Parametrized, ABC):
 
     requires: ClassVar[tuple[str, ...]] = ()
     preferred_with: ClassVar[tuple[str, ...]] = ()
+    _parameter_constraints: ClassVar[ParameterConstraints] = {  # those that many solvers have
+        "max_iter": [LIMIT],
+        "check_every": [COUNT],
+        "tol": [NON_NEGATIVE],
+        "polish": ["boolean"],
+        "safeguard": ["boolean"],
+    }
     tol: float = 1e-4  # these three hold for solvers that do not have them as parameters
     max_iter: int = 1000
     check_every: int = 1
@@ -132,12 +170,6 @@ class Solver(Parametrized, ABC):
     def missing(self, problem: Problem) -> list[str]:
         """Return the properties that the problem lacks for this solver."""
         return [name for name in self.requires if not getattr(problem, name)]
-
-    @classmethod
-    def valid_parameters(cls) -> dict[str, Valid]:
-        """Return the valid values of parameters that the table of all solvers does not have."""
-        solver = InstanceOf(Solver, "a solver, such as AugmentedLagrangian()")
-        return {"oracle": solver, "solver": solver}
 
     def check(self, problem: Problem) -> None:
         """Raise if a parameter is not valid, or the problem lacks what the solver needs.
@@ -149,7 +181,7 @@ class Solver(Parametrized, ABC):
         IncompatibleSolverError
             Names what is missing and which solvers can do without.
         """
-        check_parameters(self, self.valid_parameters())
+        check_parameters(self)
         missing = self.missing(problem)
         if missing:
             raise IncompatibleSolverError(refusal(repr(self), missing, available_solvers(problem)))
@@ -242,8 +274,14 @@ class Solver(Parametrized, ABC):
         ValueError, TypeError
             If another argument is not valid.
         """
-        check_run(problem, w0, warm, tol, callback)
-        check_seed(random_state)
+        check_arguments(
+            "minimize", _ARGUMENTS, warm=warm, tol=tol, callback=callback,
+            random_state=random_state, max_data_passes=max_data_passes,
+        )  # fmt: skip
+        if w0 is not None:
+            check_point("w0", w0, problem)
+        elif warm is not None:
+            check_point("warm.w", warm.w, problem)
         return self.solve(
             problem,
             w0,
@@ -281,10 +319,6 @@ class Solver(Parametrized, ABC):
             Whether the result has a zero-one violation; else it is nan, for subproblems.
         """
         self.check(problem)
-        if max_data_passes is not None and not Range().contains(max_data_passes):
-            raise ValueError(
-                f"max_data_passes must be {Range()}, or None for no limit; got {max_data_passes!r}."
-            )
         source: np.random.RandomState = check_random_state(random_state)
         first = w0 if w0 is not None else (problem.start(source) if warm is None else warm.w)
         start = Start(

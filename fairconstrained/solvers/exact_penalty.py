@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from fairconstrained.solvers.sqp import SQP
+from fairconstrained.utils.parameter_constraints import LIMIT, ParameterConstraints
 
 
 class ExactPenalty(SQP):
@@ -36,6 +37,11 @@ class ExactPenalty(SQP):
     """
 
     preferred_with: ClassVar[tuple[str, ...]] = ("in_epigraph_form",)
+
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        **SQP._parameter_constraints,
+        "memory": [LIMIT],
+    }
 
     def __init__(self, *, memory: int = 30, max_iter: int = 1000, tol: float = 1e-4):
         super().__init__(memory=memory, max_iter=max_iter, tol=tol)
