@@ -139,7 +139,7 @@ _POSITIVE = Range(open_ends=True)
 
 # The valid values in every class with a parameter of this name, unless the class has its own entry.
 PARAMETERS: Mapping[str, Valid] = {
-    **dict.fromkeys(("max_iter", "max_inner", "memory", "max_doublings"), Range(kind=Integral)),
+    **dict.fromkeys(("max_iter", "max_inner", "memory"), Range(kind=Integral)),
     **dict.fromkeys(("batch_size", "check_every", "epoch", "n_sampled"), Range(1, kind=Integral)),
     **dict.fromkeys(
         ("beta", "decay", "epsilon", "first", "margin", "power", "tol", "u_max"), Range()
