@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import expit
 
-from fairconstrained.functions.base import (
-    ExponentialFunction,
-    ScalarFunction,
-    TwiceDifferentiable,
-)
+from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_positive
-
-_FACTORS = 64
 
 
 class Loss(ScalarFunction):
@@ -50,60 +45,36 @@ class Logistic(TwiceDifferentiable, Loss):
         """Between 0 and 1/4."""
         return 0.0, 0.25
 
-    @property
-    def exponential_scale(self) -> float:
-        """1."""
-        return 1.0
-
-    def value_from(self, t: Array, exponential: Array) -> Array:
-        """Return log(1 + e) - min(t, 0).
-
-        With u = 1 + e as rounded, log(1 + e) is log(u) + (e - (u - 1)) / u to double precision:
-        this takes half the time of `log1p`.
-        """
-        sums = np.asarray(exponential + 1.0)
-        rest = np.asarray(sums - 1.0)
-        np.subtract(exponential, rest, out=rest)
-        rest /= sums
-        out = np.log(sums, out=sums)
-        out += rest
-        out -= np.minimum(t, 0.0, out=rest)
-        return out
-
-    def total_and_derivative_from(self, t: Array, exponential: Array) -> tuple[float, Array]:
-        """Return the sum of the losses and their derivatives.
-
-        The sum of log(1 + e) is the logarithm of products, of 64 factors between 1 and 2 each. That
-        is more precise than the sum of as many logarithms.
-        """
-        sums = exponential + 1.0
-        out = np.maximum(exponential, t <= 0.0)
-        np.negative(out, out=out)
-        out /= sums
-        whole = len(sums) - len(sums) % _FACTORS
-        products = np.multiply.reduce(sums[:whole].reshape(_FACTORS, -1), axis=0)
-        logs = np.log(products).sum() + np.log(sums[whole:]).sum()
-        return float(logs - np.minimum(t, 0.0, out=sums).sum()), out
-
-    def derivative_from(self, t: Array, exponential: Array) -> Array:
-        """Return -1 / (1 + exp(t)): minus e / (1 + e) for t > 0 and minus 1 / (1 + e) below."""
-        out = np.maximum(exponential, t <= 0.0)
-        np.negative(out, out=out)
-        out /= exponential + 1.0
-        return out
-
-    def second_derivative_from(self, t: Array, exponential: Array) -> Array:
-        """Return e / (1 + e)^2."""
-        out = exponential + 1.0
-        out *= out
-        return np.divide(exponential, out, out=out)
+    def value(self, t: Array) -> Array:
+        """Return log(1 + exp(-t))."""
+        return self.value_and_derivative(t)[0]
 
     def derivative(self, t: Array, value: Array) -> Array:
-        """Return -1 / (1 + exp(t)), which is exp(-loss) - 1."""
-        return np.expm1(-value)
+        """Return -1 / (1 + exp(t))."""
+        return -expit(-t)
+
+    def value_and_derivative(self, t: Array) -> tuple[Array, Array]:
+        """Return log(1 + e) - min(t, 0), and -e / (1 + e) or -1 / (1 + e), with e = exp(-|t|)."""
+        exponential = np.exp(-np.abs(t))  # cannot overflow
+        sums = np.asarray(exponential + 1.0)
+        slope = np.maximum(exponential, t <= 0.0)
+        slope /= -sums
+        # With u = 1 + e as rounded, log(1 + e) is log(u) + (e - (u - 1)) / u to double precision:
+        # this takes half the time of log1p.
+        exponential -= sums - 1.0
+        exponential /= sums
+        value = np.log(sums, out=sums)
+        value += exponential
+        value -= np.minimum(t, 0.0)
+        return value, slope
+
+    def second_derivative(self, t: Array) -> Array:
+        """Return p (1 - p) with p = 1 / (1 + exp(-t))."""
+        p = expit(t)
+        return p * (1.0 - p)
 
 
-class TruncatedLogistic(ExponentialFunction, Loss):
+class TruncatedLogistic(Loss):
     r"""The truncated logistic loss :math:`\alpha \log(1 + \ell(t) / \alpha)`.
 
     It grows logarithmically for negative margins, so that outliers have less influence. It is
@@ -138,25 +109,13 @@ class TruncatedLogistic(ExponentialFunction, Loss):
         """Between -1 / alpha and 1/4."""
         return -1.0 / self.alpha, 0.25
 
-    @property
-    def exponential_scale(self) -> float:
-        """1."""
-        return 1.0
-
-    def value_from(self, t: Array, exponential: Array) -> Array:
+    def value(self, t: Array) -> Array:
         """Return alpha log(1 + logistic(t) / alpha)."""
-        return self.alpha * np.log1p(Logistic().value_from(t, exponential) / self.alpha)
-
-    def derivative_from(self, t: Array, exponential: Array) -> Array:
-        """Return logistic'(t) / (1 + logistic(t) / alpha)."""
-        logistic = Logistic()
-        dampening = 1.0 + logistic.value_from(t, exponential) / self.alpha
-        return logistic.derivative_from(t, exponential) / dampening
+        return self.alpha * np.log1p(Logistic().value(t) / self.alpha)
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return logistic'(t) / (1 + logistic(t) / alpha)."""
-        dampening = np.exp(value / self.alpha)
-        return np.expm1(self.alpha * (1.0 - dampening)) / dampening
+        return Logistic().derivative(t, value) / np.exp(value / self.alpha)
 
 
 class Hinge(Loss):

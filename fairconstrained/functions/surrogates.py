@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import expit
 
 from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
 from fairconstrained.functions.elementary import Indicator, PositivePart, Stretched
@@ -103,41 +104,21 @@ class Sigmoid(TwiceDifferentiable, Surrogate):
         bound = 1.0 / (6.0 * np.sqrt(3.0) * self.scale**2)
         return -bound, bound
 
-    @property
-    def exponential_scale(self) -> float:
-        """The temperature."""
-        return self.scale
-
-    def value_from(self, t: Array, exponential: Array) -> Array:
-        """Return 1 / (1 + e) for t >= 0 and e / (1 + e) below."""
-        out = np.maximum(exponential, t >= 0.0)
-        out /= exponential + 1.0
-        return out
-
-    def derivative_from(self, t: Array, exponential: Array) -> Array:
-        """Return e / (1 + e)^2 / tau."""
-        out = exponential + 1.0
-        out *= out
-        np.divide(exponential, out, out=out)
-        out /= self.scale
-        return out
-
-    def second_derivative_from(self, t: Array, exponential: Array) -> Array:
-        """Return -sign(t) e (1 - e) / (1 + e)^3 / tau^2."""
-        sums = exponential + 1.0
-        out = exponential * (exponential - 1.0)
-        out /= sums**3
-        out *= np.sign(t)
-        out /= self.scale**2
-        return out
+    def value(self, t: Array) -> Array:
+        """Return 1 / (1 + exp(-t / tau))."""
+        return expit(t / self.scale)
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return phi (1 - phi) / tau."""
-        out = np.array(value, dtype=float)
-        np.subtract(1.0, out, out=out)
+        out = np.subtract(1.0, value)
         out *= value
         out /= self.scale
         return out
+
+    def second_derivative(self, t: Array) -> Array:
+        """Return phi (1 - phi) (1 - 2 phi) / tau^2."""
+        value = self.value(t)
+        return value * (1.0 - value) * (1.0 - 2.0 * value) / self.scale**2
 
 
 class Ramp(Surrogate):

@@ -12,7 +12,6 @@ from typing import Self
 
 import numpy as np
 
-from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.utils.typing import Array
 
 Pullback = Callable[[Array], tuple[Array, Array]]
@@ -307,25 +306,7 @@ class Shardable(Batchable):
         return np.sum(list(statistics), axis=0)
 
 
-class SharesExponentials(Term):
-    """A term that can use what other terms of the same scores have computed."""
-
-    @abstractmethod
-    def forward_sharing(
-        self, scores: Array, auxiliary: Array, exponentials: Exponentials
-    ) -> tuple[Array, Pullback]:
-        """Return the statistics and their pullback, see :meth:`Term.forward`.
-
-        Parameters
-        ----------
-        scores, auxiliary : ndarray
-            See :meth:`Term.forward`.
-        exponentials : Exponentials
-            Of the scores.
-        """
-
-
-class Curved(SharesExponentials):
+class Curved(Term):
     """A term that may have second derivatives: affine in statistics that are sums over rows."""
 
     @property
@@ -334,7 +315,7 @@ class Curved(SharesExponentials):
         return True
 
     @abstractmethod
-    def second_derivatives(self, scores: Array, u: Array, exponentials: Exponentials) -> Array:
+    def second_derivatives(self, scores: Array, u: Array) -> Array:
         """Return the second derivatives of <u, statistics> in every score, shape (n_rows,).
 
         Parameters
@@ -343,8 +324,6 @@ class Curved(SharesExponentials):
             The scores.
         u : ndarray of shape (n_statistics,)
             The weights of the statistics.
-        exponentials : Exponentials
-            Of the scores.
         """
 
 

@@ -8,9 +8,8 @@ from typing import cast
 
 import numpy as np
 
-from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.terms._composed import WrappedTerm
-from fairconstrained.terms.base import NO_AUXILIARY, Curved, Pullback, SharesExponentials
+from fairconstrained.terms.base import NO_AUXILIARY, Curved, Pullback
 from fairconstrained.utils.typing import Array
 
 
@@ -50,20 +49,7 @@ class Tilted(WrappedTerm, Curved):
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the term's statistics followed by the affine functions, and their pullback."""
-        return self._extended(*self.term.forward(scores), auxiliary)
-
-    def forward_sharing(
-        self, scores: Array, auxiliary: Array, exponentials: Exponentials
-    ) -> tuple[Array, Pullback]:
-        """Return the same with the exponentials of the scores, if the term can use them."""
-        if not isinstance(self.term, SharesExponentials):
-            return self.forward(scores, auxiliary)
-        known = self.term.forward_sharing(scores, NO_AUXILIARY, exponentials)
-        return self._extended(*known, auxiliary)
-
-    def _extended(
-        self, statistics: Array, pullback: Pullback, auxiliary: Array
-    ) -> tuple[Array, Pullback]:
+        statistics, pullback = self.term.forward(scores)
         n = len(statistics)
 
         def pulled(u: Array) -> tuple[Array, Array]:
@@ -76,10 +62,10 @@ class Tilted(WrappedTerm, Curved):
         """Whether the term has second derivatives; those of affine functions are zero."""
         return isinstance(self.term, Curved) and self.term.curved
 
-    def second_derivatives(self, scores: Array, u: Array, exponentials: Exponentials) -> Array:
+    def second_derivatives(self, scores: Array, u: Array) -> Array:
         """Return those of the term."""
         term = cast("Curved", self.term)
-        return term.second_derivatives(scores, u[: -self.n_outputs], exponentials)
+        return term.second_derivatives(scores, u[: -self.n_outputs])
 
     def head(self, statistics: Array) -> Array:
         """Return the sums of the term's outputs and the affine functions."""

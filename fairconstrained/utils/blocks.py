@@ -12,10 +12,10 @@ MANY_ROWS = 1 << 17  # from here on arrays of a byte per row stand for wider one
 _BLOCK = 1 << 16
 
 
-def blocks(n_rows: int) -> Iterator[slice]:
-    """Yield slices that make up all rows."""
-    for start in range(0, n_rows, _BLOCK):
-        yield slice(start, min(start + _BLOCK, n_rows))
+def blocks(n_rows: int, size: int = _BLOCK) -> Iterator[slice]:
+    """Yield slices, of at most `size` rows, that make up all rows."""
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
 
 
 def codes_in_blocks(
