@@ -70,7 +70,7 @@ class FairLogisticClassifier(DaskLinearClassifier, LocalFairLogisticClassifier):
     >>> import dask.array as da
     >>> from fairconstrained import make_biased_classification
     >>> from fairconstrained.dask import FairLogisticClassifier
-    >>> X, y, groups = make_biased_classification(n_samples=2000, gap=0.3, random_state=0)
+    >>> X, y, groups = make_biased_classification(n_samples=2000, gap=0.1, random_state=0)
     >>> X, y, groups = (da.from_array(values, chunks=500) for values in (X, y, groups))
     >>> clf = FairLogisticClassifier(kappa=0.05).fit(X, y, sensitive_features=groups)
     >>> clf.result_.converged, clf.predict(X).chunks

@@ -52,7 +52,7 @@ class SelectionRate(DocumentedEstimator):
     ...     SelectionRate,
     ...     make_biased_classification,
     ... )
-    >>> X, y, groups = make_biased_classification(2000, gap=0.3, random_state=0)
+    >>> X, y, groups = make_biased_classification(2000, gap=0.1, random_state=0)
     >>> clf = FairLogisticClassifier(kappa=0.05, threshold=SelectionRate(0.2))
     >>> clf = clf.fit(X, y, sensitive_features=groups)
     >>> float(clf.predict(X).mean())

@@ -363,7 +363,7 @@ def make_fairness_scorer(
     >>> def rate_gap(y_true, y_pred, *, sensitive_features):
     ...     rates = [y_pred[sensitive_features == g].mean() for g in np.unique(sensitive_features)]
     ...     return max(rates) - min(rates)
-    >>> X, y, groups = make_biased_classification(2000, gap=0.3, random_state=0)
+    >>> X, y, groups = make_biased_classification(2000, gap=0.1, random_state=0)
     >>> with_groups = np.column_stack([X, groups])
     >>> clf = FairLogisticClassifier(kappa=0.02, sensitive_columns=[-1]).fit(with_groups, y)
     >>> scorer = make_fairness_scorer(rate_gap, greater_is_better=False, sensitive_columns=[-1])

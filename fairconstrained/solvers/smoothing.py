@@ -45,7 +45,7 @@ class Smoothing(RoundedKinks):
     --------
     >>> from fairconstrained import FairHingeClassifier, make_biased_classification
     >>> X, y, groups = make_biased_classification(random_state=0)
-    >>> clf = FairHingeClassifier(kappa=0.05, solver="smoothing").fit(
+    >>> clf = FairHingeClassifier(kappa=0.1, solver="smoothing").fit(
     ...     X, y, sensitive_features=groups
     ... )
     >>> clf.result_.status.value

@@ -85,7 +85,7 @@ class StochasticSwitchingSubgradient(PolishedSolver):
     >>> from fairconstrained.solvers import StochasticSwitchingSubgradient
     >>> X, y, groups = make_biased_classification(random_state=0)
     >>> solver = StochasticSwitchingSubgradient(batch_size=100, tol=0.1)
-    >>> clf = FairLogisticClassifier(kappa=0.05, solver=solver, random_state=0)
+    >>> clf = FairLogisticClassifier(kappa=0.1, solver=solver, random_state=0)
     >>> clf.fit(X, y, sensitive_features=groups).violation_ <= 0.1
     True
     """

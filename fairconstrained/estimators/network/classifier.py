@@ -164,7 +164,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     Examples
     --------
     >>> from fairconstrained import FairNetworkClassifier, make_biased_classification
-    >>> X, y, groups = make_biased_classification(n_samples=1000, gap=0.3, random_state=0)
+    >>> X, y, groups = make_biased_classification(n_samples=1000, gap=0.1, random_state=0)
     >>> clf = FairNetworkClassifier(kappa=0.05, hidden_layer_sizes=(16,), random_state=0)
     >>> clf = clf.fit(X, y, sensitive_features=groups)
     >>> clf.result_.status.value, clf.violation_ <= 1e-4
