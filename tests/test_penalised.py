@@ -21,5 +21,5 @@ def test_the_penalised_problem_is_solved_at_least_as_well_as_by_subgradients(str
         at = problem.at(solver.minimize(problem, start).w)
         return at.objective + strength * at.violation
 
-    solved = formula(Penalised(strength))
+    solved = formula(Penalised(strength, tol=1e-6))
     assert solved <= formula(Regularization(strength, max_iter=3000, check_every=3000)) + 1e-6
