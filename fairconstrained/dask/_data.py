@@ -38,10 +38,13 @@ class AtomTable:
         One row per atom.
     positions : list of ndarray of int
         For every partition the positions of its own atoms.
+    labels : Series
+        The labels of all rows, also of those of weight zero, which are in no atom.
     """
 
     table: pd.DataFrame
     positions: list[Array]
+    labels: pd.Series
 
     @classmethod
     def merged(cls, summaries: Sequence[Summary]) -> Self:
@@ -55,6 +58,7 @@ class AtomTable:
         return cls(
             stacked.iloc[first].reset_index(drop=True),
             [part.astype(kind) for part in np.split(codes, ends)],
+            pd.concat([one.labels for one in summaries]),
         )
 
     def added(self, name: str, totals: Sequence[Totals]) -> Array:
@@ -120,8 +124,9 @@ def atom_data(
     """
     if not any(one.moments for one in totals):
         raise no_rows_error()
-    labels = check_labels("y", table.table[LABEL].to_numpy(), len(table.table))
-    classes, y = binary_labels(labels, estimator.pos_label)
+    labels = pd.concat([table.table[LABEL], table.labels]).to_numpy()
+    classes, y = binary_labels(check_labels("y", labels, len(labels)), estimator.pos_label)
+    y = y[: len(table.table)]
     convention = ScoreConvention(
         1.0 if np.array_equal(classes, np.unique(classes)) else -1.0, score_threshold(estimator)
     )

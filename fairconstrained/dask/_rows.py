@@ -44,6 +44,8 @@ class Prepared:
         The weights, > 0.
     n_all : int
         The number of all rows of the partition, those of weight zero included.
+    labels : Series
+        The distinct labels of all these rows.
     counted : ndarray of int of shape (n_rows,) or None
         The positions of these rows among all; None if no row is left out.
     """
@@ -53,16 +55,17 @@ class Prepared:
     atoms: Array
     sample_weight: Array
     n_all: int
+    labels: pd.Series
     counted: Array | None = None
 
     def take(self, chosen: Array) -> Prepared:
         """Return the rows for which `chosen`, of shape (n_rows,), is True."""
-        n_rows, X = int(np.count_nonzero(chosen)), self.X[chosen]
-        return Prepared(self.table, X, self.atoms[chosen], self.sample_weight[chosen], n_rows)
+        n_rows, rows = int(np.count_nonzero(chosen)), (self.X[chosen], self.atoms[chosen])
+        return Prepared(self.table, *rows, self.sample_weight[chosen], n_rows, self.labels)
 
     def summary(self) -> Summary:
         """Return the atoms and the totals of the rows."""
-        return Summary(self.table, self.totals())
+        return Summary(self.table, self.totals(), self.labels)
 
     def _by_label(self) -> Iterator[tuple[Any, Array]]:
         """Yield the labels and which rows have them."""
@@ -123,10 +126,13 @@ class Summary:
         See :class:`Prepared`.
     totals : Totals
         Of all rows of the partition.
+    labels : Series
+        The distinct labels of all rows, those of weight zero included.
     """
 
     table: pd.DataFrame
     totals: Totals
+    labels: pd.Series
 
 
 def prepare(
@@ -155,13 +161,14 @@ def prepare(
     values = in_order(values, reader.group_names, source)
     table: Any = {} if values is None else _group_table(values, n_rows)
     table[LABEL] = check_labels("y", y, X.shape[0])
+    frame = pd.DataFrame(table)
+    labels = frame[LABEL].drop_duplicates()
     weight = weight_in_partition(sample_weight, n_rows)
     counted = np.flatnonzero(weight)
     if not len(counted):  # scikit-learn's checks refuse features without rows
         empty, none = np.empty((0, reader.n_features)), np.zeros(0, dtype=int)
-        return Prepared(pd.DataFrame(table).iloc[:0], empty, none, np.zeros(0), n_rows, none)
+        return Prepared(frame.iloc[:0], empty, none, np.zeros(0), n_rows, labels, none)
     features = reader.features(X, weight.sum())
-    frame = pd.DataFrame(table)
     if len(counted) < n_rows:
         features, weight, frame = features[counted], weight[counted], frame.iloc[counted]
     atoms = frame.groupby(list(frame.columns), dropna=False, sort=False, observed=True).ngroup()
@@ -169,7 +176,7 @@ def prepare(
     first = np.unique(codes, return_index=True)[1]
     left_out = counted if len(counted) < n_rows else None
     own = frame.iloc[first].reset_index(drop=True)
-    return Prepared(own, features, codes, weight, n_rows, left_out)
+    return Prepared(own, features, codes, weight, n_rows, labels, left_out)
 
 
 def prepare_with_summary(*arguments: Any) -> tuple[Prepared, Summary]:

@@ -144,32 +144,6 @@ def class_labels(y: Array, pos_label: object = None, narrow: bool = False) -> tu
     return classes, positions if narrow else positions.astype(float)
 
 
-def check_classes_counted(classes: Array, labels: Array) -> None:
-    """Raise a ValueError if a class has no rows of positive weight.
-
-    Parameters
-    ----------
-    classes : ndarray of shape (n_classes,)
-        The classes of y.
-    labels : ndarray of shape (n_rows,)
-        The labels of the rows of positive weight.
-    """
-    if len(classes) == 2:
-        if labels.min(initial=1.0) == labels.max(initial=-1.0):
-            raise ValueError(
-                "y must have two classes; in the rows with positive weight there is one class: "
-                f"{classes.tolist()[int(labels.max(initial=0) > 0)]!r}."
-            )
-        return
-    found = classes[np.unique(labels).astype(int)].tolist()
-    if len(found) == len(classes):
-        return
-    raise ValueError(
-        f"y has the classes {classes.tolist()}, and the rows with positive weight have {found} "
-        "only: leave the other rows out."
-    )
-
-
 def positions_of(labels: Array, n_classes: int) -> Array:
     """Return the position among the classes of every label."""
     return (labels > 0).astype(int) if n_classes == 2 else labels.astype(int)
@@ -233,7 +207,9 @@ def class_weights(
     if isinstance(class_weight, str) and class_weight == "balanced":
         n = len(classes)
         totals = np.bincount(positions_of(y, n), sample_weight, minlength=n)
-        return totals.sum() / (n * np.maximum(totals, np.finfo(float).tiny))
+        counted = totals > 0.0  # a class without weight has nothing to balance
+        mean = totals.sum() / np.count_nonzero(counted)
+        return np.divide(mean, totals, out=np.ones(n), where=counted)
     if not isinstance(class_weight, Mapping):
         raise ValueError(f"{_CLASS_WEIGHT}; got {class_weight!r}.")
     names, weights = classes.tolist(), np.ones(len(classes))

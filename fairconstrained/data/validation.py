@@ -22,7 +22,6 @@ from fairconstrained.data.labels import (
     ClassWeight,
     ScoreConvention,
     binary_labels,
-    check_classes_counted,
     class_labels,
     class_weights,
     positions_of,
@@ -298,7 +297,6 @@ class TrainingData:
         reader = Reader(estimator, columns, estimator.combine, missing=missing)
         convention = ScoreConvention(1.0 if np.array_equal(classes, np.unique(classes)) else -1.0)
         rows = cls(features, labels, classes, groups, weight, reader, queries).counted()
-        check_classes_counted(classes, rows.y)
         by_class = class_weights(estimator.class_weight, classes, rows.y, rows.sample_weight)
         return replace(rows, class_weight=by_class, convention=convention)
 

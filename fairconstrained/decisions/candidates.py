@@ -23,6 +23,8 @@ from fairconstrained.terms.decision_rates import as_cell_means, densities
 from fairconstrained.utils.rounding import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
 
+_MOST_CONSTANT = 35.0  # the score of a constant model where there is one class: its loss is 0
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
@@ -181,7 +183,8 @@ class CandidateSearch:
         for sign in (0.0,) if self.unit_shift is None else signs:
             constant = w.copy()
             if self.unit_shift is not None:
-                constant += sign * max(abs(float(logit(share))), 1.0) * self.unit_shift
+                level = np.clip(abs(float(logit(share))), 1.0, _MOST_CONSTANT)
+                constant += sign * level * self.unit_shift
             yield self.problem.domain.project(constant)
 
     def scores_at(self, w: Array) -> Scores:

@@ -17,6 +17,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
+from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
 
 
@@ -195,7 +196,7 @@ class DecisionSearch:
                 InfeasibleConstraintWarning,
                 stacklevel=stacklevel,
             )
-        elif self.constant:
+        elif self.constant and self.accuracy < 1.0 - ROUNDING:
             warnings.warn(
                 f"{self.what}: no model better than constant decisions was found that meets "
                 f"the constraints. The same class is predicted for every row: {figures}. Raise "

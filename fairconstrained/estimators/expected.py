@@ -29,7 +29,7 @@ def expected_constraints(
     in_memory = all(model.in_memory for model in problem.models)
     if not in_memory or data.several_classes or data.groups is None:
         return ()
-    if not has_few_rows(problem, budget.few_rows):
+    if data.y.min() == data.y.max() or not has_few_rows(problem, budget.few_rows):
         return ()
     scores, _ = unconstrained.weighted_scores(data)
     labels = SoftLabels.of(scores, data.y, data.groups.codes, data.sample_weight)

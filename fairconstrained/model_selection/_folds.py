@@ -27,11 +27,13 @@ def folds_of(
 ) -> list[tuple[Array, Array]]:
     """Return the rows to train on and the rows to measure on, for every fold.
 
+    All rows of weight zero are among those to train on: the classes are those of all labels.
+
     Parameters
     ----------
     cv : int, splitter, iterable or None
-        As in scikit-learn; None stands for 5 stratified folds. Folds of a number have the rows of
-        positive weight only.
+        As in scikit-learn; None stands for 5 stratified folds. Folds of a number divide the rows
+        of positive weight.
     random_state : int, RandomState or None
         Shuffles the folds if `cv` is a number or None; None does not shuffle.
     X, y : array-like
@@ -56,11 +58,14 @@ def folds_of(
     if stratified and weight is not None:
         rows = np.flatnonzero(weight)
         inside = splits_of(cv, rows, _safe_indexing(y, rows))
-        return [(rows[training], rows[test]) for training, test in inside]
-    folds = splits_of(cv, X, y, params)
-    if weight is not None:
-        _check_weighted(weight, folds)
-    return folds
+        folds = [(rows[training], rows[test]) for training, test in inside]
+    else:
+        folds = splits_of(cv, X, y, params)
+    if weight is None:
+        return folds
+    _check_weighted(weight, folds)
+    absent = np.flatnonzero(weight == 0.0)
+    return [(np.union1d(training, absent), test) for training, test in folds]
 
 
 def _check_weighted(weight: Array, folds: list[tuple[Array, Array]]) -> None:

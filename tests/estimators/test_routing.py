@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from _support.all_estimators import ESTIMATORS, FIT, GROUPS, WEIGHT, X, Y
+from _support.every_estimator import MODELS, arguments, generated_rows, needed
 from fairlearn.metrics import demographic_parity_difference
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -16,6 +16,8 @@ from fairconstrained import (
     FairLogisticClassifier,
     FairLogisticClassifierCV,
     FairThresholds,
+    NeymanPearsonClassifier,
+    make_biased_classification,
     make_fairness_scorer,
     metrics,
 )
@@ -23,7 +25,20 @@ from fairconstrained import (
 pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning:fairlearn"),
     pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore::fairconstrained.ConstantDecisionWarning"),
 ]
+
+X, Y, GROUPS = make_biased_classification(240, 4, gap=0.4, random_state=0)
+WEIGHT = np.random.default_rng(0).uniform(0.5, 2.0, len(Y))
+FIT = {"sensitive_features": GROUPS, "sample_weight": WEIGHT}
+
+
+def weighted(name):
+    """Return an estimator, X, y and all further arguments of its `fit`."""
+    needed(name)
+    rows, labels, given = arguments(name, generated_rows())
+    weight = 1.0 + given.get("query", np.arange(len(labels))) % 3
+    return clone(MODELS[name]), rows, labels, {**given, "sample_weight": weight}
 
 
 def used(estimator, method, passed):
@@ -41,24 +56,25 @@ def scaler():
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", MODELS)
 class TestEveryEstimator:
     def test_a_pipeline_fits_predicts_and_scores(self, name):
-        make, passed = ESTIMATORS[name]
+        estimator, X, y, passed = weighted(name)
         if name.startswith("thresholds") and "fair" not in name:  # its own classifier has to ask
-            passed = {**passed, "sample_weight": None}
-        passed = {key: value for key, value in passed.items() if value is not None}
-        pipeline = make_pipeline(scaler(), make()).fit(X, Y, **passed)
+            del passed["sample_weight"]
+        pipeline = make_pipeline(scaler(), estimator).fit(X, y, **passed)
         inside = StandardScaler().fit_transform(X)
-        alone = make().fit(inside, Y, **passed)
+        alone = clone(estimator).fit(inside, y, **passed)
         rows = used(alone, "predict", passed)
         np.testing.assert_array_equal(pipeline.predict(X, **rows), alone.predict(inside, **rows))
         rows = used(alone, "score", passed)
-        assert pipeline.score(X, Y, **rows) == alone.score(inside, Y, **rows)
+        assert pipeline.score(X, y, **rows) == alone.score(inside, y, **rows)
 
     def test_what_is_used_is_requested(self, name):
-        make, passed = ESTIMATORS[name]
-        estimator = make()
+        estimator, _, _, passed = weighted(name)
+        passed |= (
+            {} if isinstance(estimator, NeymanPearsonClassifier) else {"sensitive_features": 0}
+        )
         assert _requests(estimator, "fit") == set(passed)
         on_score = {"sample_weight"} | ({"query"} & set(passed))
         groups = {"sensitive_features"} if name.startswith("thresholds") else set()
@@ -66,7 +82,7 @@ class TestEveryEstimator:
         assert _requests(estimator, "predict") == groups
 
     def test_a_request_can_be_withdrawn(self, name):
-        estimator = ESTIMATORS[name][0]().set_fit_request(sample_weight=False)
+        estimator = clone(MODELS[name]).set_fit_request(sample_weight=False)
         asked = clone(estimator)._get_metadata_request().fit.requests
         assert asked["sample_weight"] is False
 
@@ -145,7 +161,7 @@ class TestRequestsOfScorers:
 
 
 IDS = np.arange(len(Y)) // 4
-MODELS = {
+WITH_SPLITTERS = {
     "thresholds": lambda cv: FairThresholds(FairLogisticClassifier(None), cv=cv),
     "cv": lambda cv: FairLogisticClassifierCV(kappas=[0.3, 0.1], cv=cv, max_gap=0.5),
 }
@@ -154,14 +170,14 @@ MODELS = {
 class TestSplitters:
     """The splitter of `cv` gets what it asks for, with routing and without."""
 
-    @pytest.mark.parametrize("name", MODELS)
+    @pytest.mark.parametrize("name", WITH_SPLITTERS)
     @pytest.mark.parametrize("weight", [None, (np.arange(len(Y)) % 5 > 0) * 1.0], ids=["", "w"])
     @pytest.mark.parametrize("routed", [False, True])
     def test_groups_split_the_rows(self, name, weight, routed, request):
         rows = {"sensitive_features": GROUPS, "sample_weight": weight}
         if routed:
             request.getfixturevalue("routing")
-        make = MODELS[name]
+        make = WITH_SPLITTERS[name]
         model = make(GroupKFold(3)).fit(X, Y, **rows, groups=IDS)
         kept = slice(None) if weight is None or name == "cv" else np.flatnonzero(weight)
         some = np.arange(len(Y))[kept]
@@ -174,12 +190,12 @@ class TestSplitters:
             found = model.cv_results_["mean_test_loss"]
             np.testing.assert_array_equal(found, by_hand.cv_results_["mean_test_loss"])
 
-    @pytest.mark.parametrize("name", MODELS)
+    @pytest.mark.parametrize("name", WITH_SPLITTERS)
     def test_messages(self, name):
         with pytest.raises(ValueError, match=r"needs groups to split the rows by: pass them to"):
-            MODELS[name](GroupKFold(3)).fit(X, Y, sensitive_features=GROUPS)
+            WITH_SPLITTERS[name](GroupKFold(3)).fit(X, Y, sensitive_features=GROUPS)
         with pytest.raises(TypeError, match="grups"):
-            MODELS[name](3).fit(X, Y, sensitive_features=GROUPS, grups=IDS)
+            WITH_SPLITTERS[name](3).fit(X, Y, sensitive_features=GROUPS, grups=IDS)
 
     @pytest.mark.usefixtures("routing")
     def test_a_search_around_it_routes_to_the_inner_splitter(self):

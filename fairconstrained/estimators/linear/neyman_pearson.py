@@ -201,6 +201,11 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         function = self._function()
         features, labels, weight = self._check(X, y, sample_weight)
         first, bounds = self._priority(), self._bounds(function)
+        if first not in labels:
+            raise ValueError(
+                f"priority: all rows of the class {self.classes_.tolist()[first]!r} have weight "
+                "zero, so that there is no loss to minimise."
+            )
         with limited_threads(features):
             linear = self._parametrization(features, weight)
             problem = self._problem(linear, labels, weight, function, first, bounds)
@@ -241,15 +246,12 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         check_classification_targets(targets)
         weight = check_weight("sample_weight", sample_weight, features.shape[0])
         check_squares(features, weight.sum(), getattr(self, "feature_names_in_", None))
-        counted = np.flatnonzero(weight)
-        if len(counted) < len(weight):
-            features, targets, weight = features[counted], targets[counted], weight[counted]
         self.classes_, labels = np.unique(targets, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(
-                "y must have at least two classes; the rows with positive weight have only one "
-                f"class: {self.classes_.tolist()}."
-            )
+            raise ValueError(f"y must have two classes; it has the class {self.classes_.tolist()}.")
+        counted = np.flatnonzero(weight)
+        if len(counted) < len(weight):
+            features, labels, weight = features[counted], labels[counted], weight[counted]
         return features, labels, weight
 
     def _priority(self) -> int:

@@ -213,14 +213,12 @@ class ThresholdFit:
             share, random_state = estimator.holdout, estimator.random_state
             _, _, out = hold_out(rows.data, share, random_state, constraints)
             held = rows.take(out)
-            chosen = rows.take(np.setdiff1d(np.arange(len(rows.labels)), out))
-        scored = _scoring(estimator, rows, chosen.parameters(splitting)).of(
-            chosen.features, chosen.labels, chosen.parameters(params), chosen.positions, tasks
-        )
+            chosen = rows.take(np.setdiff1d(np.arange(len(rows.positions)), out))
+        scored = _scoring(estimator, rows, splitting).of(chosen, params, tasks)
         with tasks.task("thresholds"):
             choosing = chosen.take(scored.rows)
             found = cls._searched(estimator, constraints, scored, choosing, held)
-        some = len(scored.rows) < len(chosen.labels)
+        some = len(scored.rows) < len(chosen.positions)
         return replace(found, validation=choosing.positions) if some else found
 
     @classmethod

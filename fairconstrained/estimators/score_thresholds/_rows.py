@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from sklearn.utils.validation import _num_samples, validate_data
 from fairconstrained.data.attributes import in_order, names_in_fit
 from fairconstrained.data.groups import check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
-from fairconstrained.data.labels import binary_labels, check_classes_counted, class_weights
+from fairconstrained.data.labels import binary_labels, class_weights
 from fairconstrained.data.row_hashes import row_hashes
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData, check_passed, given_groups
@@ -59,20 +58,30 @@ class CheckedRows:
 
     Attributes
     ----------
-    features : array-like, DataFrame or sparse matrix
-        What the estimator sees.
-    labels : ndarray of shape (n_rows,)
-        The labels as they are called.
+    X : array-like, DataFrame or sparse matrix
+        What the estimator sees of all rows that were passed.
+    labels : ndarray
+        Their labels as they are called.
     data : TrainingData
         Labels -1 and +1, groups and weights; the features are the positions of the rows.
     positions : ndarray of int of shape (n_rows,)
-        The rows' positions in X as it was passed.
+        The rows' positions in X.
+    uncounted : ndarray of int
+        The position of a row of each label whose rows all have weight zero.
     """
 
-    features: Any
+    X: Any
     labels: Array
     data: TrainingData
     positions: Array
+    uncounted: Array
+
+    @property
+    def features(self) -> Any:
+        """What the estimator sees of the rows."""
+        if len(self.positions) == len(self.labels):
+            return self.X
+        return _safe_indexing(self.X, self.positions)
 
     @classmethod
     def check(
@@ -104,30 +113,19 @@ class CheckedRows:
         weight = check_weight("sample_weight", sample_weight, n_rows)
         classes, signs = binary_labels(labels, estimator.pos_label)
         counted = np.flatnonzero(weight)
-        check_classes_counted(classes, signs[counted])
         weights = signs[counted], weight[counted]
         by_class = class_weights(estimator.class_weight, classes, *weights)
-        if len(counted) < n_rows:
-            features = _safe_indexing(features, counted)
-            groups = None if groups is None else groups.take(counted)
+        uncounted = [np.argmax(signs == sign) for sign in np.setdiff1d(signs, weights[0])]
+        groups = None if groups is None else groups.take(counted)
         data = TrainingData(
             np.arange(len(counted)), weights[0], classes, groups, weights[1], class_weight=by_class
         )
-        return cls(features, labels[counted], data, counted)
+        return cls(features, labels, data, counted, np.array(uncounted, dtype=int))
 
     def take(self, rows: Array) -> CheckedRows:
         """Return some of the rows, their positions counted anew."""
         taken = replace(self.data.take(rows), X=np.arange(len(rows)))
-        features = _safe_indexing(self.features, rows)
-        return CheckedRows(features, self.labels[rows], taken, self.positions[rows])
-
-    def parameters(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return arguments with one entry per row of X for these rows; others unchanged."""
-        n = int(self.positions.max(initial=-1)) + 1
-        return {
-            name: _safe_indexing(value, self.positions) if _has_rows(value, n) else value
-            for name, value in params.items()
-        }
+        return replace(self, data=taken, positions=self.positions[rows])
 
 
 def row_parts(features: Any, n_parts: int) -> Array:
@@ -199,7 +197,3 @@ def row_thresholds(estimator: Any, values: Any, name: str, parts: Array) -> Arra
     rows = [*(place[one] for one in groups.names.tolist()), len(place)]
     own = np.vstack([table, np.full(table.shape[1], estimator.threshold_)])[rows]
     return np.asarray(own[groups.codes, parts])  # the last entry is that of code -1
-
-
-def _has_rows(value: object, n: int) -> bool:
-    return not isinstance(value, str) and hasattr(value, "__len__") and _num_samples(value) >= n

@@ -19,6 +19,7 @@ from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
 from fairconstrained.estimators.callbacks import FitTasks
+from fairconstrained.estimators.score_thresholds._rows import CheckedRows
 from fairconstrained.inspection.models import check_model, response_of
 from fairconstrained.inspection.outputs import scores_of
 from fairconstrained.utils.meta_estimators import classes_of
@@ -92,54 +93,46 @@ class Scoring:
     random_state: RandomState
     splitting: Mapping[str, Any]
 
-    def of(
-        self,
-        X: Any,
-        y: Array,
-        fit_params: Mapping[str, Any],
-        positions: Array,
-        tasks: FitTasks,
-    ) -> ScoredRows:
+    def of(self, given: CheckedRows, fit_params: Mapping[str, Any], tasks: FitTasks) -> ScoredRows:
         """Return the fitted classifier and the scores of the rows that choose thresholds.
 
         Parameters
         ----------
-        X : array-like, DataFrame or sparse matrix
-            The features.
-        y : ndarray of shape (n_rows,)
-            The labels as they are called.
+        given : CheckedRows
+            The rows to fit to and to choose by.
         fit_params : mapping
-            What `fit` of the estimator is passed, such as weights.
-        positions : ndarray of int of shape (n_rows,)
-            The positions of the rows in the X that was passed, which splits in a list refer to.
+            What `fit` of the estimator is passed, such as weights, for all rows of X.
         tasks : FitTasks
             Reports the folds and the last fit to callbacks.
         """
+        every = np.arange(len(given.positions))
         if is_fitted_already(self.estimator, self.cv):
             estimator = check_fitted(self.estimator)
-            _check_labels_known(estimator, y)
-            rows = np.arange(len(y))
+            _check_labels_known(estimator, given.labels)
             method = response_of(estimator, self.response_method)
-            return ScoredRows(estimator, rows, self._scores(estimator, X, y), method)
+            scores = self._scores(estimator, given.features, given.labels)
+            return ScoredRows(estimator, every, scores, method)
         if is_number(self.cv, Real) and not isinstance(self.cv, Integral):
-            return self._single_split(X, y, fit_params, tasks)
-        return self._cross_validated(X, y, fit_params, positions, tasks)
+            return self._single_split(given, fit_params, tasks)
+        return self._cross_validated(given, fit_params, tasks)
 
     def _single_split(
-        self, X: Any, y: Array, fit_params: Mapping[str, Any], tasks: FitTasks
+        self, given: CheckedRows, fit_params: Mapping[str, Any], tasks: FitTasks
     ) -> ScoredRows:
         """Return a classifier fitted to some rows, and the scores of the others."""
         splitter = StratifiedShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
-        train, rows = next(splitter.split(np.zeros(len(y)), y))
-        fitted = self._fitted(X, y, fit_params, train, tasks)
+        train, rows = next(splitter.split(given.positions, given.data.y))
+        fitted = self._fitted(given, fit_params, train, tasks)
         method = response_of(fitted, self.response_method)
-        scores = self._scores(fitted, _safe_indexing(X, rows), y)
-        return ScoredRows(fitted, rows, scores, method)
+        X = _safe_indexing(given.X, given.positions[rows])
+        return ScoredRows(fitted, rows, self._scores(fitted, X, given.labels), method)
 
-    def _splits(self, X: Any, y: Array, positions: Array) -> list[tuple[Array, Array]]:
+    def _splits(self, given: CheckedRows) -> list[tuple[Array, Array]]:
         """Return the rows of training and test folds; rows that are not used are left out."""
+        positions = given.positions
         if self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split"):
-            return splits_of(self.cv, X, y, self.splitting)
+            params = _check_method_params(given.X, dict(self.splitting), indices=positions)
+            return splits_of(self.cv, given.features, given.labels[positions], params)
         place = {int(position): k for k, position in enumerate(positions)}
 
         def here(rows: Array) -> Array:
@@ -149,17 +142,12 @@ class Scoring:
         return [(here(train), here(test)) for train, test in self.cv]
 
     def _cross_validated(
-        self,
-        X: Any,
-        y: Array,
-        fit_params: Mapping[str, Any],
-        positions: Array,
-        tasks: FitTasks,
+        self, given: CheckedRows, fit_params: Mapping[str, Any], tasks: FitTasks
     ) -> ScoredRows:
         """Return a classifier fitted to all rows, and scores of those fitted to other folds."""
-        splits = self._splits(X, y, positions)
-        runs = workers(self.n_jobs, len(y), return_as="generator")(
-            delayed(self._fold)(X, y, fit_params, train, test) for train, test in splits
+        splits, every = self._splits(given), np.arange(len(given.positions))
+        runs = workers(self.n_jobs, len(every), return_as="generator")(
+            delayed(self._fold)(given, fit_params, train, test) for train, test in splits
         )
         found = []
         for k in range(len(splits)):
@@ -171,29 +159,31 @@ class Scoring:
                 f"cv={self.cv!r}: every row may be in one test fold; some are in several. Use "
                 "KFold or StratifiedKFold."
             )
-        fitted = self._fitted(X, y, fit_params, np.arange(len(y)), tasks)
+        fitted = self._fitted(given, fit_params, every, tasks)
         order = np.argsort(rows)
         method = response_of(fitted, self.response_method)
         return ScoredRows(fitted, rows[order], np.concatenate(found)[order], method)
 
     def _fold(
-        self, X: Any, y: Array, fit_params: Mapping[str, Any], train: Array, test: Array
+        self, given: CheckedRows, fit_params: Mapping[str, Any], train: Array, test: Array
     ) -> Array:
-        fitted = self._fitted(X, y, fit_params, train)
-        return self._scores(fitted, _safe_split(fitted, X, y, test, train)[0], y)
+        fitted, test = self._fitted(given, fit_params, train), given.positions[test]
+        columns = _rows_to_fit(given, fit_params, train)  # of a precomputed kernel
+        X, _ = _safe_split(fitted, given.X, given.labels, test, columns)
+        return self._scores(fitted, X, given.labels)
 
     def _fitted(
         self,
-        X: Any,
-        y: Array,
+        given: CheckedRows,
         fit_params: Mapping[str, Any],
         rows: Array,
         tasks: FitTasks | None = None,
     ) -> Classifier:
         """Return a copy of the estimator fitted to some of the rows, with `tasks` as a task."""
-        own = _check_method_params(X, dict(fit_params), indices=rows)
+        rows = _rows_to_fit(given, fit_params, rows)
+        own = _check_method_params(given.X, dict(fit_params), indices=rows)
         model = clone(self.estimator)
-        X_rows, y_rows = _safe_split(model, X, y, rows)
+        X_rows, y_rows = _safe_split(model, given.X, given.labels, rows)
         with nullcontext() if tasks is None else tasks.task("refit", model):
             fitted: Classifier = model.fit(X_rows, y_rows, **own)
         return fitted
@@ -201,6 +191,12 @@ class Scoring:
     def _scores(self, estimator: Any, X: Any, y: Array) -> Array:
         method = response_of(estimator, self.response_method)
         return scores_of(estimator, X, method, self.pos_label, np.unique(y).tolist())
+
+
+def _rows_to_fit(given: CheckedRows, fit_params: Mapping[str, Any], rows: Array) -> Array:
+    """Return the positions in X of rows, with weights also a row of each label that has none."""
+    uncounted = given.uncounted if "sample_weight" in fit_params else given.uncounted[:0]
+    return np.append(given.positions[rows], uncounted)
 
 
 def is_fitted_already(estimator: object, cv: object) -> bool:

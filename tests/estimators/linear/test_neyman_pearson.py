@@ -197,8 +197,8 @@ def test_mistakes_are_reported(iris, case):
 
 
 def test_one_class_raises(iris):
-    with pytest.raises(ValueError, match=r"at least two classes.*only one class: \['setosa'\]"):
-        NeymanPearsonClassifier().fit(*iris, sample_weight=iris[1] == "setosa")
+    with pytest.raises(ValueError, match=r"two classes; it has the class \['setosa'\]"):
+        NeymanPearsonClassifier().fit(iris[0], np.full(len(iris[0]), "setosa"))
 
 
 def term(function, bounds=(0.5, 0.7)):

@@ -1,12 +1,12 @@
 """Callbacks of scikit-learn on the fit of thresholds: folds and the search are tasks."""
 
 import pytest
-from _support.all_estimators import GROUPS, X, Y
 from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
-from fairconstrained import FairLogisticClassifier, FairThresholds
+from fairconstrained import FairLogisticClassifier, FairThresholds, make_biased_classification
 
+X, Y, GROUPS = make_biased_classification(240, 4, gap=0.4, random_state=0)
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn 1.9 has callbacks")
 
 

@@ -1,0 +1,156 @@
+"""A class whose rows all have weight zero, as bootstrap counts give: the fit is the limit."""
+
+import numpy as np
+import pytest
+from _support.classifiers import EVERY, SINGLE
+from _support.every_estimator import MODELS, arguments, generated_rows, model_needs_groups, needed
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+from fairconstrained import (
+    FairLogisticClassifier,
+    FairRanker,
+    FairThresholds,
+    NeymanPearsonClassifier,
+    fairness_path,
+    make_biased_classification,
+)
+
+pytestmark = [  # few rows are held out; small networks
+    pytest.mark.filterwarnings("ignore::fairconstrained.ConstantDecisionWarning"),
+    pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning"),
+]
+X, Y, GROUPS = make_biased_classification(400, 4, gap=0.4, random_state=0)
+CLASSIFIERS = [name for name, model in MODELS.items() if not isinstance(model, FairRanker)]
+OF_THREE = np.where(X[:, 0] > 1.0, 2, Y)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return generated_rows()
+
+
+def limit_is_reached(model, X, lost, y, **groups):
+    """Check the classes, that the class is never predicted, and its probability."""
+    assert_array_equal(model.classes_, np.unique(y))
+    if getattr(model, "threshold", None) is None:  # a share of the rows is selected anyway
+        assert lost not in model.predict(X, **groups)
+    if hasattr(model, "predict_proba"):
+        assert model.predict_proba(X)[:, list(model.classes_).index(lost)].max() < 1e-3
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_two_classes(name, lost, rows):
+    needed(name)
+    X, y, given = arguments(name, rows)
+    model = clone(MODELS[name])
+    if isinstance(model, NeymanPearsonClassifier):
+        model.set_params(priority=1 - lost)
+    model.fit(X, y, sample_weight=1.0 * (y != lost), **given)
+    groups = given if model_needs_groups(model) else {}
+    limit_is_reached(model, X, lost, y, **groups)
+    assert model.bound_met_
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+@pytest.mark.parametrize(
+    "options", [{}, {"enforce": "decision"}, {"class_weight": "balanced"}], ids=str
+)
+def test_three_classes(options, lost):
+    model = FairLogisticClassifier(kappa=0.3, **options)
+    model.fit(X, OF_THREE, 1.0 * (lost != OF_THREE), sensitive_features=GROUPS)
+    limit_is_reached(model, X, lost, OF_THREE)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_paths_of_tolerances(lost):
+    path = fairness_path(
+        FairLogisticClassifier(), X, Y, sample_weight=1.0 * (lost != Y), sensitive_features=GROUPS,
+        kappas=[0.3, 0.1],
+    )  # fmt: skip
+    for model in path.estimators:
+        limit_is_reached(model, X, lost, Y)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize("options", [{}, {"enforce": "decision", "kappa": 0.1}], ids=str)
+def test_dask_collections(options, lost):
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    on_dask = pytest.importorskip("fairconstrained.dask", reason="dask is not installed")
+    parts = [da.from_array(one, chunks=150) for one in (X, Y, 1.0 * (lost != Y), GROUPS)]
+    model = on_dask.FairLogisticClassifier(class_weight="balanced", **options)
+    model.fit(*parts[:3], sensitive_features=parts[3])
+    limit_is_reached(model.to_local(), X, lost, Y)
+
+
+def test_balanced_classes_are_those_that_have_weight():
+    """The weights of the two others are those of a fit without the third."""
+    counted = OF_THREE != 2
+    options = {"constraint": None, "class_weight": "balanced", "alpha": 0.1, "tol": 1e-7}
+    of_three = FairLogisticClassifier(**options).fit(X, OF_THREE, 1.0 * counted)
+    of_two = FairLogisticClassifier(**options).fit(X[counted], Y[counted])
+    assert_allclose(of_three.predict_proba(X)[:, :2].sum(axis=1), 1.0, atol=1e-5)
+    assert_allclose(of_three.feature_scale_, of_two.feature_scale_, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class")  # in folds of two rows
+@pytest.mark.parametrize("name", EVERY)
+def test_bags_of_few_positives(name):
+    """Of 2% positives some bags have none."""
+    table, labels = np.column_stack([GROUPS, X])[:100], (np.arange(100) < 2).astype(int)
+    bags = BaggingClassifier(EVERY[name](sensitive_columns=[0]), n_estimators=4, random_state=2)
+    bags.fit(table, labels)
+    without = [not labels[rows].any() for rows in bags.estimators_samples_]
+    assert any(without) and not all(without)
+    for model, lost in zip(bags.estimators_, without, strict=True):
+        assert_array_equal(model.classes_, [0, 1])
+        if lost:
+            limit_is_reached(model, table, 1, labels)
+
+
+@pytest.mark.usefixtures("routing")
+def test_bags_with_routed_groups():
+    labels = (np.arange(100) < 2).astype(int)
+    bags = BaggingClassifier(FairLogisticClassifier(), n_estimators=4, random_state=2)
+    bags.fit(X[:100], labels, sensitive_features=GROUPS[:100])
+    without = [not labels[rows].any() for rows in bags.estimators_samples_]
+    assert any(without)
+    for model in np.array(bags.estimators_)[without]:
+        limit_is_reached(model, X, 1, labels)
+
+
+def test_a_classifier_that_takes_no_weights_is_fitted_to_the_other_rows():
+    class Plain(LogisticRegression):
+        def fit(self, X, y):
+            return super().fit(X, y)
+
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        FairThresholds(Plain(), cv=2).fit(X, Y, 1.0 * (Y == 0), sensitive_features=GROUPS)
+
+
+def test_a_precomputed_kernel_has_columns_of_the_rows_to_fit():
+    kernel, weight = X @ X.T, 1.0 * (np.arange(len(Y)) % 4 > 0)
+    inside = np.flatnonzero(weight)
+    precomputed = FairThresholds(SVC(kernel="precomputed"), cv=2)
+    precomputed.fit(kernel, Y, weight, sensitive_features=GROUPS)
+    linear = FairThresholds(SVC(kernel="linear"), cv=2)
+    linear.fit(X, Y, weight, sensitive_features=GROUPS)
+    assert_array_equal(precomputed.predict(kernel[:, inside]), linear.predict(X))
+
+
+def test_what_has_no_limit_says_so(rows):
+    with pytest.raises(ValueError, match=r"priority: all rows of the class 0 have weight zero"):
+        NeymanPearsonClassifier().fit(X, Y, 1.0 * (Y == 1))
+    X_, y, given = rows[True]
+    with pytest.raises(ValueError, match=r"needs rows of both classes"):
+        FairRanker().fit(X_, y, sample_weight=1.0 * (y == 0), **given)
+
+
+def test_rows_of_one_label_are_refused():
+    for make in SINGLE.values():
+        with pytest.raises(ValueError, match=r"y must have two classes; there is one class: 1"):
+            make().fit(X, np.ones(len(Y)), sensitive_features=GROUPS)
