@@ -248,7 +248,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         check_squares(features, weight.sum(), getattr(self, "feature_names_in_", None))
         self.classes_, labels = np.unique(targets, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y must have two classes; it has the class {self.classes_.tolist()}.")
+            raise ValueError(f"y must have two classes, not one class: {self.classes_.tolist()}.")
         counted = np.flatnonzero(weight)
         if len(counted) < len(weight):
             features, labels, weight = features[counted], labels[counted], weight[counted]

@@ -197,7 +197,7 @@ def test_mistakes_are_reported(iris, case):
 
 
 def test_one_class_raises(iris):
-    with pytest.raises(ValueError, match=r"two classes; it has the class \['setosa'\]"):
+    with pytest.raises(ValueError, match=r"two classes, not one class: \['setosa'\]"):
         NeymanPearsonClassifier().fit(iris[0], np.full(len(iris[0]), "setosa"))
 
 
