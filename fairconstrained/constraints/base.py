@@ -99,6 +99,8 @@ class Constraint(Parametrized, ABC):
         The ranks [alpha, beta) that it restricts, if it names any.
     tolerance : str
         The parameter that is the tolerance.
+    usual_kappas : tuple of float or None
+        The range of kappa that is usual where its gap on scores is not one of probabilities.
     compares_groups : bool
         Whether it compares the groups of the sensitive features, each of which needs enough rows.
     joins_attributes : bool
@@ -123,6 +125,7 @@ class Constraint(Parametrized, ABC):
     bound_to_training_rows: str = ""
     rank_range: tuple[float, float] | None = None
     tolerance: ClassVar[str] = "kappa"
+    usual_kappas: tuple[float, float] | None = None
     compares_groups: bool = True
     joins_attributes: ClassVar[bool] = False
     by_class: ClassVar[bool] = True

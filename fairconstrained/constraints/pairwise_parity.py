@@ -114,6 +114,12 @@ class PairwiseParity(Constraint):
         self.surrogate = surrogate
         self.against = against
 
+    @property
+    def usual_kappas(self) -> tuple[float, float] | None:  # type: ignore[override]
+        """Those of the papers with the quadratic surrogate; with others kappa is a probability."""
+        surrogate = resolve("surrogate", self.surrogate, _SURROGATES, ScalarFunction)
+        return (0.1, 10.0) if isinstance(surrogate, ShiftedSquare) else None
+
     def checked_kappa(self) -> float:
         """Return the largest gap allowed, a number >= 0; 0.05 for None."""
         kappa = 0.05 if self.kappa is None else self.kappa

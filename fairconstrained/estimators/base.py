@@ -17,7 +17,7 @@ from fairconstrained.estimators.constraint_parameters import ConstraintParameter
 from fairconstrained.estimators.documented import DocumentedEstimator
 from fairconstrained.estimators.fairest import fairest_problem
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.one_sided import warn_of_one_side
+from fairconstrained.estimators.one_sided import warn_of_equal_predictions, warn_of_one_side
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.safeguard import solve
 from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
@@ -186,6 +186,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             if self.goal == "accuracy" and not self.needs_queries:
                 far = far_predictions(fit.constraints, fit.data, at)
                 warn_of_predictions(far, stacklevel=5)
+                warn_of_equal_predictions(fit, at, stacklevel=5)
         else:
             promised.warn(stacklevel=5)
         return self

@@ -1,4 +1,4 @@
-"""Constraints that are met by moving all scores to one side of the threshold."""
+"""Constraints that are met by scores on one side of the threshold only."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.exceptions import ConstantDecisionWarning
 from fairconstrained.objectives import resolve_objective
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.utils.typing import Array
 
 
@@ -56,3 +57,46 @@ def warn_of_one_side(fit: Fit, w: Array, stacklevel: int) -> None:
                 stacklevel=stacklevel,
             )
             return
+
+
+def warn_of_equal_predictions(fit: Fit, at: Evaluation, stacklevel: int) -> None:
+    """Warn if a bound on differences of scores makes all predictions equal.
+
+    Parameters
+    ----------
+    fit : Fit
+        What was fitted.
+    at : Evaluation
+        The problem at the solution.
+    stacklevel : int
+        See :func:`warnings.warn`.
+
+    Warns
+    -----
+    ConstantDecisionWarning
+        If predictions of the unconstrained model differ, and kappa is below the values that are
+        usual: they are named, see `Constraint.usual_kappas`.
+    """
+    spans = [(one, one.usual_kappas) for one in fit.constraints]
+    small = [(one, span) for one, span in spans if span and one.checked_kappa() < span[0]]
+    if not small or not resolve_objective("loss", fit.estimator.loss).determines_intercept:
+        return
+    if not _all_equal(at.uncounted().distribution(fit.problem.objective)[0]):
+        return
+    if _all_equal(fit.unconstrained.weighted_scores(fit.data)[0]):
+        return
+    one, (low, high) = small[0]
+    kind = type(one).__name__
+    warnings.warn(
+        f"The same class is predicted for every training row. {kind} with kappa={one.kappa:g} "
+        f"bounds {one.scores_title}, not probabilities: values from {low:g} to {high:g} are usual. "
+        f"Pass one to the constraint, such as {kind}({np.sqrt(low * high):g}).",
+        ConstantDecisionWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def _all_equal(scores: Array) -> bool:
+    """Return whether the same class is predicted for all rows."""
+    predicted = scores.argmax(axis=1) if scores.ndim == 2 else scores > 0.0
+    return len(np.unique(predicted)) == 1

@@ -8,10 +8,12 @@ import pytest
 import scipy.sparse as sp
 from _support.gaps import equalized_odds_difference
 from numpy.testing import assert_array_equal
+from scipy.optimize import milp
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import EqualizedOdds, FairThresholds, make_biased_classification
+from fairconstrained.decisions import choice_program
 
 ON_DECISIONS = [
     "demographic_parity",
@@ -195,3 +197,16 @@ def test_few_rows_whose_halves_lack_labels(name, seed):
         single.fit(X, y, sensitive_features=groups)
     assert clf.decision_search_.met >= single.decision_search_.met
     assert clf.decision_search_.accuracy >= single.decision_search_.accuracy - 1e-12
+
+
+def test_the_mixed_integer_programs_print_nothing(capfd, monkeypatch):
+    X, y, groups = make_biased_classification(600, 4, gap=0.4, random_state=0)
+    programs = []
+
+    def counted(*given, **options):
+        programs.append(milp(*given, **options))
+        return programs[-1]
+
+    monkeypatch.setattr(choice_program, "milp", counted)
+    two(LogisticRegression(), cv=2).fit(X, y, sensitive_features=groups)
+    assert programs and capfd.readouterr() == ("", "")
