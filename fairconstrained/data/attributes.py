@@ -111,7 +111,8 @@ def group_columns(values: object, name: str) -> list[pd.Series]:
 
 def _as_frame(values: Any) -> Any:
     """Return a table of pyarrow as a frame of pandas, anything else as it is."""
-    return values.to_pandas() if hasattr(values, "column_names") else values
+    is_table = hasattr(values, "column_names") and hasattr(values, "to_pandas")
+    return values.to_pandas() if is_table else values
 
 
 def _native(column: pd.Series) -> pd.Series:

@@ -15,6 +15,7 @@ from fairconstrained import (
     fairness_report,
     metrics,
 )
+from fairconstrained.data.groups import Groups
 from fairconstrained.plotting import GroupRateDisplay
 
 ROWS = generated_rows()
@@ -64,6 +65,11 @@ def test_every_door(door, kind):
     make, message = WRONG[kind]
     with pytest.raises(ValueError, match=f"^sensitive_features has .*{message}"):
         DOORS[door](make(len(Y)))
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_groups_that_are_encoded_are_taken_as_they_are(door):
+    DOORS[door](Groups.encode(GIVEN["sensitive_features"]))
 
 
 def test_dask_collections():

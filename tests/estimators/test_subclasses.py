@@ -78,3 +78,20 @@ def test_a_subclass_of_the_cross_validated_classifier_passes_its_parameters_on()
 def test_thresholds_on_a_subclass():
     thresholds = FairThresholds(strict_kind(FairLogisticClassifier(None))(), cv=2)
     assert thresholds.fit(X, Y, sensitive_features=GROUPS).decision_gap_ <= 0.05
+
+
+@pytest.mark.parametrize("name", ["FairLogisticClassifier", "FairHingeClassifier"])
+def test_subclasses_of_the_estimators_on_dask(name):
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    on_dask = pytest.importorskip("fairconstrained.dask", reason="dask is not installed")
+    parts = [da.from_array(one, chunks=100) for one in (X, Y, GROUPS)]
+    plain = getattr(on_dask, name)
+    ours = clone(strict_kind(plain(kappa=0.1))())
+    ours.fit(*parts[:2], sensitive_features=parts[2])
+    other = plain(kappa=0.15).fit(*parts[:2], sensitive_features=parts[2])
+    np.testing.assert_array_equal(
+        ours.predict(parts[0]).compute(), other.predict(parts[0]).compute()
+    )
+    np.testing.assert_array_equal(ours.to_local().coef_, other.coef_)
+    assert ours.get_params(deep=False) == {"strict": True}
+    assert ours.to_local().get_params()["kappa"] == 0.15

@@ -5,9 +5,12 @@ import numpy as np
 import pytest
 from _support.classifiers import EVERY, SINGLE, small_estimators
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 from fairconstrained import (
     FairRanker,
+    FairThresholds,
     NeymanPearsonClassifier,
     fairness_path,
     make_biased_classification,
@@ -54,11 +57,29 @@ def test_the_unit_of_the_weights_does_not_matter(name, factor):
     )
 
 
-@pytest.mark.parametrize("name", [one for one in ESTIMATORS if one not in ("cv", "thresholds")])
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_row_of_weight_zero_is_as_if_absent(name):
     left_out = scores(ESTIMATORS[name](), absent="left out")
     of_zero = scores(ESTIMATORS[name](), absent="weight zero")
     assert_allclose(of_zero, left_out, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"cv": 0.3}, {"per_group": True}, {"per_group": True, "n_thresholds": 2, "kappa": 0.1},
+     {"confidence": 0.5, "kappa": 0.3}],
+    ids=str,
+)  # fmt: skip
+def test_rows_of_weight_zero_are_absent_from_thresholds(options):
+    kept = np.arange(len(Y)) % 16 < 8
+    left_out = FairThresholds(LogisticRegression(), random_state=0, **{"cv": 2, **options})
+    of_zero = clone(left_out).fit(X, Y, WEIGHT * kept, sensitive_features=GROUPS)
+    left_out.fit(X[kept], Y[kept], WEIGHT[kept], sensitive_features=GROUPS[kept])
+    assert_array_equal(of_zero.predict(X, GROUPS), left_out.predict(X, GROUPS))
+    assert_allclose(of_zero.threshold_, left_out.threshold_, rtol=1e-9)
+    if "cv" in options:
+        found = of_zero.validation_indices_
+        assert_array_equal(found, np.flatnonzero(kept)[left_out.validation_indices_])
 
 
 @pytest.mark.parametrize("name", SINGLE)

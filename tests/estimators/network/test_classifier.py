@@ -384,3 +384,11 @@ def test_a_short_training_is_not_worse_than_a_constant_score(enforce):
         warnings.simplefilter("ignore", ConvergenceWarning)
         clf.fit(X, Y, weight, sensitive_features=GROUPS)
     assert log_loss(Y, clf.predict_proba(X)[:, 1], sample_weight=weight) <= best + 1e-3
+
+
+def test_a_start_that_is_chosen_says_what_that_means():
+    start, _ = fitted(early_stopping=True, max_epochs=1)
+    assert start.n_iter_ == 0
+    for text in (start.result_.message, str(start.result_)):
+        assert "after 0 iterations" in text and "The weights are those of the start" in text
+    assert "those of the start" not in fitted(early_stopping=True)[0].result_.message
