@@ -39,42 +39,9 @@ def is_stuck(at: Evaluation, tol: float, multipliers: Array | None = None) -> bo
     return _is_flat(violation_stationarity(at), at.violation)
 
 
-def is_early_stuck(
-    at: Evaluation, tol: float, multipliers: Array, share: float, *, check_largest: bool
-) -> bool:
-    """Return whether a point shows, early in a run, that the constraints cannot be met.
-
-    Convex constraints must have no solution within ten feature scales, see
-    :func:`shows_infeasible`. For others the slopes of :func:`is_stuck` are compared with a smaller
-    bound.
-
-    Parameters
-    ----------
-    at : Evaluation
-        The problem at the point.
-    tol : float
-        The violation that is allowed.
-    multipliers : ndarray of shape (n_constraints,)
-        The method's multipliers at the point.
-    share : float
-        The factor of that bound, in [0, 1].
-    check_largest : bool
-        Whether the slope of the largest violation is computed as well. It costs a backward pass for
-        each constraint that is near it.
-    """
-    if at.violation <= tol:
-        return False
-    if at.problem.convex:
-        return shows_infeasible(at, multipliers, tol)
-    violation, slope = combined_violation(at, multipliers)
-    if violation > tol and _is_flat(slope, violation, share):
-        return True
-    return check_largest and _is_flat(violation_stationarity(at), at.violation, share)
-
-
-def _is_flat(slope: float, violation: float, share: float = 1.0) -> bool:
+def _is_flat(slope: float, violation: float) -> bool:
     """Return whether a slope is small, also relative to the violation that it would lower."""
-    return slope <= share * min(_FLAT, violation)
+    return slope <= min(_FLAT, violation)
 
 
 def violation_stationarity(at: Evaluation) -> float:

@@ -145,7 +145,12 @@ class Problem:
     def twice_differentiable(self) -> bool:
         """Whether Hessians are known and cost little, on the whole space: for Newton steps."""
         own = len(self.models) == 1 and self.models[0].n_parameters == self.n_variables
-        return own and self.domain.whole_space and all(p.twice_differentiable for p in self.parts)
+        return own and self.whole_space and all(p.twice_differentiable for p in self.parts)
+
+    @property
+    def whole_space(self) -> bool:
+        """Whether the domain is the whole space."""
+        return self.domain.whole_space
 
     @property
     def smoothable(self) -> bool:

@@ -1,72 +1,76 @@
-"""Sequential quadratic programming with the Hessian of the Lagrangian, for few variables."""
+"""Sequential quadratic programming with a trust region: the engine of ``solver="auto"``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg.lapack import dposv, dpotrf, dpotrs
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
-from fairconstrained.solvers.base import Iterate, Start
-from fairconstrained.solvers.polished import PolishedSolver
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.curvature import (
+    Curvature,
+    ExactCurvature,
+    QuasiNewtonCurvature,
+    ScalarCurvature,
+)
+from fairconstrained.solvers.result import Status
 from fairconstrained.solvers.state import SolverState
+from fairconstrained.solvers.subproblem import Linearised, Step
 from fairconstrained.utils.typing import Array
 
-_MOST_CONSTRAINTS = 50  # nearly active ones: each may cost a backward pass
-_NEAR = 1e-2  # below its bound: a constraint that a step may make active
-_GOOD = 0.1  # of the error, left by a step: the Hessian is kept
-_LEAST_FALL, _PATIENCE = 0.5, 1  # of the error; steps that may pass without such a fall
-_DAMPING = 1e-3  # of the multipliers, relative to the error and to the size of their problem
+_FIRST_WIDTH = 0.1  # below the largest constraint value, within which others are linearised
+_CAP, _CAP_LIMIT = 10.0, 1e6  # of the sum of the multipliers: the weight of the exact penalty
+_LEAST_PRICE = 0.1  # of violations in the merit function: multipliers start at zero
+_POOR, _GOOD = 0.1, 0.75  # actual over predicted decrease: a step is rejected, the shift falls
+_KEPT = 0.1  # of the error, left by a step: the Hessian need not be computed again
+_MOST_FAILURES = 12  # rejected steps in a row; the shift has then grown by 4^12
+_MOST_STILL = 3  # steps for feasibility that would lower it by less than a tenth of the tolerance
+_MOST_IDLE = 60  # steps without a fall of the merit function by 1% of the tolerance
+_ROUNDING = 1e-13
 
 
-class SQP(PolishedSolver):
-    r"""Sequential quadratic programming with the Hessian of the Lagrangian.
+class SQP(Solver):
+    r"""Sequential quadratic programming with a trust region, for smooth problems.
 
-    A step s and its multipliers solve
+    Every step solves
 
     .. math::
-        \min_s \langle \nabla f(w), s \rangle + \tfrac12 s^\top H s \quad \text{s.t.} \quad
-        g_j(w) + \langle \nabla g_j(w), s \rangle \le 0
+        \min_s \langle \nabla f(w), s \rangle + \tfrac12 s^\top (B + \delta I) s + \rho \max_j
+        \big(g_j(w) + \langle \nabla g_j(w), s \rangle\big)_+
 
-    over the constraints that are nearly active, through the dual, with a damping of the multipliers
-    that vanishes with the error. It is needed where gradients are dependent, for instance with a
-    tolerance of 0 on a difference of rates. Near a solution the error falls quadratically if H
-    is the Hessian at the point, and by a constant factor if it is that of a point nearby. H is
-    computed again where a step leaves more than a tenth of the error. A Hessian counts as a data
-    pass.
+    through its dual, which has a variable per nearly active constraint. B is the Hessian of the
+    Lagrangian where it costs little (:attr:`Problem.twice_differentiable`), else its L-BFGS
+    approximation, and on domains other than the whole space a multiple of the identity, so that
+    steps are projections. The shift :math:`\delta` plays the part of a trust region: it grows when
+    the merit function :math:`f(w) + \pi \max_j g_j(w)_+` falls short of the prediction, and
+    vanishes near a solution, where steps are Newton's. rho is only large enough for the steps to
+    approach the constraints; it grows where these cannot be met, and the run ends at a point of
+    least violation.
 
-    ``solver="auto"`` takes this method only if there are constraints. The model without constraints
-    is found by L-BFGS, for rows in memory as for rows in shards: some constraints take thresholds
-    from it, which must not depend on where the rows are.
-
-    Without multipliers to start from, the run begins with a round of :class:`AugmentedLagrangian`,
-    which decides near which local solution it ends. Where H is not positive definite, or the error
-    is not halved by two steps, further rounds follow, and steps from their last point: two rounds
-    the first time, then four, and so on. Problems whose Hessian is not known or
-    costs much (:attr:`Problem.twice_differentiable`) are solved by these rounds alone.
+    A Hessian counts as a data pass.
 
     Parameters
     ----------
-    max_iter : int, default=100
-        The maximum number of steps, and of rounds of :class:`AugmentedLagrangian`.
+    memory : int or None, default=None
+        The number of pairs of L-BFGS. None takes the Hessian where it costs little, else 30 pairs;
+        with 0 the model of the Lagrangian is linear.
+    max_iter : int, default=1000
+        The maximum number of trial steps, each of which is one evaluation.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
-    polish : bool, default=True
-        Whether a run that does not reach `tol` is finished by steps from its best point. If False,
-        estimators try no other solver either.
 
     References
     ----------
-    J. Nocedal, S. Wright, "Numerical Optimization", 2006, algorithm 18.1; S. Wright,
-    "Superlinear convergence of a stabilized SQP method to a degenerate solution", Computational
-    Optimization and Applications 11 (1998), for the damping.
+    J. Nocedal, S. Wright, "Numerical Optimization", 2006, chapters 4 and 18; C. Cartis, N. Gould,
+    P. Toint, "On the evaluation complexity of composite function minimization with applications to
+    nonconvex nonlinear programming", SIAM Journal on Optimization 21 (2011); damping of L-BFGS is
+    Powell's (1978).
 
     Examples
     --------
@@ -79,64 +83,32 @@ class SQP(PolishedSolver):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("smooth",)
-    preferred_with: ClassVar[tuple[str, ...]] = ("twice_differentiable", "n_constraints")
+    preferred_with: ClassVar[tuple[str, ...]] = ("n_constraints", "whole_space")
 
-    def __init__(self, *, max_iter: int = 100, tol: float = 1e-4, polish: bool = True):
+    def __init__(self, *, memory: int | None = None, max_iter: int = 1000, tol: float = 1e-4):
+        self.memory = memory
         self.max_iter = max_iter
         self.tol = tol
-        self.polish = polish
+
+    def _curvature(self, problem: Problem, start: Start) -> Curvature:
+        """Return the model of second order for the problem."""
+        if self.memory is None and problem.twice_differentiable:
+            last = SQPState.of(start.state)
+            fits = last is not None and len(last.factor) == problem.n_variables
+            return ExactCurvature(last.factor if last is not None and fits else None)
+        if not problem.domain.whole_space:
+            return ScalarCurvature()
+        return QuasiNewtonCurvature(problem, 30 if self.memory is None else self.memory)
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the points of rounds, and of steps from them as long as the error falls."""
-        rounds = AugmentedLagrangian(max_iter=self.max_iter).iterate(problem, start)
-        if not problem.twice_differentiable:
-            yield from rounds
-            return
+        """Yield the first point, then the points that are moved to."""
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
-        last, taken = SQPState.of(start.state), 0
-        n_rounds = int(problem.n_constraints > 0 and start.multipliers is None)
-        while True:
-            before = taken
-            for iterate in islice(rounds, n_rounds):
-                taken += 1
-                yield replace(iterate, iteration=taken)
-                assert iterate.multipliers is not None
-                at, multipliers = iterate.at, iterate.multipliers
-            if taken >= self.max_iter or (n_rounds and taken == before):
-                return
-            for iterate in self._steps(at, multipliers, start, last, taken):
-                yield iterate
-                taken = iterate.iteration
-            last, n_rounds = None, max(1, 2 * n_rounds)
-
-    def _steps(
-        self, at: Evaluation, multipliers: Array, start: Start, last: SQPState | None, taken: int
-    ) -> Iterator[Iterate]:
-        """Yield the points of steps, each from the one before, while the error falls."""
-        quadratic = _Quadratic(None if last is None else last.factor, at.w.size)
-        kkt = KKT.of(at, multipliers)
-        error = best = kkt.error
-        if kkt.holds(start.tol):
-            yield Iterate(at, multipliers, taken, last)
-        waited = 0
-        for k in range(taken + 1, self.max_iter + 1):
-            if start.passes_used_up(at.problem):
-                yield Iterate(at, multipliers, k - 1)
-                return
-            found = quadratic.step(at, multipliers, error)
-            if found is None:
-                return
-            at, multipliers, before = at.problem.at(at.w + found[0]), found[1], error
-            error = KKT.of(at, multipliers).error
-            if not np.isfinite(error):
-                return
-            if error > _GOOD * before:
-                quadratic.known = False
-            yield Iterate(at, multipliers, k, SQPState(quadratic.factor))
-            waited = 0 if error <= _LEAST_FALL * best else waited + 1
-            if waited > _PATIENCE:
-                return
-            best = min(best, error)
+        yield Iterate(at, multipliers, 0, start.state)
+        run = _Run(at, multipliers, self._curvature(problem, start), start.tol)
+        for k in range(1, self.max_iter + 1):
+            moved = run.step()
+            if moved or run.failure is not None or start.passes_used_up(problem):
+                yield Iterate(run.at, run.multipliers, k, run.state, run.failure)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,81 +125,130 @@ class SQPState(SolverState):
 
     def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
         """Return a step with the last Hessian; it needs the gradients of active constraints."""
-        quadratic = _Quadratic(self.factor, at.w.size)
-        return quadratic.step(at, multipliers, KKT.of(at, multipliers).error)
+        model = Linearised(at, multipliers, _FIRST_WIDTH)
+        curvature = ExactCurvature(self.factor)
+        curvature.prepare(at, multipliers, *model.active(multipliers))
+        step = model.solve(curvature, curvature.inverse(0.0)[0], _CAP_LIMIT, multipliers)
+        return step.s, step.multipliers
 
 
-class _Quadratic:
-    """The quadratic model of the Lagrangian, and its step.
+class _Run:
+    """The state of a run: the point, its linearisation, the shift and the penalty."""
 
-    Parameters
-    ----------
-    factor : ndarray of shape (n_variables, n_variables) or None
-        The Cholesky factor of the Hessian near the first point.
-    n_variables : int
-        The number of variables.
-    """
+    def __init__(self, at: Evaluation, multipliers: Array, curvature: Curvature, tol: float):
+        self.curvature, self.tol = curvature, tol
+        self.shift, self.cap = 0.0, _CAP
+        self.failure: Status | None = None
+        self.failed = self.idle = self.still = 0
+        self.least = np.inf
+        self._move(at, multipliers, _FIRST_WIDTH, np.inf)
 
-    def __init__(self, factor: Array | None, n_variables: int):
-        self.known = factor is not None and len(factor) == n_variables
-        self.factor = np.empty((0, 0)) if factor is None else factor
+    def _move(self, at: Evaluation, multipliers: Array, width: float, error: float) -> None:
+        """Take a point; its Hessian only where the last one did not serve well."""
+        self.at, self.multipliers = at, multipliers
+        self.model = Linearised(at, multipliers, width)
+        before, self.error = error, KKT.of(at, multipliers).error if self.curvature.exact else 0.0
+        if not self.error <= _KEPT * before or not np.isfinite(before):
+            self._prepare(multipliers)
 
-    def step(self, at: Evaluation, multipliers: Array, error: float) -> tuple[Array, Array] | None:
-        """Return a step and its multipliers, None if the quadratic problem is not solved."""
-        if not self.known:
-            self.factor, info = dpotrf(at.hessian(multipliers), lower=1)
-            self.known = not info
-            if info:
-                return None
-        near = np.flatnonzero((multipliers > 0.0) | (at.constraints >= -_NEAR))
-        if near.size > _MOST_CONSTRAINTS:
-            return None
-        gradient = at.gradient(multipliers)
-        if not near.size:
-            return -dpotrs(self.factor, gradient, lower=1)[0], multipliers
-        rows = at.constraint_gradients(near)
-        gradient -= multipliers[near] @ rows
-        images = dpotrs(self.factor, np.vstack([gradient, rows]).T, lower=1)[0]
-        free, images = images[:, 0], images[:, 1:]
-        products = rows @ images
-        damping = _DAMPING * min(error, 1.0) * float(np.trace(products))
-        products.flat[:: len(products) + 1] += damping
-        target = at.constraints[near] - rows @ free + damping * multipliers[near]
-        found = _dual(products, target, multipliers[near] > 0.0)
-        if found is None:
-            return None
-        changed = np.zeros_like(multipliers)
-        changed[near] = found
-        return -free - images @ found, changed
+    def _prepare(self, multipliers: Array) -> None:
+        self.curvature.prepare(self.at, multipliers, *self.model.active(multipliers))
+
+    @property
+    def state(self) -> SQPState | None:
+        """What a warm start takes over."""
+        factor = getattr(self.curvature, "factor", None)
+        return None if factor is None else SQPState(factor)
+
+    def step(self) -> bool:
+        """Try a step; return whether it was taken."""
+        at, model, curvature = self.at, self.model, self.curvature
+        inverse, used = curvature.inverse(self.shift)
+        step = model.solve(curvature, inverse, self.cap, self.multipliers)
+        if self._cannot_be_met(step):
+            self.failure = Status.INFEASIBLE
+            return False
+        price = max(_LEAST_PRICE, 2.0 * float(step.multipliers.sum()))
+        predicted = step.predicted(at, price, curvature.added(step.s))
+        trial = at.problem.at(at.w + step.s)
+        merit = _merit(at, price)
+        noise = _ROUNDING * (1.0 + abs(at.objective))
+        ratio = (
+            (merit - _merit(trial, price) + noise) / (predicted + noise)
+            if predicted > -noise
+            else 0.0
+        )
+        if ratio < _POOR and trial.violation > at.violation and step.multipliers.any():
+            # Constraints bend away from their tangents (Maratos): once more, from their values
+            # after the step. The ratio is measured, not set: else the shift would never fall.
+            corrected = model.solve(
+                curvature,
+                inverse,
+                self.cap,
+                step.multipliers,
+                bend=trial.constraints - model.linear(step.s),
+            )
+            second = at.problem.at(at.w + corrected.s)
+            fall = merit - _merit(second, price)
+            if fall > _POOR * predicted:
+                trial, ratio = second, fall / predicted
+        image = step.image
+        if np.isfinite(trial.objective):
+            change = trial.gradient(step.multipliers) - at.gradient(step.multipliers)
+            curvature.update(trial.w - at.w, change, image)
+        if ratio < _POOR:
+            self._reject(step, used, price)
+            return False
+        self.failed = 0
+        self.shift = curvature.lowered(used) if ratio > _GOOD else used
+        self._watch(step, trial, price)
+        width = 2.0 * float(np.abs(trial.constraints - at.constraints).max(initial=0.0))
+        self._move(trial, step.multipliers, width, self.error)
+        return True
+
+    def _cannot_be_met(self, step: Step) -> bool:
+        """Raise the penalty where it holds a step back; return whether the violation is least."""
+        at = self.at
+        held_back = step.multipliers.sum() >= 0.999 * self.cap
+        if not held_back or min(at.violation, step.violation) <= self.tol / 3.0:
+            self.still = 0
+            return False
+        self.cap = min(10.0 * self.cap, _CAP_LIMIT)
+        self.still = self.still + 1 if at.violation - step.violation <= 0.1 * self.tol else 0
+        return self.still >= _MOST_STILL and is_stuck(at, self.tol, step.multipliers)
+
+    def _reject(self, step: Step, used: float, price: float) -> None:
+        """Learn from a step that was too long."""
+        self.failed += 1
+        total = float(step.multipliers.sum())
+        if (
+            self.failed == 1
+            and self.curvature.exact
+            and total > 2.0 * float(self.multipliers.sum()) + 1e-3
+        ):
+            # The Hessian lacks the curvature of constraints that were not active before. Their
+            # multipliers are known now: strongly convex ones need it, not a shift.
+            self.multipliers = step.multipliers
+            self._prepare(step.multipliers)
+            return
+        self.shift = self.curvature.raised(used, step.s, step.bent)
+        if self.failed > _MOST_FAILURES:
+            stuck = is_stuck(self.at, self.tol, step.multipliers)
+            self.failure = Status.INFEASIBLE if stuck else Status.STALLED
+
+    def _watch(self, step: Step, trial: Evaluation, price: float) -> None:
+        """See whether the run still moves."""
+        merit = _merit(trial, self.cap if trial.violation > self.tol else price)
+        if merit < self.least - 1e-2 * self.tol:
+            self.least, self.idle = merit, 0
+        else:
+            self.idle += 1
+        if self.idle >= _MOST_IDLE and self.failure is None:
+            stuck = is_stuck(trial, self.tol, step.multipliers)
+            self.failure = Status.INFEASIBLE if stuck else Status.STALLED
 
 
-def _dual(quadratic: Array, linear: Array, active: Array) -> Array | None:
-    r"""Return the maximiser of :math:`b^\top x - x^\top Q x / 2` over :math:`x \ge 0`.
-
-    Parameters
-    ----------
-    quadratic : ndarray of shape (m, m)
-        Q, positive definite.
-    linear : ndarray of shape (m,)
-        b.
-    active : ndarray of bool of shape (m,)
-        The first guess of the positive entries.
-    """
-    active = active.copy()
-    for _ in range(3 * len(linear) + 1):
-        found = np.zeros(len(linear))
-        chosen = active.nonzero()[0]
-        if chosen.size:
-            block = quadratic[chosen[:, None], chosen]
-            found[chosen], info = dposv(block, linear[chosen])[1:]
-            if info:
-                return None
-        if found.min() < 0.0:
-            active[found.argmin()] = False
-            continue
-        slope = linear - quadratic @ found
-        slope[active] = 0.0
-        if slope.max() <= 0.0:
-            return found
-        active[slope.argmax()] = True
-    return None
+def _merit(at: Evaluation, price: float) -> float:
+    """Return the exact penalty function; infinite where something overflowed."""
+    value = at.objective + price * at.violation
+    return value if np.isfinite(value) else np.inf

@@ -10,4 +10,4 @@ def in_memory_classifier(*args: object, **options: object) -> FairLogisticClassi
 
     With the same solver both have the same solution up to rounding errors.
     """
-    return FairLogisticClassifier(*args, **{"solver": "augmented-lagrangian", **options})
+    return FairLogisticClassifier(*args, **{"solver": "exact-penalty", **options})

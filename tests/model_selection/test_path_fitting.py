@@ -94,16 +94,12 @@ def test_it_begins_where_the_constraint_stops_binding(data):
 
 
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds"])
-def test_thirty_points_cost_less_than_ten_fits(data, constraint):
+def test_thirty_points_cost_two_passes_each(data, constraint):
     X, y, groups = data
     estimator = FairLogisticClassifier(constraint)
     path = fairness_path(estimator, X, y, sensitive_features=groups)
-    singles = [
-        FairLogisticClassifier(constraint, kappa=kappa).fit(X, y, sensitive_features=groups)
-        for kappa in path.kappas[::3]
-    ]
     assert len(path) == 30 and set(path.statuses) == {"converged"}
-    assert path.data_passes.sum() < sum(single.result_.data_passes for single in singles)
+    assert path.data_passes.sum() <= 2.1 * len(path)
 
 
 @pytest.mark.slow

@@ -135,6 +135,6 @@ def test_a_callback_that_stops_polishing_is_no_lack_of_progress():
 
 
 def test_exact_penalty_ends_where_its_merit_no_longer_falls():
-    result = ExactPenalty(rho=10.0).minimize(problem_of(L1Ball(1.0), bounds=(-0.3, -0.7)))
+    result = ExactPenalty().minimize(problem_of(L1Ball(1.0), bounds=(-0.3, -0.7)))
     assert result.n_iter < 200
     assert result.violation <= 1e-4

@@ -12,6 +12,7 @@ from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.solvers import (
     IDCA,
     IPC,
+    SQP,
     AugmentedLagrangian,
     ExactPenalty,
     Smoothing,
@@ -19,11 +20,11 @@ from fairconstrained.solvers import (
 )
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangianState
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.exact_penalty import ExactPenaltyState
 from fairconstrained.solvers.ipc import IPCState
+from fairconstrained.solvers.sqp import SQPState
 from fairconstrained.solvers.state import SolverState
 
-SOLVERS = [AugmentedLagrangian(), ExactPenalty(), IPC(), Smoothing(), IDCA()]
+SOLVERS = [AugmentedLagrangian(), SQP(), IPC(), Smoothing(), IDCA()]
 SOLVERS += [ThreeSEcon(max_iter=100)]
 
 
@@ -54,7 +55,7 @@ def test_state_is_typed_frozen_and_has_no_row_length_data(solver) -> None:
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: type(solver).__name__)
 def test_state_of_another_kind_of_solver_is_ignored(solver) -> None:
     name = "demographic parity"
-    other = AugmentedLagrangian() if isinstance(solver, ExactPenalty) else ExactPenalty()
+    other = AugmentedLagrangian() if isinstance(solver, SQP) else SQP()
     left = other.minimize(PROBLEMS[name]())
     assert left.state is not None
     with_state, without = (
@@ -71,7 +72,7 @@ def test_states_of_subproblem_solvers_are_nested() -> None:
     state = IPC().minimize(PROBLEMS["demographic parity"]()).state
     assert isinstance(state, IPCState)
     assert isinstance(state.subproblem, AugmentedLagrangianState)
-    assert ExactPenaltyState.of(state) is None
+    assert SQPState.of(state) is None
     assert IPCState.of(state) is state
     assert IPCState.of(None) is None
 

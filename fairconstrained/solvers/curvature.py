@@ -1,0 +1,198 @@
+"""The second-order models of sequential quadratic programming: matrices B and their inverse."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers._tools.lbfgs import InverseHessian
+from fairconstrained.utils.typing import Array
+
+Inverse = Callable[[Array], Array]
+
+# gamma, tried in turn, in units of the mean curvature: the smallest that is enough disturbs the
+# conditioning of the matrix least.
+_CONVEXIFYING = (10.0, 100.0, 1000.0)
+# A pivot at rounding level is a direction without curvature, not one of much descent.
+_LEAST_PIVOT = 1e-10
+# Powell's damping: a pair keeps at least this share of the curvature that B has along the step.
+_DAMPED = 0.2
+_N_PAIRS = 30
+
+
+class Curvature(ABC):
+    r"""The matrix B of the model :math:`\langle g, s \rangle + \tfrac12 s^\top B s`.
+
+    Attributes
+    ----------
+    exact : bool
+        Whether B is the Hessian of the Lagrangian, so that it has to be computed again.
+    extra : ndarray or float
+        What is added to g.
+    """
+
+    exact = False
+    extra: Array | float = 0.0
+
+    def prepare(self, at: Evaluation, multipliers: Array, rows: Array, active: Array) -> None:
+        """Take the curvature of a point; `rows` are the gradients of its `active` constraints."""
+        return
+
+    @abstractmethod
+    def inverse(self, shift: float) -> tuple[Inverse, float]:
+        """Return columns -> (B + shift)^-1 columns, and the shift that made it positive."""
+
+    def added(self, s: Array) -> float:
+        """Return what s'Bs contains beyond the curvature of the Lagrangian."""
+        return 0.0
+
+    def update(self, s: Array, change: Array, image: Array) -> None:
+        """Learn from a step, the change of the Lagrangian's gradient along it, and B s."""
+        return
+
+    def raised(self, shift: float, s: Array, bent: float) -> float:
+        """Return the shift after a step s, with s'Bs = `bent`, that was too long."""
+        return max(4.0 * shift, 0.1 * bent / max(float(s @ s), 1e-300), 1e-6)
+
+    def lowered(self, shift: float) -> float:
+        """Return the shift after a step that went as predicted."""
+        return 0.0 if shift < 1e-4 else 0.25 * shift
+
+
+class ExactCurvature(Curvature):
+    r"""The Hessian of the Lagrangian, where it costs little.
+
+    It may be indefinite at a minimum, but not along the active constraints: with their gradients R
+    and values c, :math:`\tfrac{\gamma}{2} \|R s + c\|^2` makes it positive and leaves the solution
+    of the subproblem as it is. A shift is the second resort, since it shortens steps.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (n_variables, n_variables) or None, default=None
+        The Cholesky factor of the Hessian of a problem nearby, which is used for the first step.
+    """
+
+    exact = True
+
+    def __init__(self, factor: Array | None = None):
+        self.factor = factor
+        self._borrowed = factor is not None
+        self._matrix: Array | None = None
+        self._gamma = self._weight = 0.0
+
+    def prepare(self, at: Evaluation, multipliers: Array, rows: Array, active: Array) -> None:
+        """Compute the Hessian, unless that of a problem nearby is there for the first step."""
+        self.extra, self._gamma, self._weight = 0.0, 0.0, 0.0
+        self._rows, self._values = rows, at.constraints[active]
+        if self._borrowed:
+            self._borrowed = False
+            return
+        self._matrix, self.factor = at.hessian(multipliers), None
+
+    def inverse(self, shift: float) -> tuple[Inverse, float]:
+        """Factorise B + shift I; where it is not positive, convexify it, then raise the shift."""
+        if self.factor is None or shift:
+            if self._matrix is None:  # of a problem nearby only the factor is there
+                lower = np.tril(np.asarray(self.factor))
+                self._matrix = lower @ lower.T
+            size = max(abs(float(np.trace(self._matrix))) / len(self._matrix), 1e-300)
+            while True:
+                shifted = self._matrix.copy()
+                shifted.flat[:: len(shifted) + 1] += shift
+                factor, info = dpotrf(shifted, lower=1, overwrite_a=1)
+                if not info and np.diagonal(factor).min() ** 2 > _LEAST_PIVOT * size:
+                    break
+                if len(self._rows) and self._gamma < _CONVEXIFYING[-1]:
+                    self._matrix = self._convexified(self._matrix, size)
+                else:
+                    shift = max(4.0 * shift, 1e-3 * size, 1e-8)
+            self.factor = factor
+        factor = self.factor
+        return lambda columns: dpotrs(factor, columns, lower=1)[0], shift
+
+    def _convexified(self, matrix: Array, size: float) -> Array:
+        """Return B with the next multiple of the term of the active constraints."""
+        gamma = next(value for value in _CONVEXIFYING if value > self._gamma)
+        squares = max(float(np.square(self._rows).sum()), 1e-300)
+        weight = gamma * size * len(self._rows) / squares
+        matrix = matrix + (weight - self._weight) * (self._rows.T @ self._rows)
+        self._gamma, self._weight = gamma, weight
+        self.extra = weight * (self._values @ self._rows)
+        return matrix
+
+    def raised(self, shift: float, s: Array, bent: float) -> float:
+        """Return a larger shift; it replaces the term of constraints that need not stay active."""
+        if self._weight and self._matrix is not None:
+            self._matrix = self._matrix - self._weight * (self._rows.T @ self._rows)
+            self.extra, self._weight, self._gamma = 0.0, 0.0, _CONVEXIFYING[-1]
+        return super().raised(shift, s, bent)
+
+    def added(self, s: Array) -> float:
+        """Return the curvature of the term of the active constraints along s."""
+        return self._weight * float(np.square(self._rows @ s).sum()) if self._weight else 0.0
+
+
+class ScalarCurvature(Curvature):
+    """A multiple of the identity (Barzilai and Borwein): steps into a domain are projections."""
+
+    _length = 1.0
+
+    def inverse(self, shift: float) -> tuple[Inverse, float]:
+        """Return the map to columns times the step length."""
+        length = self._length / (1.0 + shift)
+        return lambda columns: length * columns, shift
+
+    def update(self, s: Array, change: Array, image: Array) -> None:
+        """Take the step length for which the change is nearest to the step."""
+        product = float(s @ change)
+        if product > 1e-10 * float(np.linalg.norm(change) * np.linalg.norm(s)):
+            self._length = product / float(change @ change)
+
+    def raised(self, shift: float, s: Array, bent: float) -> float:
+        """Return a stretch that is four times as large."""
+        return 4.0 * shift + 3.0
+
+    def lowered(self, shift: float) -> float:
+        """Return a quarter of the stretch."""
+        return max(0.25 * (1.0 + shift) - 1.0, 0.0)
+
+
+class QuasiNewtonCurvature(ScalarCurvature):
+    """Damped L-BFGS, for any model: it learns from gradients of the Lagrangian alone.
+
+    Parameters
+    ----------
+    problem : Problem
+        Gives the typical sizes of the variables.
+    n_pairs : int, default=30
+        The pairs that are stored; with 0, B stays the identity.
+    """
+
+    def __init__(self, problem: Problem, n_pairs: int = _N_PAIRS):
+        self._learns = n_pairs > 0
+        self._diagonal = problem.preconditioner**2 if n_pairs else np.ones(problem.n_variables)
+        self._hessian = InverseHessian(size=max(n_pairs, 1))
+
+    def inverse(self, shift: float) -> tuple[Inverse, float]:
+        """Return the map to H columns / (1 + shift): B is stretched, in the problem's units."""
+        return lambda columns: self._hessian.apply(columns, self._diagonal) / (1.0 + shift), shift
+
+    def update(self, s: Array, change: Array, image: Array) -> None:
+        """Add a pair, damped so that its curvature stays positive (Powell 1978)."""
+        quadratic, product = float(s @ image), float(s @ change)
+        if not self._learns or quadratic <= 1e-300:
+            return
+        if product < _DAMPED * quadratic:
+            share = (1.0 - _DAMPED) * quadratic / (quadratic - product)
+            change = share * change + (1.0 - share) * image
+        self._hessian.add(s, change)
+
+    def lowered(self, shift: float) -> float:
+        """Return a quarter of the stretch, which is below one only for the linear model."""
+        least = 0.0 if self._learns else 1e-12 - 1.0
+        return max(0.25 * (1.0 + shift) - 1.0, least)
