@@ -137,7 +137,7 @@ class _Run:
 
     def __init__(self, at: Evaluation, multipliers: Array, curvature: Curvature, tol: float):
         self.curvature, self.tol = curvature, tol
-        self.shift, self.cap = 0.0, _CAP
+        self.shift, self.cap, self.level = 0.0, _CAP, 0.0
         self.failure: Status | None = None
         self.failed = self.idle = self.still = 0
         self.least = np.inf
@@ -164,17 +164,17 @@ class _Run:
         """Try a step; return whether it was taken."""
         at, model, curvature = self.at, self.model, self.curvature
         inverse, used = curvature.inverse(self.shift)
-        step = model.solve(curvature, inverse, self.cap, self.multipliers)
+        step = model.solve(curvature, inverse, self.cap, self.multipliers, level=self.level)
         if self._cannot_be_met(step):
             self.failure = Status.INFEASIBLE
             return False
         price = max(_LEAST_PRICE, 2.0 * float(step.multipliers.sum()))
-        predicted = step.predicted(at, price, curvature.added(step.s))
+        predicted = step.predicted(at, price, curvature.added(step.s), self.level)
         trial = at.problem.at(at.w + step.s)
-        merit = _merit(at, price)
+        merit = self._merit(at, price)
         noise = _ROUNDING * (1.0 + abs(at.objective))
         ratio = (
-            (merit - _merit(trial, price) + noise) / (predicted + noise)
+            (merit - self._merit(trial, price) + noise) / (predicted + noise)
             if predicted > -noise
             else 0.0
         )
@@ -187,9 +187,10 @@ class _Run:
                 self.cap,
                 step.multipliers,
                 bend=trial.constraints - model.linear(step.s),
+                level=self.level,
             )
             second = at.problem.at(at.w + corrected.s)
-            fall = merit - _merit(second, price)
+            fall = merit - self._merit(second, price)
             if fall > _POOR * predicted:
                 trial, ratio = second, fall / predicted
         image = step.image
@@ -208,10 +209,14 @@ class _Run:
 
     def _cannot_be_met(self, step: Step) -> bool:
         """Raise the penalty where it holds a step back; return whether the violation is least."""
-        at = self.at
-        held_back = step.multipliers.sum() >= 0.999 * self.cap
-        if not held_back or min(at.violation, step.violation) <= self.tol / 3.0:
+        at, allowed = self.at, self.tol / 3.0  # by a certificate
+        if step.multipliers.sum() < 0.999 * self.cap:
             self.still = 0
+            return False
+        if min(at.violation, step.violation) <= allowed and not self.level:
+            # Constraints without an interior: their multipliers are bounded where a part of the
+            # allowed violation is used.
+            self.level, self.still = 0.5 * allowed, 0
             return False
         self.cap = min(10.0 * self.cap, _CAP_LIMIT)
         self.still = self.still + 1 if at.violation - step.violation <= 0.1 * self.tol else 0
@@ -238,7 +243,7 @@ class _Run:
 
     def _watch(self, step: Step, trial: Evaluation, price: float) -> None:
         """See whether the run still moves."""
-        merit = _merit(trial, self.cap if trial.violation > self.tol else price)
+        merit = self._merit(trial, self.cap if trial.violation > self.tol else price)
         if merit < self.least - 1e-2 * self.tol:
             self.least, self.idle = merit, 0
         else:
@@ -247,8 +252,7 @@ class _Run:
             stuck = is_stuck(trial, self.tol, step.multipliers)
             self.failure = Status.INFEASIBLE if stuck else Status.STALLED
 
-
-def _merit(at: Evaluation, price: float) -> float:
-    """Return the exact penalty function; infinite where something overflowed."""
-    value = at.objective + price * at.violation
-    return value if np.isfinite(value) else np.inf
+    def _merit(self, at: Evaluation, price: float) -> float:
+        """Return the exact penalty function; infinite where something overflowed."""
+        value = at.objective + price * max(at.violation - self.level, 0.0)
+        return value if np.isfinite(value) else np.inf

@@ -25,7 +25,7 @@ class Step:
     image : ndarray of shape (n_variables,)
         (B + shift) s.
     violation : float
-        That of the linearised constraints after the step.
+        By how much the linearised constraints exceed the level after the step.
     """
 
     s: Array
@@ -38,10 +38,10 @@ class Step:
         """s'(B + shift)s."""
         return float(self.s @ self.image)
 
-    def predicted(self, at: Evaluation, price: float, added: float) -> float:
+    def predicted(self, at: Evaluation, price: float, added: float, level: float) -> float:
         """Return by how much the model of the merit function falls."""
-        slope = float(at.gradient() @ self.s)
-        return -slope - 0.5 * (self.bent - added) + price * (at.violation - self.violation)
+        slope, violation = float(at.gradient() @ self.s), max(at.violation - level, 0.0)
+        return -slope - 0.5 * (self.bent - added) + price * (violation - self.violation)
 
 
 class Linearised:
@@ -82,9 +82,13 @@ class Linearised:
         cap: float,
         guess: Array,
         bend: Array | None = None,
+        level: float = 0.0,
     ) -> Step:
-        """Return the step; `bend` are constraint values to take in place of those at the point."""
-        values = self.values if bend is None else bend[self.near]
+        """Return the step to constraint values of at most `level`.
+
+        `bend` are values to take in place of those at the point.
+        """
+        values = (self.values if bend is None else bend[self.near]) - level
         gradient = self.at.gradient() + curvature.extra
         if self.at.problem.domain.whole_space:
             images = inverse(np.column_stack([gradient, self.rows.T]))
