@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.labels import ScoreConvention
+from fairconstrained.estimators.best_of import best_of
 from fairconstrained.estimators.callbacks import Progress
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
 from fairconstrained.estimators.documented import DocumentedEstimator
@@ -19,10 +20,15 @@ from fairconstrained.estimators.fairest import fairest_problem
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.one_sided import warn_of_equal_predictions, warn_of_one_side
 from fairconstrained.estimators.options import warn_of_unused_kappa
-from fairconstrained.estimators.safeguard import solve
 from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, rate_of, settle
 from fairconstrained.estimators.solution import far_predictions, warn_of_predictions
-from fairconstrained.estimators.solving import Attributes, solver_of, warm_start, warn_of
+from fairconstrained.estimators.solving import (
+    Attributes,
+    solver_of,
+    warm_start,
+    warn_of,
+    warn_of_other_solver,
+)
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
@@ -81,7 +87,7 @@ class ConstrainedEstimator(CallbackSupportMixin, DocumentedEstimator):
         if minimize is None:
             solver = solver_of(self, problem)
             solver.check(problem)
-            minimize = partial(solve, solver, options=self)
+            minimize = partial(best_of, solver, options=self)
         progress = Progress(self, *passed, attributes)
         warm = warm_start(self, problem, variables, first)
         result, at = minimize(problem, warm=warm, callback=progress)
@@ -188,6 +194,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
                 warn_of_predictions(far, stacklevel=5)
                 warn_of_equal_predictions(fit, at, stacklevel=5)
         else:
+            warn_of_other_solver([result], stacklevel=5)
             promised.warn(stacklevel=5)
         return self
 
@@ -248,8 +255,8 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
     ) -> Fit:
         """Return the problem that `fit` would solve, for developers.
 
-        The problem has no rows of weight zero, and few rows are sorted. `data.positions` has the
-        positions of its rows in X, or is None if they are the rows of X in their order.
+        The problem has no rows of weight zero. `data.positions` has the positions of its rows in X,
+        or is None if they are the rows of X.
 
         Parameters
         ----------

@@ -15,8 +15,8 @@ from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.constraints.base import HasScores
 from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.validation import TrainingData
+from fairconstrained.estimators.best_of import data_pass_limit
 from fairconstrained.estimators.parametrization import FairOptions, Parametrization
-from fairconstrained.estimators.safeguard import data_pass_limit
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.objectives import resolve_objective

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from fairconstrained.estimators.best_of import best_of
 from fairconstrained.estimators.binding import minimize_by_default
 from fairconstrained.estimators.other_starts import better_start
 from fairconstrained.estimators.parametrization import Parametrization, SearchSpace
-from fairconstrained.estimators.safeguard import solve
 from fairconstrained.estimators.sampled_start import sampled_start
 from fairconstrained.estimators.solving import SolverOptions, solver_of
 from fairconstrained.problem.evaluation import Evaluation
@@ -41,7 +41,7 @@ class SolvedDirectly(Parametrization):
         warm: Start | Result | None = None,
         callback: Callback | None = None,
     ) -> tuple[Result, Evaluation]:
-        """Return a solution that is not worse than a constant model, and the evaluation there.
+        """Return the solution, see `best_of`, and the evaluation there.
 
         Without a warm start, fits on many rows start from the solution on a sample of them, see
         :func:`~fairconstrained.estimators.sampled_start.sampled_start`, and other fits are repeated
@@ -52,11 +52,11 @@ class SolvedDirectly(Parametrization):
         solver.check(problem)
         sampled = sampled_start(solver, problem, estimator) if warm is None else None
         if sampled is None:
-            result, at = solve(solver, problem, estimator, warm=warm, callback=callback)
+            result, at = best_of(solver, problem, estimator, warm=warm, callback=callback)
         else:
             at, warmer = sampled.at, sampled.result
             known = solver.certified(problem.at(at.w, like=at), warmer, callback)
-            result, at = solve(
+            result, at = best_of(
                 solver, problem, estimator, like=at, warm=warmer, callback=callback, known=known
             )
             result = replace(result, data_passes=result.data_passes + sampled.data_passes)
@@ -73,13 +73,13 @@ class SolvedDirectly(Parametrization):
         at: Evaluation,
         callback: Callback | None,
     ) -> tuple[Result, Evaluation]:
-        """Return a solution or, where it is better, one of another kind."""
-        if result.status is Status.STOPPED or not isinstance(estimator.solver, str):
+        """Return the default solver's solution or, where it is better, one of another kind."""
+        if result.status is Status.STOPPED or estimator.solver != "auto":
             return result, at
         start, passes = better_start(problem, at)
         passes += result.data_passes
         if start is not None:
-            other, there = solve(solver, problem, estimator, warm=start, callback=callback)
+            other, there = best_of(solver, problem, estimator, warm=start, callback=callback)
             passes += other.data_passes
             if (other.violation > solver.tol, other.objective) < (
                 result.violation > solver.tol,
@@ -100,7 +100,7 @@ class SolvedDirectly(Parametrization):
     ) -> tuple[Result, Evaluation]:
         """Return the solution from a start that is near it, and the evaluation there."""
         solver = self.solver(estimator, problem)
-        found = solve(solver, problem, estimator, like=like, warm=warm, callback=callback)
+        found = best_of(solver, problem, estimator, like=like, warm=warm, callback=callback)
         return self._of_the_best_kind(estimator, solver, problem, *found, callback)
 
     def unconstrained(

@@ -278,8 +278,7 @@ class Fit:
     ) -> tuple[Result, Evaluation]:
         """Return the solution of a problem with the same variables, and the evaluation at it.
 
-        It keeps to the data passes of a fit, see :meth:`Parametrization.follow`. Without rows for
-        validation it is not worse than a constant model.
+        It keeps to the data passes of a fit, see :meth:`Parametrization.follow`.
 
         Parameters
         ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -130,8 +130,32 @@ def warm_start(
     return Start(w, last.multipliers if known else None)
 
 
+def warn_of_other_solver(results: Sequence[Result], stacklevel: int) -> None:
+    """Warn once if other solvers' models were taken in place of those of the solver asked for.
+
+    Warns
+    -----
+    ConvergenceWarning
+        It names both solvers.
+    """
+    replaced = [one for one in results if one.replaces is not None]
+    if not replaced:
+        return
+    asked = {type(one.replaces).__name__ for one in replaced}
+    taken = {type(one.solver).__name__ for one in replaced}
+    where = f" of {len(replaced)} of {len(results)} fits" if len(results) > 1 else ""
+    warnings.warn(
+        f"solver: {', '.join(sorted(asked))} did not converge to a model that meets the "
+        f"constraints; the model{where} is that of {', '.join(sorted(taken))}, which is better. "
+        "Use another solver, raise max_iter, or pass the solver as an object with polish=False to "
+        f"keep its own answer. {replaced[0].message}",
+        ConvergenceWarning,
+        stacklevel=stacklevel,
+    )
+
+
 def warn_of(result: Result, stacklevel: int) -> None:
-    """Warn if a run ended short of its tolerance.
+    """Warn if a run ended short of its tolerance, or another solver's model was taken.
 
     Warns
     -----
@@ -140,6 +164,7 @@ def warn_of(result: Result, stacklevel: int) -> None:
     ConvergenceWarning
         If it did not converge otherwise.
     """
+    warn_of_other_solver([result], stacklevel + 1)
     if result.violation > result.solver.tol and result.status is Status.INFEASIBLE:
         warnings.warn(
             f"No model that meets the constraints was found; the least violation is "

@@ -25,6 +25,7 @@ from fairconstrained.data.sensitive_columns import Columns
 from fairconstrained.domains import Domain
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.estimators.options import penalty_of
+from fairconstrained.estimators.solving import warn_of_other_solver
 from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.functions.losses import Loss
@@ -34,7 +35,7 @@ from fairconstrained.model_selection._progress import SearchProgress
 from fairconstrained.model_selection.path_fitting import follow, tolerances
 from fairconstrained.model_selection.refit import within
 from fairconstrained.objectives import Objective
-from fairconstrained.solvers import Solver
+from fairconstrained.solvers import Result, Solver
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, copy_fitted, fitted_attributes
 from fairconstrained.utils.meta_estimators import library_parameters
@@ -292,7 +293,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         rows: tuple[Any, ...],
         folds: list[tuple[Array, Array]],
         progress: SearchProgress,
-    ) -> list[tuple[dict[str, Array], int]]:
+    ) -> list[tuple[dict[str, Array], list[Result]]]:
         """Return what the paths of every alpha and fold are worth, see `_measure`."""
         runs = workers(self.n_jobs, _num_samples(rows[0]), return_as="generator")(
             delayed(_measure)(clone(base).set_params(alpha=alpha), rows, self.kappas_, train, test)
@@ -348,19 +349,22 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
 
 def _measure(
     base: FairLogisticClassifier, rows: tuple[Any, ...], kappas: Array, train: Array, test: Array
-) -> tuple[dict[str, Array], int]:
-    """Return what the points of a fold's path are worth, and how many did not converge."""
+) -> tuple[dict[str, Array], list[Result]]:
+    """Return what the points of a fold's path are worth, and how they ended."""
     inside, outside = (
         [None if part is None else _safe_indexing(part, some) for part in rows]
         for some in (train, test)
     )
     path, _ = follow(base, inside, kappas=kappas, held_out=outside)
     measures = {name: path.validation[key] for name, key in _MEASURES.items()}
-    return measures, int((path.statuses != "converged").sum())
+    return measures, [one.result_.without_arrays() for one in path.estimators]
 
 
 def _results(
-    alphas: list[Any], kappas: Array, measured: list[tuple[dict[str, Array], int]], n_splits: int
+    alphas: list[Any],
+    kappas: Array,
+    measured: list[tuple[dict[str, Array], list[Result]]],
+    n_splits: int,
 ) -> dict[str, Any]:
     """Return the measures in scikit-learn's format."""
     params = [{"kappa": float(k), "alpha": a} for a, k in product(alphas, kappas)]
@@ -380,16 +384,18 @@ def _results(
         results[f"std_test_{name}"] = defined.std(axis=0).filled(np.nan)
         worse = np.nan_to_num(-mean if name == "accuracy" else mean, nan=np.inf)
         results[f"rank_test_{name}"] = rankdata(worse, method="min").astype(np.int32)
-    _warn_of_failures(sum(failed for _, failed in measured), n_splits * len(params))
+    _warn_of_failures([one for _, ended in measured for one in ended])
     return results
 
 
-def _warn_of_failures(failed: int, n_points: int) -> None:
+def _warn_of_failures(results: list[Result]) -> None:
     """Warn once about all folds."""
+    warn_of_other_solver(results, stacklevel=5)
+    failed = sum(not result.converged for result in results)
     if failed:
         warnings.warn(
-            f"{failed} of the {n_points} points of the paths did not converge; they were measured "
-            "as they are. Raise max_iter or tol.",
+            f"{failed} of the {len(results)} points of the paths did not converge; they were "
+            "measured as they are. Raise max_iter or tol.",
             ConvergenceWarning,
             stacklevel=6,
         )

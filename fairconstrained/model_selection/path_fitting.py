@@ -26,6 +26,7 @@ from fairconstrained.estimators.solution import (
     farthest,
     warn_of_predictions,
 )
+from fairconstrained.estimators.solving import warn_of_other_solver
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.model_selection._warm_starts import ORDER, SolvedPoint, fitting, predicted
@@ -158,6 +159,7 @@ def fairness_path(
     )  # fmt: skip
     warn_unless_converged(path.statuses, path.kappas)
     warn_of_predictions(far, stacklevel=3)
+    warn_of_other_solver([one.result_ for one in path.estimators], stacklevel=3)
     return replace(path, pipeline=pipeline)
 
 

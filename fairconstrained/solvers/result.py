@@ -172,8 +172,8 @@ class Result:
     state : SolverState or None
         The state that a warm start uses.
     replaces : Solver or None
-        The solver of the fit, if an estimator has replaced its answer by that of another solver or
-        by a constant model; else None.
+        The solver that the estimator was asked for, if its answer failed and another solver's was
+        taken; else None.
 
     Examples
     --------
@@ -233,6 +233,11 @@ class Result:
             n_iter=n_iter,
             state=None,
         )
+
+    def without_arrays(self) -> Result:
+        """Return the result with its figures alone: no point, multipliers, trace or state."""
+        nothing = self.w[:0]
+        return replace(self, w=nothing, multipliers=nothing, trace=Trace(), state=None)
 
     def __str__(self) -> str:
         """Return whether the bound is met, and the message."""

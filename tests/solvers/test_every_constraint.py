@@ -22,8 +22,8 @@ from fairconstrained.constraints import (
     GroupAUCParity,
     ROCParity,
 )
+from fairconstrained.estimators.best_of import data_pass_limit
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.safeguard import data_pass_limit
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.problem.infeasibility import is_stuck, violation_stationarity
 from fairconstrained.problem.kkt import objective_scale
@@ -150,7 +150,7 @@ def test_fits_without_an_interior_end_within_the_budget(constraint: str, surroga
 def test_problems_without_an_interior_are_solved_to_the_tolerance(
     constraint: str, surrogate: str, n_rows: int, n_features: int, most: float
 ) -> None:
-    """With 60 rows the data passes are those of three solvers, see `safeguard.solve`."""
+    """With 60 rows the data passes are those of three solvers, see `best_of`."""
     X, y, groups = make_biased_classification(n_rows, n_features, random_state=0)
     clf = FairLogisticClassifier(constraint, kappa=0.0, surrogate=surrogate)
     result = clf.fit(X, y, sensitive_features=groups).result_

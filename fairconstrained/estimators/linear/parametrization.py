@@ -11,7 +11,6 @@ import numpy as np
 from fairconstrained.data.group_interactions import FeatureMap, codes_of
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.labels import ScoreConvention
-from fairconstrained.data.row_order import sorted_rows
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain
@@ -19,7 +18,6 @@ from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.estimators.direct import SolvedDirectly
 from fairconstrained.estimators.options import domain_of, penalty_of
 from fairconstrained.estimators.parametrization import FairOptions
-from fairconstrained.estimators.safeguard import may_have_local_solutions
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.models.feature_scale import Features, FeatureScale
 from fairconstrained.models.linear import LinearModel
@@ -134,8 +132,6 @@ class ClassifierParametrization(LinearParametrization):
     def features(cls, estimator: LinearOptions, data: TrainingData) -> TrainingData:
         """Return the rows with the features of the feature map.
 
-        They are sorted if they are few, and for a search on decisions.
-
         Parameters
         ----------
         estimator : FairLinearClassifier
@@ -143,9 +139,6 @@ class ClassifierParametrization(LinearParametrization):
         data : TrainingData
             The rows with the columns of X that the model may use.
         """
-        searched = estimator.enforce == "decision"
-        if searched or may_have_local_solutions(data.X.shape[0], data.X.shape[1] + 1):
-            data = sorted_rows(data, dense=searched)
         feature_map = feature_map_of(estimator, data)
         if not feature_map.n_groups or data.groups is None:
             return data

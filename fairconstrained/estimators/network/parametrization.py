@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.search import DecisionTask
 from fairconstrained.domains import Domain, WholeSpace
-from fairconstrained.estimators.constant_models import least_constant_loss
+from fairconstrained.estimators.best_of import best_of, data_pass_limit
 from fairconstrained.estimators.network.last_layer import LastLayerProblem, with_last_layer
 from fairconstrained.estimators.network.options import check_network_options, uses_validation
 from fairconstrained.estimators.network.solvers import solver_of_network
 from fairconstrained.estimators.network.training import BestOnValidation
 from fairconstrained.estimators.options import penalty_of
 from fairconstrained.estimators.parametrization import FairOptions, Parametrization, SearchSpace
-from fairconstrained.estimators.safeguard import data_pass_limit, solve
 from fairconstrained.models.modules import MakeModule
 from fairconstrained.models.network import Network, TorchModel
 from fairconstrained.penalties.base import Penalty
@@ -201,7 +201,7 @@ class NetworkParametrization(Parametrization):
         tol = result.solver.tol
         options = _Automatic(estimator.random_state, tol)
         solver = default_solver(last.problem).with_options(tol=tol)
-        found, _ = solve(solver, last.problem, options, warm=Start(last.start()))
+        found, _ = best_of(solver, last.problem, options, warm=Start(last.start()))
         if _worth(found, tol) >= _worth(result, tol):
             return result, at
         after = problem.at(last.lift(found.w))
@@ -265,7 +265,12 @@ def _is_sound(problem: Problem, result: Result) -> bool:
     model, term = problem.objective.model, problem.objective.term
     if result.violation > result.solver.tol or model is None or term is None:
         return result.violation <= result.solver.tol
-    return result.objective <= least_constant_loss(term, model)
+    if model.offset() is None:
+        return result.objective <= float(term.value_at_constant(0.0)[0])
+    least = minimize_scalar(
+        lambda level: float(term.value_at_constant(level)[0]), bounds=(-8.0, 8.0), method="bounded"
+    )
+    return result.objective <= float(least.fun)
 
 
 def _status_of_feasible(status: Status, validated: bool) -> Status:

@@ -1,0 +1,159 @@
+"""The solver of a fit, and other solvers where its answer is doubtful."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fairconstrained.estimators.solving import SolverOptions
+from fairconstrained.models.leaves import LeafModel
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers import AugmentedLagrangian, Result, Solver, default_solver
+from fairconstrained.solvers.base import Callback, Start
+from fairconstrained.solvers.registry import without_kinks
+from fairconstrained.solvers.result import Status
+
+_PASSES = 4000.0
+_FEW_ROWS = 2000  # local solutions that differ are common up to here, and a second solver is cheap
+
+
+def data_pass_limit(problem: Problem, tol: float) -> float:
+    r"""Return the data passes that a fit with a solver chosen by name may make.
+
+    :math:`4000\, (1 + \log_{10}(1 + m) / 4) \sqrt{\max(1, 10^{-4} / \mathrm{tol})}` for m
+    constraints. Half of all problems need less than 50.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be minimised.
+    tol : float
+        The tolerance.
+    """
+    constraints = 1.0 + 0.25 * float(np.log10(1.0 + problem.n_constraints))
+    return _PASSES * constraints * float(np.sqrt(max(1.0, 1e-4 / tol)))
+
+
+def best_of(
+    solver: Solver,
+    problem: Problem,
+    options: SolverOptions,
+    *,
+    like: Evaluation | None = None,
+    warm: Start | Result | None = None,
+    callback: Callback | None = None,
+    known: tuple[Result, Evaluation] | None = None,
+) -> tuple[Result, Evaluation]:
+    """Return the solver's solution, or another solver's that is better, and the evaluation there.
+
+    Problems of few rows that are not convex often have several local solutions: with
+    ``solver="auto"`` and up to 2,000 rows the augmented Lagrangian method, which takes another path
+    than the default solver, solves them as well. Where a solver violates the constraints, or one
+    chosen by name does not converge, the default solver is tried, then the augmented Lagrangian
+    method. Of two answers one that meets the constraints is better, then one that converged, then
+    that of the smaller objective.
+
+    An answer that converged and meets the constraints is kept if the solver was chosen by name or
+    passed as an object. Answers of a solver that is not replaceable (a penalty of given strength,
+    or an object with ``polish=False``, such as those of ``paper()``), those that `max_iter` has
+    ended, and those of models whose scores are not linear in the variables are always kept.
+
+    Solvers that are chosen by name make no more data passes than `data_pass_limit` says, or more in
+    proportion where `max_iter` is above the solver's own. One that is passed as an object has
+    limits of its own.
+
+    Parameters
+    ----------
+    solver : Solver
+        With the estimator's options.
+    problem : Problem
+        What is to be minimised.
+    options : estimator
+        Its `solver`, `max_iter` and `random_state`.
+    like, warm, callback
+        See :meth:`~fairconstrained.solvers.Solver.solve`.
+    known : tuple of Result and Evaluation or None, default=None
+        The solver's solution, where there is one already.
+    """
+    passes = _data_passes(problem, solver, options)
+    first, at = known or solver.solve(
+        problem,
+        like=like,
+        warm=warm,
+        callback=callback,
+        random_state=options.random_state,
+        max_data_passes=passes,
+    )
+    best, used = first, first.data_passes
+    near = warm if isinstance(warm, Start) else None
+    failed = _has_failed(first, solver, options)
+    for other in _others(solver, problem, options, first):
+        found, there = other.solve(
+            problem, warm=near, random_state=options.random_state, max_data_passes=passes
+        )
+        used += found.data_passes
+        if _rank(found, solver.tol) < _rank(best, solver.tol):
+            best, at = replace(found, state=None), there
+        if failed and not _has_failed(best, solver, options):
+            break
+    if best is not first and options.solver != "auto":
+        best = _in_place_of(first, best)
+    return replace(best, data_passes=used), at
+
+
+def _rank(result: Result, tol: float) -> tuple[bool, bool, float]:
+    """Return what orders results; less is better."""
+    violates = result.violation > tol
+    return violates, not result.converged, result.violation if violates else result.objective
+
+
+def _has_failed(result: Result, solver: Solver, options: SolverOptions) -> bool:
+    """Return whether a result violates the constraints or, of a named solver, did not converge."""
+    named = isinstance(options.solver, str)
+    return result.violation > solver.tol or (named and not result.converged)
+
+
+def _others(
+    solver: Solver, problem: Problem, options: SolverOptions, result: Result
+) -> list[Solver]:
+    """Return the solvers that are tried after the first one."""
+    named, failed = isinstance(options.solver, str), _has_failed(result, solver, options)
+    limited = options.max_iter is not None and result.status is Status.ITERATION_LIMIT
+    proven = problem.convex and result.status is Status.INFEASIBLE
+    replaceable = solver.seeks_feasibility if named else solver.replaceable
+    linear = all(model.linear for model in problem.models)
+    if result.status is Status.STOPPED or limited or proven or not replaceable or not linear:
+        return []
+    # leaf values stay near the boosted ones, of which there is one set
+    leaves = any(isinstance(model, LeafModel) for model in problem.models)
+    few = problem.n_rows <= _FEW_ROWS and not problem.convex and not leaves
+    also = options.solver == "auto" and options.max_iter is None and few
+    others: list[Solver] = []
+    if failed:
+        others.append(default_solver(problem).with_options(tol=solver.tol))
+    if failed or also:
+        others.append(without_kinks(problem, AugmentedLagrangian(tol=solver.tol)))
+    return [one for one in others if repr(one) != repr(solver) and not one.missing(problem)]
+
+
+def _in_place_of(first: Result, best: Result) -> Result:
+    """Return an answer that says how the solver that was asked for ended."""
+    message = (
+        f"{best.message} The model is that of {type(best.solver).__name__}; "
+        f"{type(first.solver).__name__} ended at objective {first.objective:.6g}, violation "
+        f"{first.violation:.2e}."
+    )
+    return replace(best, message=message, replaces=first.solver)
+
+
+def _data_passes(problem: Problem, solver: Solver, options: SolverOptions) -> float | None:
+    """Return the data passes that a fit may make, None for a solver with limits of its own."""
+    if not isinstance(options.solver, str):
+        return None
+    limit = data_pass_limit(problem, solver.tol)
+    if options.max_iter is None:
+        return limit
+    inner = getattr(solver, "solver", None) or solver  # of a solver that rounds kinks for it
+    return limit * max(1.0, options.max_iter / type(inner)().max_iter)
