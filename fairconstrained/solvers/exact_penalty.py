@@ -12,6 +12,10 @@ class ExactPenalty(SQP):
 
     Parameters
     ----------
+    rho : float, default=10.0
+        The first weight of the largest violation, > 0.
+    growth : float, default=10.0
+        The factor by which rho grows where it holds a step back from the constraints, > 1.
     memory : int, default=30
         The number of pairs of L-BFGS; with 0 the model is linear, as in the cited article.
     max_iter : int, default=1000
@@ -37,8 +41,18 @@ class ExactPenalty(SQP):
 
     preferred_with: ClassVar[tuple[str, ...]] = ("in_epigraph_form",)
 
-    def __init__(self, *, memory: int = 30, max_iter: int = 1000, tol: float = 1e-4):
+    def __init__(
+        self,
+        rho: float = 10.0,
+        *,
+        growth: float = 10.0,
+        memory: int = 30,
+        max_iter: int = 1000,
+        tol: float = 1e-4,
+    ):
         super().__init__(memory=memory, max_iter=max_iter, tol=tol)
+        self.rho = rho
+        self.growth = growth
 
     @classmethod
     def paper(cls, **options: Any) -> ExactPenalty:

@@ -25,7 +25,7 @@ from fairconstrained.solvers.subproblem import Linearised, Step
 from fairconstrained.utils.typing import Array
 
 _FIRST_WIDTH = 0.1  # below the largest constraint value, within which others are linearised
-_CAP, _CAP_LIMIT = 10.0, 1e6  # of the sum of the multipliers: the weight of the exact penalty
+_CAP_LIMIT = 1e6  # of the sum of the multipliers: the weight of the exact penalty
 _LEAST_PRICE = 0.1  # of violations in the merit function: multipliers start at zero
 _POOR, _GOOD = 0.1, 0.75  # actual over predicted decrease: a step is rejected, the shift falls
 _KEPT = 0.1  # of the error, left by a step: the Hessian need not be computed again
@@ -84,6 +84,7 @@ class SQP(Solver):
 
     requires: ClassVar[tuple[str, ...]] = ("smooth",)
     preferred_with: ClassVar[tuple[str, ...]] = ("n_constraints", "whole_space")
+    rho, growth = 10.0, 10.0  # the first weight of the exact penalty, and the factor of its growth
 
     def __init__(self, *, memory: int | None = None, max_iter: int = 1000, tol: float = 1e-4):
         self.memory = memory
@@ -101,10 +102,11 @@ class SQP(Solver):
         return QuasiNewtonCurvature(problem, 30 if self.memory is None else self.memory)
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the first point, then the points that are moved to."""
+        """Yield the points that are moved to, and first that of a warm start."""
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
-        yield Iterate(at, multipliers, 0, start.state)
-        run = _Run(at, multipliers, self._curvature(problem, start), start.tol)
+        if start.multipliers is not None:
+            yield Iterate(at, multipliers, 0, start.state)
+        run = _Run(self, at, multipliers, self._curvature(problem, start), start.tol)
         for k in range(1, self.max_iter + 1):
             moved = run.step()
             if moved or run.failure is not None or start.passes_used_up(problem):
@@ -135,9 +137,12 @@ class SQPState(SolverState):
 class _Run:
     """The state of a run: the point, its linearisation, the shift and the penalty."""
 
-    def __init__(self, at: Evaluation, multipliers: Array, curvature: Curvature, tol: float):
+    def __init__(
+        self, solver: SQP, at: Evaluation, multipliers: Array, curvature: Curvature, tol: float
+    ):
         self.curvature, self.tol = curvature, tol
-        self.shift, self.cap, self.level = 0.0, _CAP, 0.0
+        self.cap, self.growth = solver.rho, solver.growth
+        self.shift = self.level = 0.0
         self.failure: Status | None = None
         self.failed = self.idle = self.still = 0
         self.least = np.inf
@@ -170,7 +175,7 @@ class _Run:
             return False
         price = max(_LEAST_PRICE, 2.0 * float(step.multipliers.sum()))
         predicted = step.predicted(at, price, curvature.added(step.s), self.level)
-        trial = at.problem.at(at.w + step.s)
+        trial, taken = at.problem.at(at.w + step.s), step
         merit = self._merit(at, price)
         noise = _ROUNDING * (1.0 + abs(at.objective))
         ratio = (
@@ -192,11 +197,10 @@ class _Run:
             second = at.problem.at(at.w + corrected.s)
             fall = merit - self._merit(second, price)
             if fall > _POOR * predicted:
-                trial, ratio = second, fall / predicted
-        image = step.image
+                trial, ratio, taken = second, fall / predicted, corrected
         if np.isfinite(trial.objective):
             change = trial.gradient(step.multipliers) - at.gradient(step.multipliers)
-            curvature.update(trial.w - at.w, change, image)
+            curvature.update(taken.s, change, taken.image)
         if ratio < _POOR:
             self._reject(step, used, price)
             return False
@@ -218,7 +222,7 @@ class _Run:
             # allowed violation is used.
             self.level, self.still = 0.5 * allowed, 0
             return False
-        self.cap = min(10.0 * self.cap, _CAP_LIMIT)
+        self.cap = min(self.growth * self.cap, _CAP_LIMIT)
         self.still = self.still + 1 if at.violation - step.violation <= 0.1 * self.tol else 0
         return self.still >= _MOST_STILL and is_stuck(at, self.tol, step.multipliers)
 
