@@ -10,13 +10,15 @@ from fairconstrained.estimators.solving import SolverOptions
 from fairconstrained.models.leaves import LeafModel
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import AugmentedLagrangian, Result, Solver, default_solver
+from fairconstrained.solvers import SQP, AugmentedLagrangian, Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.solvers.result import Status
 
 _PASSES = 4000.0
-_FEW_ROWS = 2000  # local solutions that differ are common up to here, and a second solver is cheap
+_FEW_ROWS = 200  # up to here local solutions that differ are common, and a second solver is cheap
+_FEW_PER_VARIABLE = 10  # the same, for the number of rows divided by that of variables
+_CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
 
 
 def data_pass_limit(problem: Problem, tol: float) -> float:
@@ -49,11 +51,12 @@ def best_of(
     """Return the solver's solution, or another solver's that is better, and the evaluation there.
 
     Problems of few rows that are not convex often have several local solutions: with
-    ``solver="auto"`` and up to 2,000 rows the augmented Lagrangian method, which takes another path
-    than the default solver, solves them as well. Where a solver violates the constraints, or one
-    chosen by name does not converge, the default solver is tried, then the augmented Lagrangian
-    method. Of two answers one that meets the constraints is better, then one that converged, then
-    that of the smaller objective.
+    ``solver="auto"`` and up to 200 rows, or 10 for each variable, the augmented Lagrangian method,
+    which takes another path than the default solver, solves them as well. Where a solver violates
+    the constraints, or one chosen by name does not converge, the default solver is tried, then
+    :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method. Of two answers one
+    that meets the constraints is better, then one that converged, then one whose objective is
+    smaller by more than the tolerance on the violation explains.
 
     An answer that converged and meets the constraints is kept if the solver was chosen by name or
     passed as an object. Answers of a solver that is not replaceable (a penalty of given strength,
@@ -94,7 +97,7 @@ def best_of(
             problem, warm=near, random_state=options.random_state, max_data_passes=passes
         )
         used += found.data_passes
-        if _rank(found, solver.tol) < _rank(best, solver.tol):
+        if _is_better(found, best, solver.tol):
             best, at = replace(found, state=None), there
         if failed and not _has_failed(best, solver, options):
             break
@@ -103,10 +106,14 @@ def best_of(
     return replace(best, data_passes=used), at
 
 
-def _rank(result: Result, tol: float) -> tuple[bool, bool, float]:
-    """Return what orders results; less is better."""
-    violates = result.violation > tol
-    return violates, not result.converged, result.violation if violates else result.objective
+def _is_better(found: Result, best: Result, tol: float) -> bool:
+    """Return whether an answer is better than the best one so far."""
+    kinds = [(one.violation > tol, not one.converged) for one in (found, best)]
+    if kinds[0] != kinds[1]:
+        return kinds[0] < kinds[1]
+    if kinds[0][0]:
+        return found.violation < best.violation
+    return found.objective < best.objective - _CLEAR_GAIN * abs(best.objective)
 
 
 def _has_failed(result: Result, solver: Solver, options: SolverOptions) -> bool:
@@ -128,11 +135,13 @@ def _others(
         return []
     # leaf values stay near the boosted ones, of which there is one set
     leaves = any(isinstance(model, LeafModel) for model in problem.models)
-    few = problem.n_rows <= _FEW_ROWS and not problem.convex and not leaves
+    most = max(_FEW_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
+    few = problem.n_rows <= most and not problem.convex and not leaves
     also = options.solver == "auto" and options.max_iter is None and few
     others: list[Solver] = []
     if failed:
         others.append(default_solver(problem).with_options(tol=solver.tol))
+        others.append(without_kinks(problem, SQP(tol=solver.tol)))
     if failed or also:
         others.append(without_kinks(problem, AugmentedLagrangian(tol=solver.tol)))
     return [one for one in others if repr(one) != repr(solver) and not one.missing(problem)]
