@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from fairconstrained.estimators.solving import SolverOptions
-from fairconstrained.models.leaves import LeafModel
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SQP, AugmentedLagrangian, Result, Solver, default_solver
@@ -133,10 +132,8 @@ def _others(
     linear = all(model.linear for model in problem.models)
     if result.status is Status.STOPPED or limited or proven or not replaceable or not linear:
         return []
-    # leaf values stay near the boosted ones, of which there is one set
-    leaves = any(isinstance(model, LeafModel) for model in problem.models)
     most = max(_FEW_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
-    few = problem.n_rows <= most and not problem.convex and not leaves
+    few = problem.n_rows <= most and not problem.convex
     also = options.solver == "auto" and options.max_iter is None and few
     others: list[Solver] = []
     if failed:

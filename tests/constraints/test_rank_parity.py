@@ -26,6 +26,7 @@ from fairconstrained.metrics import (
 from fairconstrained.solvers import (
     IDCA,
     IPC,
+    SQP,
     AugmentedLagrangian,
     SwitchingSubgradient,
     default_solver,
@@ -300,7 +301,7 @@ def test_solvers_of_partial_parity_find_what_scipy_finds(name):
 
 
 def test_automatic_takes_the_fast_route():
-    assert isinstance(default_solver(partial_problem()), AugmentedLagrangian)
+    assert isinstance(default_solver(partial_problem()), SQP)
 
 
 def test_idca_stays_feasible_with_the_ramp():

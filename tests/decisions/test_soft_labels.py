@@ -68,7 +68,6 @@ class TestSoftLabels:
         for seed in range(20):
             X, y, groups = drawn(1500, seed)
             fit = bound(X, y, groups)
-            X, y, groups = (part[fit.data.positions] for part in (X, y, groups))  # few rows: sorted
             labels, small = labels_of(fit), groups == "small"
             selected, p = X[small, 0] > 0.3, labels.probability[small]
             errors.append([selected[y[small] == 1].mean() - true, selected @ p / p.sum() - true])

@@ -135,12 +135,13 @@ def test_fits_without_an_interior_end_within_the_budget(constraint: str, surroga
     assert clf.result_.data_passes <= 7500
 
 
+@pytest.mark.filterwarnings("ignore::fairconstrained.exceptions.ConstantDecisionWarning")
 @pytest.mark.parametrize(
     ("constraint", "surrogate", "n_rows", "n_features", "most"),
     [
-        ("group_auc", "quadratic", 700, 10, 500),
-        ("group_auc", "quadratic", 60, 3, 250),
-        ("intra_group_auc", "quadratic", 60, 3, 250),
+        ("group_auc", "quadratic", 700, 10, 50),
+        ("group_auc", "quadratic", 60, 3, 150),
+        ("intra_group_auc", "quadratic", 60, 3, 150),
         ("roc_parity", "sigmoid", 60, 3, 400),
         ("roc_parity", "ramp", 60, 3, 1100),
         ("weak_partial_dp", "ramp", 60, 3, 1100),
@@ -150,7 +151,7 @@ def test_fits_without_an_interior_end_within_the_budget(constraint: str, surroga
 def test_problems_without_an_interior_are_solved_to_the_tolerance(
     constraint: str, surrogate: str, n_rows: int, n_features: int, most: float
 ) -> None:
-    """With 60 rows the data passes are those of three solvers, see `best_of`."""
+    """With 60 rows the data passes are those of two solvers, see `best_of`."""
     X, y, groups = make_biased_classification(n_rows, n_features, random_state=0)
     clf = FairLogisticClassifier(constraint, kappa=0.0, surrogate=surrogate)
     result = clf.fit(X, y, sensitive_features=groups).result_
@@ -207,7 +208,7 @@ def test_an_iteration_limit_is_not_called_infeasible() -> None:
     clf = FairLogisticClassifier(kappa=0.05, solver=solver, max_iter=1)
     with pytest.warns(ConvergenceWarning):
         clf.fit(X, y, sensitive_features=groups)
-    assert clf.violation_ <= 1e-4
+    assert clf.result_.status is Status.ITERATION_LIMIT
 
 
 def relative_loss(name: str, constraint: str, surrogate: str) -> float:
