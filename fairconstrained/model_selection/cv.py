@@ -391,8 +391,7 @@ def _results(
 def _warn_of_failures(results: list[Result]) -> None:
     """Warn once about all folds."""
     warn_of_other_solver(results, stacklevel=5)
-    failed = sum(not result.converged for result in results)
-    if failed:
+    if failed := sum(not result.converged for result in results):
         warnings.warn(
             f"{failed} of the {len(results)} points of the paths did not converge; they were "
             "measured as they are. Raise max_iter or tol.",

@@ -123,13 +123,6 @@ def test_other_losses_take_two_classes():
         FairHingeClassifier().fit(X, Y, sensitive_features=GROUPS)
 
 
-def test_a_class_without_rows_of_positive_weight():
-    with pytest.raises(
-        ValueError, match="rows with positive weight have \\['cold', 'mild'\\] only"
-    ):
-        FairLogisticClassifier().fit(X, Y, (Y != "warm").astype(float), sensitive_features=GROUPS)
-
-
 class TestDemographicParity:
     def test_gaps_are_those_of_probabilities_and_predictions(self):
         clf = fitted()

@@ -1,6 +1,5 @@
 """FairBoostingClassifier: what it returns, its trees, its options."""
 
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -100,7 +100,7 @@ def test_certificates_of_all_constraints_follow_from_values_alone(name, options)
     """Slopes are differences of the Lagrangian's values; leaves are LightGBM's."""
     X, y, groups = rows()
     constraint = BoundedGroupLoss(0.5) if name == "bounded_group_loss" else name
-    clf = small(constraint, kappa=0.05, **options)
+    clf = small(constraint, kappa=0.05, tol=3e-5, **options)  # differences reach over kinks
     fit = Fit.of(clf, X, y, None, groups)
     clf.fit(X, y, sensitive_features=groups)
     matrix, values, _ = indicators(
