@@ -111,7 +111,7 @@ def test_group_interactions_and_warm_starts(rows):
     assert again.result_.converged
     assert again.n_iter_ <= by_number.n_iter_
     assert_allclose(again.coef_, -by_number.coef_, atol=5e-3)
-    assert again.objective_ == pytest.approx(by_number.objective_, abs=1e-5)
+    assert again.objective_ == pytest.approx(by_number.objective_, abs=1e-4)
 
 
 def test_the_default_is_the_second_of_the_sorted_labels(rows):
