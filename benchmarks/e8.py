@@ -23,8 +23,8 @@ from fairconstrained.metrics.ranking import query_gaps
 from fairconstrained.models.network import TorchModel
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, LagrangianDescentAscent, Solver
+from fairconstrained.solvers.first_order import Rows
 from fairconstrained.solvers.multiplier_models import Network
-from fairconstrained.solvers.rows import rows_of
 from fairconstrained.solvers.start import Start
 
 KAPPA = 0.25
@@ -143,8 +143,8 @@ def weight_step(data: Data, options: Namespace) -> float:
     """Return the step of the weights, one for all methods: one over the curvature of batches."""
     problem = problem_of(data, options, average=False)
     start = Start(problem.start(0), random_state=np.random.RandomState(0))
-    rows = rows_of(problem, start, options.step_queries * ROWS_PER_QUERY, 1)
-    return 1.0 / rows.lipschitz.curvature
+    rows = Rows(problem, start, options.step_queries * ROWS_PER_QUERY)
+    return 1.0 / rows.constants()[0]
 
 
 def runs(
@@ -167,19 +167,16 @@ def runs(
     model, test = problem.objective.model, data.part(False)
     assert isinstance(model, TorchModel)
     held_out, cpu, seen = model.on(test["X"]), time.process_time(), 0.0
-    last = 0
     for iterate in solver.iterate(problem, start):
         seen += time.process_time() - cpu
-        if iterate.iteration > last:  # not the last point, which is offered after the average
-            last = iterate.iteration
-            w = iterate.at.w
-            head = {"method": name, "seed": seed, "passes": last / per_pass, "CPU seconds": seen}
-            scores = held_out.scores(w)
-            for part, values, rows in (
-                ("train", model.scores(w), data.part(True)),
-                ("test", scores, test),
-            ):
-                yield {**head, "part": part, **measures(rows, values)}, _gaps(test, scores)
+        w, passes = iterate.at.w, iterate.iteration / per_pass
+        head = {"method": name, "seed": seed, "passes": passes, "CPU seconds": seen}
+        scores = held_out.scores(w)
+        for part, values, rows in (
+            ("train", model.scores(w), data.part(True)),
+            ("test", scores, test),
+        ):
+            yield {**head, "part": part, **measures(rows, values)}, _gaps(test, scores)
         cpu = time.process_time()
 
 

@@ -191,7 +191,7 @@ _TABLE = (
     Benchmark(
         "additions",
         "benchmarks.additions",
-        "What each addition of the defaults to the printed algorithms buys",
+        "What the defaults add to the printed algorithms, and what it buys",
     ),
     Benchmark(
         "papers",

@@ -32,10 +32,10 @@ from fairconstrained.solvers import (
     ExactPenalty,
     OnlineStochastic,
     Solver,
+    StochasticSwitchingSubgradient,
     SwitchingSubgradient,
     ThreeSEcon,
 )
-from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
 from fairconstrained.utils.typing import Array
 
 Make = Callable[[], Solver]

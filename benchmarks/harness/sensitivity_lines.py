@@ -20,7 +20,7 @@ from fairconstrained.data.group_interactions import FeatureMap
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.solvers import IDCA, PLADA, Solver, SwitchingSubgradient, ThreeSEcon
-from fairconstrained.solvers.switching_subgradient import DiminishingTolerance, StaticTolerance
+from fairconstrained.solvers.step_rules import DiminishingTolerance, StaticTolerance
 from fairconstrained.utils.typing import Array
 
 MakeSolver = Callable[[Setup, int, int], Solver]

@@ -28,9 +28,6 @@ class SolverOptions(Protocol):
     verbose: int
 
 
-_ALPHA = 10.0  # of PLADA where beta is given: the value of the paper
-
-
 def solver_of(
     options: SolverOptions,
     problem: Problem,
@@ -68,10 +65,7 @@ def solver_of(
 
 
 def with_beta(solver: Solver, beta: float | None) -> Solver:
-    r"""Return a solver with `beta`, or the solver itself if it has no such parameter.
-
-    The penalty parameter :math:`\rho = \alpha / (1 + \alpha \beta)` of PLADA follows beta where
-    alpha is fixed: at 10, the value of its paper, if it is not given.
+    """Return a solver with `beta`, or the solver itself if it has no such parameter.
 
     Parameters
     ----------
@@ -87,8 +81,7 @@ def with_beta(solver: Solver, beta: float | None) -> Solver:
     """
     if beta is None:
         return solver
-    parameters = solver.get_params(deep=False)
-    if "beta" not in parameters:
+    if "beta" not in solver.get_params(deep=False):
         have = [repr(name) for name, make in SOLVERS.items() if "beta" in make().get_params()]
         warnings.warn(
             f"beta={beta!r} is not used: {type(solver).__name__} has no such parameter. The "
@@ -97,8 +90,6 @@ def with_beta(solver: Solver, beta: float | None) -> Solver:
             stacklevel=2,
         )
         return solver
-    if "alpha" in parameters and parameters["alpha"] is None:
-        solver = solver.with_options(alpha=_ALPHA)
     return solver.with_options(beta=beta)
 
 

@@ -19,13 +19,15 @@ from fairconstrained.solvers.result import Result, Status, Trace
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.sqp import SQP
 from fairconstrained.solvers.stationarity import near_stationarity
-from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
-from fairconstrained.solvers.switching_subgradient import (
+from fairconstrained.solvers.step_rules import (
     DiminishingTolerance,
     PolyakSteps,
     StaticTolerance,
     StepRule,
     StronglyConvexSteps,
+)
+from fairconstrained.solvers.switching_subgradient import (
+    StochasticSwitchingSubgradient,
     SwitchingSubgradient,
 )
 from fairconstrained.solvers.table import available_solvers, default_solver

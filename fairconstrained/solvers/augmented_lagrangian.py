@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +19,12 @@ from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.solvers.result import Status
 from fairconstrained.solvers.state import SolverState
+from fairconstrained.utils.parameter_constraints import (
+    LIMIT,
+    POSITIVE,
+    Number,
+    ParameterConstraints,
+)
 from fairconstrained.utils.typing import Array
 
 _FIRST_TOL = 1e-2  # of the first round; later rounds divide it by ten
@@ -68,6 +75,13 @@ class AugmentedLagrangian(PolishedSolver):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("smooth",)
+
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        **PolishedSolver._parameter_constraints,
+        "sigma": [POSITIVE],
+        "growth": [Number(Real, 1, None, closed="neither")],
+        "max_inner": [LIMIT],
+    }
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,95 +15,50 @@ from sklearn.utils import check_random_state
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.infeasibility import is_stuck
-from fairconstrained.problem.kkt import KKT, certify
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.parameters import InstanceOf, Range, Valid, check_parameters
-from fairconstrained.solvers._tools.requirements import refusal
-from fairconstrained.solvers._tools.run_arguments import check_run
+from fairconstrained.solvers.iterate import Iterate as Iterate
+from fairconstrained.solvers.iterate import Measured as Measured
 from fairconstrained.solvers.result import Result, Status, Trace, describe
 from fairconstrained.solvers.start import Start as Start
-from fairconstrained.solvers.state import SolverState
-from fairconstrained.solvers.table import available_solvers
+from fairconstrained.solvers.table import available_solvers, refusal
+from fairconstrained.utils.parameter_constraints import (
+    COUNT,
+    LIMIT,
+    NON_NEGATIVE,
+    ParameterConstraints,
+    check_arguments,
+    check_parameters,
+)
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array, RandomState
-from fairconstrained.utils.validation import check_seed
-
-
-@dataclass(frozen=True, eq=False)
-class Iterate:
-    """A point that a solver offers for measurement.
-
-    Attributes
-    ----------
-    at : Evaluation
-        The problem at the point.
-    multipliers : ndarray or None
-        The solver's multipliers; None has them estimated.
-    iteration : int
-        Iterations made so far.
-    state : SolverState or None
-        What a warm start takes over.
-    status : Status or None
-        Set when the solver cannot go on.
-    rounded : Evaluation or None
-        For problems with kinks: the problem with its kinks rounded, at the same point, whose
-        gradient is the subgradient that the solver means (see :meth:`KKT.of`).
-    note : str
-        What the message of the result says in addition.
-    """
-
-    at: Evaluation
-    multipliers: Array | None
-    iteration: int
-    state: SolverState | None = None
-    status: Status | None = None
-    rounded: Evaluation | None = None
-    note: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Measured:
-    """An iterate with its measures: what callbacks receive and the loop compares."""
-
-    iterate: Iterate
-    multipliers: Array
-    objective: float
-    kkt: KKT
-
-    @classmethod
-    def of(cls, iterate: Iterate, tol: float) -> Measured:
-        """Measure an iterate."""
-        at = iterate.at
-        multipliers, kkt = certify(at, iterate.multipliers, tol, rounded=iterate.rounded)
-        return cls(iterate, multipliers, at.objective, kkt)
-
-    def without_rows(self) -> Measured:
-        """Return the same without the forward passes of its evaluation."""
-        bare = replace(self.iterate, at=self.iterate.at.without_rows(), rounded=None)
-        return replace(self, iterate=bare)
-
-    @property
-    def violation(self) -> float:
-        """The violation of the constraints."""
-        return self.kkt.violation
-
-    @property
-    def kkt_residual(self) -> float:
-        """The KKT residual."""
-        return self.kkt.residual
-
-    def better_than(self, other: Measured | None, tol: float) -> bool:
-        """Return whether this one is to be kept: feasible first, then by objective."""
-        if other is None:
-            return True
-        if min(self.violation, other.violation) > tol:
-            return self.violation < other.violation
-        if max(self.violation, other.violation) > tol:
-            return self.violation <= tol
-        return self.objective <= other.objective
-
 
 Callback = Callable[[Measured], bool | None]
+_ARGUMENTS: ParameterConstraints = {  # of `Solver.minimize`
+    "warm": [Result, Start, None],
+    "tol": [NON_NEGATIVE, None],
+    "callback": [callable, None],
+    "random_state": ["random_state"],
+    "max_data_passes": [NON_NEGATIVE, None],
+}
+
+
+def check_point(argument: str, w: object, problem: Problem) -> None:
+    """Check that a point is one finite number for each variable of a problem.
+
+    Raises
+    ------
+    ValueError
+        Names the argument and what was found.
+    """
+    try:
+        point = np.asarray(w, dtype=float)
+    except (TypeError, ValueError):
+        point = np.empty(())
+    if point.shape != (problem.n_variables,) or not np.all(np.isfinite(point)):
+        raise ValueError(
+            f"{argument} must have a finite number for each of the {problem.n_variables} variables "
+            f"of the problem; got {w!r}."
+        )
 
 
 def _again(last: Measured | None, iterate: Iterate) -> Measured | None:
@@ -125,6 +80,13 @@ class Solver(Parametrized, ABC):
 
     requires: ClassVar[tuple[str, ...]] = ()
     preferred_with: ClassVar[tuple[str, ...]] = ()
+    _parameter_constraints: ClassVar[ParameterConstraints] = {  # those that many solvers have
+        "max_iter": [LIMIT],
+        "check_every": [COUNT],
+        "tol": [NON_NEGATIVE],
+        "polish": ["boolean"],
+        "safeguard": ["boolean"],
+    }
     tol: float = 1e-4  # these three hold for solvers that do not have them as parameters
     max_iter: int = 1000
     check_every: int = 1
@@ -132,12 +94,6 @@ class Solver(Parametrized, ABC):
     def missing(self, problem: Problem) -> list[str]:
         """Return the properties that the problem lacks for this solver."""
         return [name for name in self.requires if not getattr(problem, name)]
-
-    @classmethod
-    def valid_parameters(cls) -> dict[str, Valid]:
-        """Return the valid values of parameters that the table of all solvers does not have."""
-        solver = InstanceOf(Solver, "a solver, such as AugmentedLagrangian()")
-        return {"oracle": solver, "solver": solver}
 
     def check(self, problem: Problem) -> None:
         """Raise if a parameter is not valid, or the problem lacks what the solver needs.
@@ -149,7 +105,7 @@ class Solver(Parametrized, ABC):
         IncompatibleSolverError
             Names what is missing and which solvers can do without.
         """
-        check_parameters(self, self.valid_parameters())
+        check_parameters(self)
         missing = self.missing(problem)
         if missing:
             raise IncompatibleSolverError(refusal(repr(self), missing, available_solvers(problem)))
@@ -242,8 +198,14 @@ class Solver(Parametrized, ABC):
         ValueError, TypeError
             If another argument is not valid.
         """
-        check_run(problem, w0, warm, tol, callback)
-        check_seed(random_state)
+        check_arguments(
+            "minimize", _ARGUMENTS, warm=warm, tol=tol, callback=callback,
+            random_state=random_state, max_data_passes=max_data_passes,
+        )  # fmt: skip
+        if w0 is not None:
+            check_point("w0", w0, problem)
+        elif warm is not None:
+            check_point("warm.w", warm.w, problem)
         return self.solve(
             problem,
             w0,
@@ -281,10 +243,6 @@ class Solver(Parametrized, ABC):
             Whether the result has a zero-one violation; else it is nan, for subproblems.
         """
         self.check(problem)
-        if max_data_passes is not None and not Range().contains(max_data_passes):
-            raise ValueError(
-                f"max_data_passes must be {Range()}, or None for no limit; got {max_data_passes!r}."
-            )
         source: np.random.RandomState = check_random_state(random_state)
         first = w0 if w0 is not None else (problem.start(source) if warm is None else warm.w)
         start = Start(

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, ClassVar
 
 from fairconstrained.solvers.sqp import SQP
+from fairconstrained.utils.parameter_constraints import (
+    LIMIT,
+    POSITIVE,
+    Number,
+    ParameterConstraints,
+)
 
 
 class ExactPenalty(SQP):
@@ -40,6 +47,13 @@ class ExactPenalty(SQP):
     """
 
     preferred_with: ClassVar[tuple[str, ...]] = ("in_epigraph_form",)
+
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        **SQP._parameter_constraints,
+        "rho": [POSITIVE],
+        "growth": [Number(Real, 1, None, closed="neither")],
+        "memory": [LIMIT],
+    }
 
     def __init__(
         self,

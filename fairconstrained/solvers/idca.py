@@ -18,7 +18,9 @@ from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.state import RoundingState, SolverState
-from fairconstrained.solvers.switching_subgradient import StaticTolerance, SwitchingSubgradient
+from fairconstrained.solvers.step_rules import StaticTolerance
+from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+from fairconstrained.utils.parameter_constraints import LIMIT, ParameterConstraints
 
 _FIRST_TOL = 3.0  # times tol: the solution of a subproblem then violates by at most tol
 _TIGHTEN = 0.3
@@ -96,11 +98,17 @@ class IDCA(OracleSolver):
     >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
     'converged'
     >>> IDCA.paper().oracle
-    SwitchingSubgradient(check_every=150, max_iter=150, own_tolerance=True,
+    SwitchingSubgradient(check_every=150, max_iter=150,
                          steps=StaticTolerance())
     """
 
     requires: ClassVar[tuple[str, ...]] = ("difference_of_convex",)
+
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        **OracleSolver._parameter_constraints,
+        "oracle": [Solver, None],
+        "max_doublings": [LIMIT],
+    }
 
     def __init__(
         self,
@@ -142,7 +150,7 @@ class IDCA(OracleSolver):
             Further hyperparameters of :class:`IDCA`. The paper tunes K in {100, ..., 400}.
         """
         rule = StaticTolerance(epsilon)
-        oracle = SwitchingSubgradient(rule, own_tolerance=True, max_iter=steps, check_every=steps)
+        oracle = SwitchingSubgradient(rule, max_iter=steps, check_every=steps)
         setting = {"oracle": oracle, "max_iter": 100, "safeguard": False, "polish": False}
         return cls(**{**setting, "tol": epsilon, **options})
 

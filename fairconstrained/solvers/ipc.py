@@ -13,7 +13,9 @@ from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.state import SolverState
-from fairconstrained.solvers.switching_subgradient import StronglyConvexSteps, SwitchingSubgradient
+from fairconstrained.solvers.step_rules import StronglyConvexSteps
+from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+from fairconstrained.utils.parameter_constraints import POSITIVE, ParameterConstraints
 
 _FIRST_TOL = (
     1e-2  # subproblems are first solved to a part of this tolerance, then more and more accurately
@@ -81,12 +83,18 @@ class IPC(OracleSolver):
     >>> clf.result_.status.value
     'converged'
     >>> IPC.paper().oracle
-    SwitchingSubgradient(check_every=10000, max_iter=10000, own_tolerance=True,
+    SwitchingSubgradient(check_every=10000, max_iter=10000,
                          steps=StronglyConvexSteps(epsilon=0.0001,
                                                    modulus=0.0015811388300841897))
     """
 
     requires: ClassVar[tuple[str, ...]] = ("weakly_convex",)
+
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        **OracleSolver._parameter_constraints,
+        "oracle": [Solver, None],
+        "rho": [POSITIVE, None],
+    }
 
     def __init__(
         self,
@@ -132,7 +140,7 @@ class IPC(OracleSolver):
         """
         rho = options.get("rho") or PAPER_RHO
         rule = StronglyConvexSteps(0.5 * rho, epsilon=_PAPER_EPSILON**2)
-        oracle = SwitchingSubgradient(rule, own_tolerance=True, max_iter=steps, check_every=steps)
+        oracle = SwitchingSubgradient(rule, max_iter=steps, check_every=steps)
         setting = {"oracle": oracle, "rho": rho, "safeguard": False, "polish": False}
         return cls(**{**setting, **options})
 

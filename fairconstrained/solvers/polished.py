@@ -29,7 +29,7 @@ class PolishedSolver(Solver):
     ----------
     polish : bool
         A parameter: whether a run that ends short of its tolerance is finished by sequential
-        quadratic programming steps from its best point, see :func:`polished`. If False, estimators
+        quadratic programming steps from its best point, see :func:`refine`. If False, estimators
         keep the answer of the solver, so that ``paper()`` gives that of the printed algorithm.
     """
 
@@ -57,7 +57,7 @@ class PolishedSolver(Solver):
             return self._run(problem, start, callback)
         before_polish = replace(start, last_pass=last_pass_before_polish(problem, start))
         result, at = self._run(problem, before_polish, callback)
-        return polished(self, problem, start, callback, result, at)
+        return refine(self, problem, start, callback, result, at)
 
 
 def last_pass_before_polish(problem: Problem, start: Start) -> float:
@@ -67,7 +67,7 @@ def last_pass_before_polish(problem: Problem, start: Start) -> float:
     return start.last_pass - _SHARE * start.passes_left(problem)
 
 
-def polished(
+def refine(
     solver: Solver,
     problem: Problem,
     start: Start,

@@ -17,8 +17,10 @@ from fairconstrained.solvers.plada import PLADA
 from fairconstrained.solvers.regularization import Regularization
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.sqp import SQP
-from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
-from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+from fairconstrained.solvers.switching_subgradient import (
+    StochasticSwitchingSubgradient,
+    SwitchingSubgradient,
+)
 from fairconstrained.solvers.table import SOLVERS
 from fairconstrained.solvers.three_s_econ import ThreeSEcon
 

@@ -14,6 +14,7 @@ from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.state import RoundingState, SolverState
+from fairconstrained.utils.parameter_constraints import OPEN_SHARE, POSITIVE, ParameterConstraints
 
 _SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
 _LAST_INEXACT = 0.01  # of the first width: the narrowest where the solver does not converge
@@ -31,6 +32,13 @@ class RoundedKinks(Solver):
     """
 
     requires: ClassVar[tuple[str, ...]] = ("smoothable",)
+
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        **Solver._parameter_constraints,
+        "solver": [Solver, None],
+        "width": [POSITIVE],
+        "shrink": [OPEN_SHARE],
+    }
 
     def __init__(
         self,

@@ -22,6 +22,7 @@ from fairconstrained.solvers.curvature import (
 from fairconstrained.solvers.result import Status
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.solvers.subproblem import Linearised, Step
+from fairconstrained.utils.parameter_constraints import LIMIT, ParameterConstraints
 from fairconstrained.utils.typing import Array
 
 _FIRST_WIDTH = 0.1  # below the largest constraint value, within which others are linearised
@@ -85,6 +86,11 @@ class SQP(Solver):
     requires: ClassVar[tuple[str, ...]] = ("smooth",)
     preferred_with: ClassVar[tuple[str, ...]] = ("n_constraints", "whole_space")
     rho, growth = 10.0, 10.0  # the first weight of the exact penalty, and the factor of its growth
+
+    _parameter_constraints: ClassVar[ParameterConstraints] = {
+        **Solver._parameter_constraints,
+        "memory": [LIMIT, None],
+    }
 
     def __init__(self, *, memory: int | None = None, max_iter: int = 1000, tol: float = 1e-4):
         self.memory = memory

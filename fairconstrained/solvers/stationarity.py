@@ -8,16 +8,25 @@ import numpy as np
 
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.parameters import PARAMETERS, Range
-from fairconstrained.solvers._tools.run_arguments import check_point
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
-from fairconstrained.solvers.base import Solver
+from fairconstrained.solvers.base import Solver, check_point
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+from fairconstrained.utils.parameter_constraints import (
+    NON_NEGATIVE,
+    POSITIVE,
+    ParameterConstraints,
+    check_arguments,
+)
 from fairconstrained.utils.typing import Array
 
 _LEAST = 1e-2  # of rho, where the functions are convex and any will do
-_CONSTRAINT_RHO = Range()  # 0 as well, where the constraints are convex
+_ARGUMENTS: ParameterConstraints = {
+    "rho": [POSITIVE, None],
+    "constraint_rho": [NON_NEGATIVE, None],  # 0 as well, where the constraints are convex
+    "tol": [NON_NEGATIVE],
+    "solver": [Solver, None],
+}
 
 
 def near_stationarity(
@@ -97,16 +106,10 @@ def near_stationarity(
     2.5
     """
     check_point("w", w, problem)
-    if rho is not None and not PARAMETERS["rho"].contains(rho):
-        raise ValueError(f"rho must be {PARAMETERS['rho']}, or None; got {rho!r}.")
-    if constraint_rho is not None and not _CONSTRAINT_RHO.contains(constraint_rho):
-        raise ValueError(
-            f"constraint_rho must be {_CONSTRAINT_RHO}, or None; got {constraint_rho!r}."
-        )
-    if not PARAMETERS["tol"].contains(tol):
-        raise ValueError(f"tol must be {PARAMETERS['tol']}; got {tol!r}.")
-    if not isinstance(solver, Solver | None):
-        raise TypeError(f"solver must be a solver, such as IPC(), or None; got {solver!r}.")
+    check_arguments(
+        "near_stationarity", _ARGUMENTS, rho=rho, constraint_rho=constraint_rho, tol=tol,
+        solver=solver,
+    )  # fmt: skip
     if rho is None:
         if not problem.weakly_convex:
             raise ValueError("rho: the problem is not weakly convex, so that no bound is known.")

@@ -6,28 +6,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import logsumexp, softmax
 
 from fairconstrained.terms._composed import WrappedTerm, with_ability
-from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback
+from fairconstrained.terms.base import (
+    NO_AUXILIARY,
+    Batchable,
+    Pullback,
+    Smoothable,
+    smoothed,
+    subgradient_error,
+)
 from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Maximum(WrappedTerm, Batchable):
+class Maximum(WrappedTerm, Batchable, Smoothable):
     r"""The largest output :math:`\max_j c_j(s)` of a term.
 
     It has kinks where several outputs are largest; the derivative is then that of the first of
-    them, a subgradient if the term is convex or smooth.
+    them, a subgradient if the term is convex or smooth. Rounded over a width mu it is
+    :math:`\mu \log \sum_j e^{c_j / \mu}`, less :math:`\mu \log m` for m outputs, so that it is
+    nowhere above the maximum; its gradient is a mean of theirs.
 
     Parameters
     ----------
     term : Term
         c. Its abilities to be weakly convex and to be estimated from batches are kept. A batch
         estimates the statistics; the largest output of estimates is biased upwards.
+    width : float, default=0.0
+        mu; 0 for the maximum itself.
 
     References
     ----------
-    3S-Econ, equation (5): the largest of the differences at 400 thresholds.
+    3S-Econ, equation (5): the largest of the differences at 400 thresholds. Y. Nesterov, "Smooth
+    minimization of non-smooth functions", Mathematical Programming 103 (2005), section 4.
 
     Examples
     --------
@@ -38,6 +51,8 @@ class Maximum(WrappedTerm, Batchable):
     >>> Maximum(parity).value(np.array([2.0, 2.0, -2.0, -2.0])).round(3)
     array([0.762])
     """
+
+    width: float = 0.0
 
     @property
     def n_outputs(self) -> int:
@@ -51,8 +66,29 @@ class Maximum(WrappedTerm, Batchable):
 
     @property
     def smooth(self) -> bool:
-        """Whether the gradients are continuous: if there is one output, as the term's are."""
-        return self.term.smooth and self.term.n_outputs == 1
+        """Whether the gradients are continuous: those of one output, or of a rounded maximum."""
+        return self.term.smooth and (self.width > 0.0 or self.term.n_outputs == 1)
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether the term is smooth or can be smoothed."""
+        return self.term.smooth or (isinstance(self.term, Smoothable) and self.term.smoothable)
+
+    def smoothed(self, width: float) -> Maximum:
+        """Return the rounded maximum of the term, whose own kinks are rounded as well."""
+        return replace(self, term=smoothed(self.term, width), width=width)
+
+    def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return by how much the mean of the outputs is below the largest, and the term's error."""
+        outputs = self.term.head(self.term.forward(scores, auxiliary)[0])
+        below = outputs.max() - outputs + subgradient_error(self.term, scores, auxiliary)
+        return np.array([self._weights(outputs) @ below])
+
+    def _weights(self, outputs: Array) -> Array:
+        """Return the weights of the outputs in the derivative, which sum to one."""
+        if self.width > 0.0:
+            return np.asarray(softmax(outputs / self.width))
+        return np.asarray(np.arange(len(outputs)) == outputs.argmax(), dtype=float)
 
     @property
     def n_auxiliary(self) -> int:
@@ -75,14 +111,16 @@ class Maximum(WrappedTerm, Batchable):
 
     def head(self, statistics: Array) -> Array:
         """Return the largest output, shape (1,)."""
-        return np.array([self.term.head(statistics).max()])
+        outputs = self.term.head(statistics)
+        if self.width > 0.0:
+            rounded = logsumexp(outputs / self.width) - np.log(len(outputs))
+            return np.array([self.width * rounded])
+        return np.array([outputs.max()])
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return v times the gradient of the largest output."""
-        outputs = self.term.head(statistics)
-        unit = np.zeros(len(outputs))
-        unit[int(outputs.argmax())] = float(v[0])
-        return self.term.head_vjp(statistics, unit)
+        weights = self._weights(self.term.head(statistics))
+        return self.term.head_vjp(statistics, float(v[0]) * weights)
 
     def zero_one(self) -> Maximum:
         """Return the largest output of the zero-one version."""

@@ -201,7 +201,7 @@ OF_SOLVERS = {
     **_each(
         ("max_iter", "max_inner", "memory", "max_doublings"), [-1, 1.5, "a", True, [1], None]
     ),
-    **_each(("check_every", "batch_size", "epoch", "n_sampled"), [0, -1, 1.5, "a", [1]]),
+    **_each(("check_every", "batch_size", "n_sampled"), [0, -1, 1.5, "a", [1]]),
     **_each(("q", "checkpoint_size"), [0, -1, 1.5, "root", True]),
     **_each(("tol", "decay", "u_max"), ["a", -1, NAN, [1], True, None]),
     **_each(
@@ -213,19 +213,16 @@ OF_SOLVERS = {
     ),
     "beta": ["a", -1, NAN, [1], None],
     "shrink": ["a", 0, 1, NAN, None],
-    **_each(("extrapolation", "margin_rate"), ["a", -0.1, 1.1, NAN, None]),
+    "extrapolation": ["a", -0.1, 1.1, NAN, None],
     **_each(
-        (
-            "accelerate", "repair", "adapt", "exact", "linearized", "own_tolerance", "polish",
-            "safeguard", "variance_reduction", "best",
-        ),
+        ("exact", "linearized", "polish", "safeguard"),
         ["yes", 2, [], 0.5, THING, None],
     ),
     **_each(("oracle", "solver"), ["ssg", 3, [1], THING, solvers.IPC]),
     "steps": ["a", 3, [1], THING, STEPS, STEPS(first=-1.0), STEPS("a")],
     "multipliers": ["a", 3, [1], THING, np.ones(2)],
     "features": ["a", 3, [1], THING, [[NAN]]],
-    **_each(("dual", "average"), CHOICE),
+    "dual": CHOICE,
 }  # fmt: skip
 OPTIONAL = {"class_error_rates", "neyman_pearson_error"}  # groups may be None
 TABLES = {

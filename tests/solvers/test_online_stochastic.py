@@ -12,11 +12,6 @@ from fairconstrained.solvers import OnlineStochastic, Status
 BATCHES = OnlineStochastic(batch_size=64, max_iter=1000)
 
 
-def test_average_must_be_one_of_two() -> None:
-    with pytest.raises(ValueError, match='average must be "suffix" or "all"'):
-        OnlineStochastic(average="last").minimize(PROBLEMS["demographic parity"]())
-
-
 @pytest.mark.parametrize("name", ["demographic parity", "equalized odds, 3 groups", "box"])
 def test_batches_end_feasible_and_near_the_solution(name) -> None:
     problem = PROBLEMS[name]()

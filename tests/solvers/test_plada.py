@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from _support.problems import PROBLEMS, reference, toy_of_ipc
+from _support.problems import PROBLEMS, reference
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Status
-from fairconstrained.solvers._tools.smoothness import Lipschitz
 from fairconstrained.solvers.plada import PLADA
 
 BY_HAND = {"eta": 0.3, "tau": 0.1, "alpha": 10.0, "beta": 0.1, "gamma_0": 0.1, "delta": 2.0}
@@ -102,25 +101,3 @@ def test_warm_start_takes_the_multipliers_over() -> None:
     warm = PLADA().minimize(problem, warm=cold)
     assert warm.converged
     assert warm.n_iter < 0.5 * cold.n_iter
-
-
-def test_constants_are_those_of_a_known_problem() -> None:
-    """E1: f bends by 10 at most; the constraint's slope at (0.1, 0.5) is |(5, -2.5)|."""
-    constants = Lipschitz(toy_of_ipc().at(np.array([0.1, 0.5])))
-    assert constants.curvature == pytest.approx(10.0, rel=0.15)
-    assert constants.slope == pytest.approx(np.hypot(5.0, 2.5), rel=0.15)
-
-
-def test_constants_rise_to_what_a_step_shows_and_forget_slowly() -> None:
-    problem = toy_of_ipc()
-    before, after = problem.at(np.array([0.1, 0.5])), problem.at(np.array([0.2, 0.5]))
-    constants = Lipschitz(before)
-    multipliers = np.array([2.0])
-    constants.observe(before, after, before.gradient(multipliers), multipliers)
-    assert constants.curvature == pytest.approx(10.0 + 2.0 * 50.0, rel=1e-6)
-    slope = constants.slope
-    constants.observe(before, before, before.gradient(multipliers), multipliers)
-    assert constants.slope == slope, "no step, nothing to learn"
-    none = np.zeros(1)
-    constants.observe(before, after, before.gradient(none), none)
-    assert 100.0 < constants.curvature < 110.0

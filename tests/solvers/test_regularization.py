@@ -9,7 +9,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.solvers import Smoothing, Status
-from fairconstrained.solvers._tools.smoothness import Lipschitz
 from fairconstrained.solvers.regularization import Regularization
 
 
@@ -37,20 +36,6 @@ def test_strength_is_raised_until_the_constraints_hold() -> None:
     assert raised.violation <= 1e-4
     assert raised.objective == pytest.approx(reference(problem, starts=1), rel=1e-3)
     assert Regularization(1.0, max_iter=1000).minimize(problem).violation > 1e-2
-
-
-def test_best_point_between_measurements_is_the_one_measured() -> None:
-    problem = PROBLEMS["demographic parity"]()
-    result = Regularization(max_iter=200, check_every=100, tol=0.03).minimize(problem)
-    w, eta, visited = problem.start(), 1.0 / Lipschitz(problem.at(problem.start())).curvature, []
-    for k in range(100):
-        at = problem.at(w)
-        worst = (at.constraints == at.constraints.max()) * float(at.violation > 0.0)
-        w = w - eta * (1.0 - k / 200) ** 3 * at.gradient(worst)
-        visited.append(problem.at(w))
-    feasible = [at.objective for at in visited if at.violation <= 0.01]
-    assert 0 < len(feasible) < 100
-    assert result.trace.objective[0] == pytest.approx(min(feasible), rel=1e-9)
 
 
 def test_paper_preset_takes_constant_steps_of_a_given_strength() -> None:

@@ -21,7 +21,9 @@ def test_first_points(w0) -> None:
 
 
 def test_warm_starts() -> None:
-    with pytest.raises(TypeError, match="warm must be the Result"):
+    with pytest.raises(
+        TypeError, match=r"'warm' parameter of minimize must be an instance of .*Result"
+    ):
         AugmentedLagrangian().minimize(PROBLEM, warm=np.zeros(N))  # type: ignore[arg-type]
     other = toy_of_ipc()
     assert other.n_variables != N
@@ -32,14 +34,14 @@ def test_warm_starts() -> None:
 @pytest.mark.parametrize("argument", ["tol", "max_data_passes"])
 @pytest.mark.parametrize("value", NUMBERS)
 def test_numbers(argument, value) -> None:
-    with pytest.raises(ValueError, match=f"{argument} must be a number"):
+    with pytest.raises(ValueError, match=f"'{argument}' parameter of minimize must be a float"):
         AugmentedLagrangian().minimize(PROBLEM, **{argument: value})
 
 
 def test_callbacks_and_seeds() -> None:
-    with pytest.raises(TypeError, match="callback must be a function"):
+    with pytest.raises(TypeError, match="'callback' parameter of minimize must be a callable"):
         AugmentedLagrangian().minimize(PROBLEM, callback=3)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="random_state must be"):
+    with pytest.raises(ValueError, match="'random_state' parameter of minimize must be"):
         AugmentedLagrangian().minimize(PROBLEM, random_state="a")  # type: ignore[arg-type]
 
 
@@ -51,16 +53,20 @@ def test_points_whose_stationarity_is_measured(w) -> None:
 
 @pytest.mark.parametrize("value", [*NUMBERS, 0.0])
 def test_proximal_parameters(value) -> None:
-    with pytest.raises(ValueError, match="rho must be a number > 0"):
+    with pytest.raises(ValueError, match="'rho' parameter of near_stationarity must be a float"):
         near_stationarity(PROBLEM, np.zeros(N), value)
 
 
 @pytest.mark.parametrize("value", [one for one in NUMBERS if one is not None])
 def test_proximal_parameters_of_the_constraints(value) -> None:
-    with pytest.raises(ValueError, match="constraint_rho must be a number >= 0"):
+    with pytest.raises(
+        ValueError, match="'constraint_rho' parameter of near_stationarity must be a float"
+    ):
         near_stationarity(PROBLEM, np.zeros(N), constraint_rho=value)
 
 
 def test_the_solver_of_the_proximal_subproblem_is_an_instance() -> None:
-    with pytest.raises(TypeError, match="solver must be a solver"):
+    with pytest.raises(
+        TypeError, match="'solver' parameter of near_stationarity must be an instance"
+    ):
         near_stationarity(PROBLEM, np.zeros(N), solver=IPC)  # type: ignore[arg-type]

@@ -9,7 +9,6 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import PLADA, SOLVERS, LagrangianDescentAscent
 from fairconstrained.solvers._tools.sampling import ConstraintSampler, StratifiedSampler
 from fairconstrained.solvers.multiplier_models import Network
-from fairconstrained.solvers.rows import AllRows, Batches, Blocks, rows_of
 from fairconstrained.solvers.start import Start
 
 X, Y, QUERY, GROUPS = make_biased_ranking(10, 3, n_documents=30, random_state=0)
@@ -49,19 +48,9 @@ def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng):
 
 
 def test_batches_of_queries_are_whole(problem):
-    batch = StratifiedSampler(problem, 100, np.random.RandomState(0)).draw()
+    batch = StratifiedSampler(problem, 100, np.random.RandomState(0)).draw().problem
     assert batch.n_constraints == problem.n_constraints
     assert np.isfinite(batch.at(np.ones(3)).constraints).all()
-
-
-def test_data_passes_of_steps_depend_on_the_problem(problem):
-    start = Start(problem.start())
-    average = Fit.of(
-        FairRanker(constraint=None), X, Y, None, None, query=QUERY
-    ).problem  # no constraints: batches of queries, but no constraints are drawn
-    assert isinstance(rows_of(problem, start, None, 10), AllRows)
-    assert isinstance(rows_of(problem, start, 30, 10), Blocks)
-    assert isinstance(rows_of(average, start, 30, 10), Batches)
 
 
 STEPS = {"batch_size": 1, "max_iter": 1, "check_every": 1, "polish": False}

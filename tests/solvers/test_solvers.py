@@ -261,9 +261,11 @@ def test_trace_counts_iterations_passes_and_seconds(solver_name: str) -> None:
 
 def test_data_passes_are_forward_evaluations() -> None:
     problem = PROBLEMS["demographic parity"]()
-    result = SwitchingSubgradient(max_iter=70, check_every=10).minimize(problem)
-    # 70 steps; measuring re-uses the best point or evaluates the last one where none is feasible
-    assert 70 <= result.data_passes <= 77
+    few, more = (
+        SwitchingSubgradient(max_iter=n, check_every=n, polish=False).minimize(problem).data_passes
+        for n in (20, 70)
+    )
+    assert more - few == 50  # the best point is not evaluated again
 
 
 def test_clock_stops_while_a_callback_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,7 +341,7 @@ def test_diverging_run_reports_it_and_keeps_the_last_finite_point() -> None:
 def test_a_run_that_diverges_keeps_a_point_no_worse_than_its_start() -> None:
     """Steps on squares of scores that are too long: finite for a while, and ever larger."""
     problem = classification(GroupAUCParity(0.2))
-    result = SOLVERS["3s-econ"](polish=False).minimize(problem)
+    result = SOLVERS["3s-econ"](alpha=3.0, polish=False).minimize(problem)
     start = problem.at(problem.start())
     assert result.status is Status.DIVERGED
     assert "give a domain" in result.message
@@ -386,5 +388,5 @@ def test_a_second_run_has_a_budget_of_its_own() -> None:
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan")])
 def test_max_data_passes_must_be_a_number_from_zero(limit: float) -> None:
-    with pytest.raises(ValueError, match="max_data_passes must be"):
+    with pytest.raises(ValueError, match="'max_data_passes' parameter of minimize must be"):
         IPC().minimize(PROBLEMS["demographic parity"](), max_data_passes=limit)

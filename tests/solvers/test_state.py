@@ -16,7 +16,6 @@ from fairconstrained.solvers import (
     AugmentedLagrangian,
     ExactPenalty,
     Smoothing,
-    ThreeSEcon,
 )
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangianState
 from fairconstrained.solvers.base import Start
@@ -25,7 +24,6 @@ from fairconstrained.solvers.sqp import SQPState
 from fairconstrained.solvers.state import SolverState
 
 SOLVERS = [AugmentedLagrangian(), SQP(), IPC(), Smoothing(), IDCA()]
-SOLVERS += [ThreeSEcon(max_iter=100)]
 
 
 def arrays_in(state: SolverState) -> list[np.ndarray]:

@@ -216,7 +216,7 @@ def test_the_sampler_draws_from_every_cell_of_pairs():
         CompositeFunction(model, PairwiseLoss().bind(y, weight)), (CompositeFunction(model, term),)
     )
     sampler = StratifiedSampler(problem, 12, np.random.RandomState(0))
-    batch = sampler.draw()
+    batch = sampler.draw().problem
     assert np.all(np.asarray(batch.constraints[0].term.cells.sum(axis=1)) > 0)
 
 

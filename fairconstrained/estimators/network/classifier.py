@@ -68,8 +68,7 @@ class FairNetworkClassifier(ProbabilitiesMixin, FairClassifier):
     max_loss_increase : float, default=0.001
         For goal="fairness": the relative increase of the loss that is allowed, > 0.
     solver : str or Solver, default="auto"
-        "auto" takes 3S-Econ, or, with `batch_size` or from 10,000 rows on, the switching
-        subgradient method on batches; with more than 50 constraints PLADA in both cases. Names of
+        "auto" takes PLADA, with `batch_size` or from 10,000 rows on its steps on batches. Names of
         solvers that can train networks: "3s-econ", "3s-econ-stochastic", "ssg", "ssg-stochastic",
         "plada", "plada-stochastic", "lagrangian", "multiplier-model", "augmented-lagrangian",
         "exact-penalty" and "smoothing". An object such as ``PLADA.network()``, the setting of the

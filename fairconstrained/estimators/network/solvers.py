@@ -8,16 +8,13 @@ from fairconstrained.estimators.network.options import uses_validation
 from fairconstrained.estimators.network.training import iterations
 from fairconstrained.estimators.solving import with_beta
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import SOLVERS, Solver, default_solver
-from fairconstrained.solvers.plada import PLADA
+from fairconstrained.solvers import PLADA, SOLVERS, Solver, default_solver
 from fairconstrained.solvers.registry import without_kinks
-from fairconstrained.solvers.stochastic_switching import StochasticSwitchingSubgradient
-from fairconstrained.solvers.three_s_econ import ThreeSEcon
 from fairconstrained.utils.registry import resolve
 
 _LARGEST_JACOBIAN = 10**6  # entries; polishing needs the gradients of all constraints
 _CHECKS = 2  # data passes between two measurements
-_MANY_ROWS, _MANY_CONSTRAINTS = 10_000, 50
+_MANY_ROWS = 10_000
 
 
 def default_for_network(problem: Problem, batch_size: int | None) -> Solver:
@@ -34,9 +31,8 @@ def default_for_network(problem: Problem, batch_size: int | None) -> Solver:
         return default_solver(problem)
     many = problem.n_rows >= _MANY_ROWS
     on_batches = problem.batchable and (batch_size is not None or many)
-    if problem.n_constraints > _MANY_CONSTRAINTS:  # methods without multipliers estimate them
-        return PLADA.stochastic() if on_batches else PLADA()
-    return StochasticSwitchingSubgradient() if on_batches else ThreeSEcon()
+    # the curvature where training starts is far above that of later points: not to be measured
+    return PLADA.stochastic() if on_batches else PLADA(eta=0.3)
 
 
 def solver_of_network(estimator: Any, problem: Problem) -> Solver:
@@ -97,8 +93,6 @@ def _for_epochs(solver: Solver, estimator: Any, problem: Problem) -> Solver:
             max_iter=iterations(estimator.max_epochs, rows, batch),
             check_every=iterations(_CHECKS, rows, batch),
         )
-    if "batch_size" in parameters:
-        return solver.with_options(max_iter=estimator.max_epochs)
     return solver
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,27 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Blockwise
 from fairconstrained.utils.ranges import grouped, ranges
 from fairconstrained.utils.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A problem on some rows, with all constraints or with those that these rows determine.
+
+    Attributes
+    ----------
+    problem : Problem
+        The objective is an unbiased estimate. So are the constraints, but for those that the rows
+        determine, which have their exact values.
+    constraints : slice or ndarray of int of shape (n_drawn,)
+        The positions of its constraints among those of the full problem.
+    weight : float
+        One over the probability of a constraint to be drawn: the factor of its multiplier in an
+        unbiased gradient of the Lagrangian.
+    """
+
+    problem: Problem
+    constraints: slice | Array = field(default_factory=partial(slice, None))
+    weight: float = 1.0
 
 
 class StratifiedSampler:
@@ -42,11 +64,13 @@ class StratifiedSampler:
             for strata, blocks in zip(problem.strata(), problem.blocks(), strict=True)
         ]
 
-    def draw(self) -> Problem:
-        """Return the problem on a batch."""
+    def draw(self) -> Batch:
+        """Return the problem on a batch, with all constraints."""
         drawn = [one.draw(self.rng) for one in self.rows]
-        return self.problem.batch(
-            *(rows for rows, _ in drawn), weights=[weights for _, weights in drawn]
+        return Batch(
+            self.problem.batch(
+                *(rows for rows, _ in drawn), weights=[weights for _, weights in drawn]
+            )
         )
 
 
@@ -105,26 +129,6 @@ class _Blocks(_Draws):
         return rows, np.full(len(rows), self.weight)
 
 
-@dataclass(frozen=True, eq=False)
-class DrawnConstraints:
-    """A problem on some blocks of rows, with the constraints that these rows determine.
-
-    Attributes
-    ----------
-    problem : Problem
-        The objective is an unbiased estimate; the constraints have their exact values.
-    constraints : ndarray of int of shape (n_drawn,)
-        The positions of its constraints among those of the full problem.
-    weight : float
-        One over the probability of a constraint to be drawn: the factor of its multiplier in an
-        unbiased gradient of the Lagrangian.
-    """
-
-    problem: Problem
-    constraints: Array
-    weight: float
-
-
 class ConstraintSampler:
     """Draws whole blocks of rows together with the constraints that they determine.
 
@@ -165,7 +169,7 @@ class ConstraintSampler:
             and not any(_output_blocks(part) is None for part in parts)
         )
 
-    def draw(self) -> DrawnConstraints:
+    def draw(self) -> Batch:
         """Return the problem on the rows of some blocks."""
         blocks = self.blocks.draw_blocks(self.rng)
         rows = self.blocks.rows(blocks)
@@ -180,9 +184,8 @@ class ConstraintSampler:
             assert isinstance(part.term, Blockwise), "see applies"
             parts.append(replace(part, model=model, term=part.term.take_outputs(rows, chosen)))
             positions.append(first + chosen)
-        return DrawnConstraints(
-            batch.with_constraints(parts), np.concatenate(positions), self.blocks.weight
-        )
+        constraints = np.concatenate(positions)
+        return Batch(batch.with_constraints(parts), constraints, self.blocks.weight)
 
 
 def _output_blocks(part: CompositeFunction) -> Array | None:
