@@ -16,7 +16,7 @@ from fairconstrained.solvers.result import Status
 
 _PASSES = 4000.0
 _FEW_ROWS = 200  # up to here local solutions that differ are common, and a second solver is cheap
-_FEW_PER_VARIABLE = 10  # the same, for the number of rows divided by that of variables
+_FEW_PER_VARIABLE = 4  # the same, for the number of rows divided by that of variables
 _CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
 
 
@@ -50,7 +50,7 @@ def best_of(
     """Return the solver's solution, or another solver's that is better, and the evaluation there.
 
     Problems of few rows that are not convex often have several local solutions: with
-    ``solver="auto"`` and up to 200 rows, or 10 for each variable, the augmented Lagrangian method,
+    ``solver="auto"`` and up to 200 rows, or 4 for each variable, the augmented Lagrangian method,
     which takes another path than the default solver, solves them as well. Where a solver violates
     the constraints, or one chosen by name does not converge, the default solver is tried, then
     :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method. Of two answers one

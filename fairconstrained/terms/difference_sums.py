@@ -28,6 +28,7 @@ from fairconstrained.utils.typing import Array
 
 Slopes = Callable[[], tuple[Array, Array]]
 _FEW = 1 << 13  # pairs for which the formula is fastest, as measured
+_FEW_POINTS = 4  # whose pairs with all scores the formula sums faster than transforms
 _BLOCK = 1 << 20  # pairs that the formula evaluates at a time, 8 MB
 # The interpolation error falls with the sixth power of the step. This first one gives 1e-10 for
 # the sigmoid, whose curvature is at most .096 / scale^2: sixteen nodes per scale.
@@ -229,11 +230,14 @@ class _OnGrid(DifferenceSums):
         return self.at_second.from_nodes(sums[: self.m][::-1])
 
     def over_second(self, weights: Array | None = None, *, slope: bool = False) -> Array:
-        mass = (
-            self._of_second
-            if weights is None
-            else rfft(self.at_second.to_nodes(weights), self.size)
-        )
+        if weights is None:
+            mass = self._of_second
+        elif np.count_nonzero(weights) <= _FEW_POINTS:
+            used = np.flatnonzero(weights)  # a gradient of one rate needs one threshold
+            points = Ranked(self.second.scores[used], weights[used])
+            return _ByFormula(self.function, self.first, points).over_second(slope=slope)
+        else:
+            mass = rfft(self.at_second.to_nodes(weights), self.size)
         sums = irfft(self._transform(slope) * mass, self.size)
         return self.at_first.from_nodes(sums[self.m - 1 : self.m - 1 + self.n])
 

@@ -145,6 +145,10 @@ class QuadraticPairs(PairTerm, Shardable):
     def _masses(self) -> Array:
         return np.asarray(self.cells.sum(axis=1)).ravel()
 
+    @cached_property
+    def _by_row(self) -> SparseMatrix:
+        return self.cells.T
+
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return m, mu and q of all cells and their pullback."""
         statistics = np.concatenate(
@@ -153,9 +157,9 @@ class QuadraticPairs(PairTerm, Shardable):
 
         def pullback(u: Array) -> tuple[Array, Array]:
             _, on_mean, on_square = np.split(u, 3)
-            back = self.cells.T @ on_square
+            back = self._by_row @ on_square
             back *= 2.0 * scores
-            back += self.cells.T @ on_mean
+            back += self._by_row @ on_mean
             return back, NO_AUXILIARY
 
         return statistics, pullback
@@ -172,26 +176,19 @@ class QuadraticPairs(PairTerm, Shardable):
         p = 0.5 * (m * n + q * n + m * r) + mu * n - m * nu - mu * nu
         return super().head(p)
 
-    def _slopes(self, statistics: Array) -> SparseMatrix:
-        """Return the derivatives of p, (n_pairs, 3 n_cells)."""
-        (m, mu, q), (n, nu, r) = self._moments(statistics)
-        first, second = self.pairs.T
-        size, pairs = int(self.cells.shape[0]), np.arange(len(self.pairs))
-        entries = [
-            (0.5 * (n + r) - nu, first),
-            (0.5 * (m + q) + mu, second),
-            (n - nu, size + first),
-            (-m - mu, size + second),
-            (0.5 * n, 2 * size + first),
-            (0.5 * m, 2 * size + second),
-        ]
-        values, columns = (np.concatenate(one) for one in zip(*entries, strict=True))
-        where = (np.tile(pairs, len(entries)), columns)
-        return sp.csr_array((values, where), shape=(len(pairs), 3 * size))
-
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return the gradient with respect to the moments."""
-        return self._slopes(statistics).T @ super().head_vjp(statistics, v)
+        (m, mu, q), (n, nu, r) = self._moments(statistics)
+        on_first = [0.5 * (n + r) - nu, n - nu, 0.5 * n]  # the derivatives of p by m, mu, q
+        on_second = [0.5 * (m + q) + mu, -m - mu, 0.5 * m]
+        weights = super().head_vjp(statistics, v)
+        first, second = self.pairs.T
+        size = len(self._masses)
+        each = [
+            np.bincount(first, weights * one, size) + np.bincount(second, weights * two, size)
+            for one, two in zip(on_first, on_second, strict=True)
+        ]
+        return np.concatenate(each)
 
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
         return np.zeros(len(self.pairs))  # phi is smooth: it is never rounded
