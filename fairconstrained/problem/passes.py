@@ -42,6 +42,8 @@ class TermPass:
         return same and (not auxiliary.size or same_values(self.auxiliary, auxiliary))
 
 
+_ENTRIES = 1 << 20  # weights on scores that are made at a time, 8 MB
+
 _Weighted = tuple["ref[TermPass]", bytes]  # a pass is not kept alive by what is known of it
 
 
@@ -101,6 +103,7 @@ class ModelPass(ABC):
             In the variables of each term.
         """
 
+    @abstractmethod
     def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
         """Return the gradients of several weighted sums of the statistics of each term.
 
@@ -114,15 +117,6 @@ class ModelPass(ABC):
         rows : list of (ndarray of shape (m, n_parameters), ndarray of shape (m, n_auxiliary))
             For each term the gradients in the parameters of the model and in its own variables.
         """
-        found = []
-        for known, table in weighted:
-            rows = np.zeros((len(table), self.model.n_parameters))
-            own: list[Array] = []
-            for k, weights in enumerate(table):
-                rows[k], of_term = self.gradient([(known, weights)])
-                own += of_term
-            found.append((rows, np.stack(own) if own else np.zeros((0, known.term.n_auxiliary))))
-        return found
 
     def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
         """Return the Hessian of the weighted sum of statistics in the parameters of the model.
@@ -221,6 +215,20 @@ class RowsPass(ModelPass):
         if on_scores is None:
             return np.zeros(self.model.n_parameters), owns
         return self.known[1](on_scores), owns
+
+    def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
+        """Return the gradients: weights on the scores, all of a term at once, then backward."""
+        found = []
+        step = max(1, _ENTRIES // self.model.n_rows)
+        for known, table in weighted:
+            assert known.pullback is not None
+            rows, own = [np.zeros((0, self.model.n_parameters))], []
+            for part in (table[k : k + step] for k in range(0, max(len(table), 1), step)):
+                on_scores, of_term = known.term.pulled_back(known.pullback, part)
+                rows += [self.known[1](one)[None] for one in on_scores]
+                own.append(of_term)
+            found.append((np.concatenate(rows), np.concatenate(own)))
+        return found
 
     def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
         """Return the Hessian: second derivatives in the scores, then products of columns."""

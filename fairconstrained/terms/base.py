@@ -101,6 +101,21 @@ class Term(ABC):
             u -> (d <u, statistics> / d scores, d <u, statistics> / d auxiliary).
         """
 
+    def pulled_back(self, pullback: Pullback, table: Array) -> tuple[Array, Array]:
+        """Return the pullbacks of several weights, one below another.
+
+        Parameters
+        ----------
+        pullback : callable
+            Of `forward`.
+        table : ndarray of shape (m, n_statistics)
+            The weights.
+        """
+        each = [pullback(weights) for weights in table]
+        none = np.zeros((0, self.n_auxiliary))
+        own = np.array([one[1] for one in each]) if each else none
+        return np.array([one[0] for one in each]), own
+
     @abstractmethod
     def head(self, statistics: Array) -> Array:
         """Return the outputs, (n_outputs,), for the statistics."""

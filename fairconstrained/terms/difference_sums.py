@@ -28,7 +28,7 @@ from fairconstrained.utils.typing import Array
 
 Slopes = Callable[[], tuple[Array, Array]]
 _FEW = 1 << 13  # pairs for which the formula is fastest, as measured
-_FEW_POINTS = 4  # whose pairs with all scores the formula sums faster than transforms
+_FEW_PAIRS = 1 << 17  # for which the formula sums several weights faster than transforms do
 _BLOCK = 1 << 20  # pairs that the formula evaluates at a time, 8 MB
 # The interpolation error falls with the sixth power of the step. This first one gives 1e-10 for
 # the sigmoid, whose curvature is at most .096 / scale^2: sixteen nodes per scale.
@@ -61,6 +61,21 @@ class DifferenceSums(ABC):
     def over_second(self, weights: Array | None = None, *, slope: bool = False) -> Array:
         """Return the sums over j, for every i, with y's weights or others; of phi' if `slope`."""
 
+    def over_second_each(self, tables: Array) -> Array:
+        """Return the sums of phi' over j for several weights b, (m, n_second): (m, n_first).
+
+        Weights of few points, as those of the gradients of single rates, are summed by the formula.
+        """
+        used = np.flatnonzero(tables.any(axis=0))
+        if len(used) * len(self.first.scores) <= _FEW_PAIRS:
+            points = Ranked(self.second.scores[used])
+            pairs = _ByFormula(self.function, self.first, points)
+            return np.concatenate(
+                [tables[:, used] @ slopes.T for _, slopes in pairs.blocks(slope=True)], axis=1
+            )
+        zeros = np.zeros(len(self.first.scores))
+        return np.array([self.over_second(b, slope=True) if b.any() else zeros for b in tables])
+
 
 class _ByFormula(DifferenceSums):
     """All pairs, in blocks of rows. A single block is kept for all products."""
@@ -78,7 +93,7 @@ class _ByFormula(DifferenceSums):
         differences = self.first.scores[rows, None] - self.second.scores
         return differences, self.function.value(differences)
 
-    def _blocks(self, slope: bool) -> Iterator[tuple[slice, Array]]:
+    def blocks(self, slope: bool) -> Iterator[tuple[slice, Array]]:
         """Yield rows with phi or phi' of their pairs."""
         n, step = len(self.first.scores), max(1, _BLOCK // max(1, len(self.second.scores)))
         if n <= step:
@@ -90,11 +105,11 @@ class _ByFormula(DifferenceSums):
 
     def over_first(self, weights: Array | None = None, *, slope: bool = False) -> Array:
         weights = self.first.weights if weights is None else weights
-        return np.sum([weights[rows] @ phi for rows, phi in self._blocks(slope)], axis=0)
+        return np.sum([weights[rows] @ phi for rows, phi in self.blocks(slope)], axis=0)
 
     def over_second(self, weights: Array | None = None, *, slope: bool = False) -> Array:
         weights = self.second.weights if weights is None else weights
-        return np.concatenate([phi @ weights for _, phi in self._blocks(slope)])
+        return np.concatenate([phi @ weights for _, phi in self.blocks(slope)])
 
 
 class _BySorting(DifferenceSums):
@@ -230,14 +245,11 @@ class _OnGrid(DifferenceSums):
         return self.at_second.from_nodes(sums[: self.m][::-1])
 
     def over_second(self, weights: Array | None = None, *, slope: bool = False) -> Array:
-        if weights is None:
-            mass = self._of_second
-        elif np.count_nonzero(weights) <= _FEW_POINTS:
-            used = np.flatnonzero(weights)  # a gradient of one rate needs one threshold
-            points = Ranked(self.second.scores[used], weights[used])
-            return _ByFormula(self.function, self.first, points).over_second(slope=slope)
-        else:
-            mass = rfft(self.at_second.to_nodes(weights), self.size)
+        mass = (
+            self._of_second
+            if weights is None
+            else rfft(self.at_second.to_nodes(weights), self.size)
+        )
         sums = irfft(self._transform(slope) * mass, self.size)
         return self.at_first.from_nodes(sums[self.m - 1 : self.m - 1 + self.n])
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -107,14 +108,21 @@ class ThresholdRates(FunctionAverages, Shardable):
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the rates and their pullback."""
         sums = self.sums(scores, auxiliary)
+        return sums.values.ravel(), partial(self._pull, sums)
 
-        def pullback(u: Array) -> tuple[Array, Array]:
-            weights = u.reshape(self.rates.n_statistics, -1)
-            if not self.free:
-                return sums.pull(weights), NO_AUXILIARY
-            return sums.pull(weights), -np.sum(weights * sums.slopes, axis=0)
+    def _pull(self, sums: RateSums, u: Array) -> tuple[Array, Array]:
+        on_scores, own = self._pull_table(sums, u[None])
+        return on_scores[0], own[0]
 
-        return sums.values.ravel(), pullback
+    def _pull_table(self, sums: RateSums, table: Array) -> tuple[Array, Array]:
+        weights = table.reshape(len(table), self.rates.n_statistics, -1)
+        if not self.free:
+            return sums.pull(weights), np.zeros((len(table), 0))
+        return sums.pull(weights), -np.sum(weights * sums.slopes, axis=1)
+
+    def pulled_back(self, pullback: Pullback, table: Array) -> tuple[Array, Array]:
+        """Return the pullbacks of several weights: thresholds that they share count once."""
+        return self._pull_table(cast("partial[Any]", pullback).args[0], table)
 
     def take(self, rows: Array, weights: Array) -> ThresholdRates:
         """Return the term on some rows; cell sizes stay those of the full data."""
@@ -205,10 +213,8 @@ class RateSums:
         return self._table(s.over_first(w * change[rows], slope=True) for (rows, w), s in each)
 
     def pull(self, u: Array) -> Array:
-        """Return sum_kj u_kj A_ki phi'(s_i - theta_j), shape (n_rows,)."""
-        each = zip(self.cells, self.sums, u, strict=True)
-        parts = [w * sums.over_second(on, slope=True) for (_, w), sums, on in each]
-        if not parts:
-            return np.zeros(self.n_rows)
-        rows = np.concatenate([rows for rows, _ in self.cells])
-        return np.bincount(rows, np.concatenate(parts), minlength=self.n_rows)
+        """Return sum_kj u_mkj A_ki phi'(s_i - theta_j), shape (m, n_rows)."""
+        out = np.zeros((len(u), self.n_rows))
+        for k, ((rows, w), sums) in enumerate(zip(self.cells, self.sums, strict=True)):
+            out[:, rows] += w * sums.over_second_each(u[:, k])
+        return out
