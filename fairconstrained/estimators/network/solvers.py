@@ -32,7 +32,7 @@ def default_for_network(problem: Problem, batch_size: int | None) -> Solver:
     many = problem.n_rows >= _MANY_ROWS
     on_batches = problem.batchable and (batch_size is not None or many)
     # the curvature where training starts is far above that of later points: not to be measured
-    return PLADA.stochastic() if on_batches else PLADA(eta=0.3)
+    return PLADA.stochastic() if on_batches else PLADA(eta=0.5)
 
 
 def solver_of_network(estimator: Any, problem: Problem) -> Solver:
