@@ -66,10 +66,7 @@ class Term(ABC):
     def auxiliary_at(self, level: float) -> Array:
         """Return initial values for scores that are all equal: those for 0, unless a term differs.
 
-        Parameters
-        ----------
-        level : float
-            The score of all rows.
+        `level` is the score of all rows.
         """
         return self.auxiliary_start
 
@@ -102,19 +99,10 @@ class Term(ABC):
         """
 
     def pulled_back(self, pullback: Pullback, table: Array) -> tuple[Array, Array]:
-        """Return the pullbacks of several weights, one below another.
-
-        Parameters
-        ----------
-        pullback : callable
-            Of `forward`.
-        table : ndarray of shape (m, n_statistics)
-            The weights.
-        """
+        """Return the pullbacks of several weights, (m, n_statistics), one below another."""
         each = [pullback(weights) for weights in table]
-        none = np.zeros((0, self.n_auxiliary))
-        own = np.array([one[1] for one in each]) if each else none
-        return np.array([one[0] for one in each]), own
+        own = [one[1] for one in each] or np.zeros((0, self.n_auxiliary))
+        return np.array([one[0] for one in each]), np.array(own)
 
     @abstractmethod
     def head(self, statistics: Array) -> Array:
@@ -405,8 +393,8 @@ def common_blocks(terms: Iterable[Term | None]) -> Array | None:
     ValueError
         If terms have different blocks.
     """
-    found = [term.blocks() for term in terms if isinstance(term, Batchable)]
-    blocks = [one for one in found if one is not None]
+    known = (term.blocks() for term in terms if isinstance(term, Batchable))
+    blocks = [one for one in known if one is not None]
     if any(not np.array_equal(blocks[0], one) for one in blocks[1:]):
         raise ValueError("Terms on the same rows must have the same blocks, such as queries.")
     return blocks[0] if blocks else None

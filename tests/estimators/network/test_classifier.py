@@ -32,8 +32,6 @@ from fairconstrained import (  # noqa: E402
     make_fairness_scorer,
 )
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS  # noqa: E402
-from fairconstrained.solvers import Solver  # noqa: E402
-from fairconstrained.solvers.iterate import Iterate  # noqa: E402
 from fairconstrained.solvers.plada import PLADA  # noqa: E402
 
 X, Y, GROUPS = make_biased_classification(400, 5, gap=0.4, class_sep=2.0, random_state=0)
@@ -386,21 +384,3 @@ def test_a_short_training_is_not_worse_than_a_constant_score(enforce):
         warnings.simplefilter("ignore", ConvergenceWarning)
         clf.fit(X, Y, weight, sensitive_features=GROUPS)
     assert log_loss(Y, clf.predict_proba(X)[:, 1], sample_weight=weight) <= best + 1e-3
-
-
-class StaysAtTheStart(Solver):
-    """A method whose first iterate is the start."""
-
-    def __init__(self, max_iter=1, tol=1e-4):
-        self.max_iter, self.tol = max_iter, tol
-
-    def iterate(self, problem, start):
-        yield Iterate(problem.at(start.w), None, 0)
-
-
-def test_a_start_that_is_chosen_says_what_that_means():
-    start, _ = fitted(early_stopping=True, solver=StaysAtTheStart())
-    assert start.n_iter_ == 0
-    for text in (start.result_.message, str(start.result_)):
-        assert "after 0 iterations" in text and "The weights are those of the start" in text
-    assert "those of the start" not in fitted(early_stopping=True)[0].result_.message
