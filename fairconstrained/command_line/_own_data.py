@@ -222,7 +222,7 @@ class _Run:
         """
         fair, status = models["fair"], 0
         writers: dict[str, Callable[[Path], object]] = {
-            "report": lambda file: self._report(models).to_html(file),
+            "report": lambda file: file.write_text(self._report(models).to_html(), "utf-8"),
             "model": lambda file: _write_model(fair, file),
             "json": lambda file: file.write_text(_json(self._as_json(found, fair))),
             "path": self._draw_path,

@@ -87,6 +87,8 @@ class Constraint(Parametrized, ABC):
         The rates of :mod:`fairconstrained.metrics` whose largest difference between two groups
         (or shortfall of their ratio, with `compares_ratios`) is its gap of decisions; empty if
         there are none. Reports show their confidence intervals.
+    bounds_rates : bool
+        Whether its gap of decisions is one of rates of predictions at the threshold.
     compares_ratios : bool
         Whether the gap of decisions is 1 - rate_a / rate_b, not a difference.
     gap_title : str
@@ -119,6 +121,7 @@ class Constraint(Parametrized, ABC):
     subtracts_kappa: ClassVar[bool] = False
     cannot_be_tested: str = "its gap is not one of rates of predictions"
     rates_compared: tuple[str, ...] = ()
+    bounds_rates: ClassVar[bool] = True
     compares_ratios: bool = False
     gap_title: str = "largest gap between two groups"
     scores_title: ClassVar[str] = "predicted probabilities"

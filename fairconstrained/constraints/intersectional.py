@@ -147,6 +147,7 @@ class IntersectionalLossParity(Constraint):
     joins_attributes = True
     gap_title = "largest error rate of a group minus that of all rows"
     scores_title = "losses"
+    bounds_rates = False
 
     def __init__(
         self,

@@ -113,6 +113,7 @@ class BoundedGroupLoss(Constraint):
     tolerance = "bound"
     gap_title = "largest error rate of a group"
     scores_title = "losses"
+    bounds_rates = False
 
     def __init__(self, bound: float | None = None, *, loss: str | Loss | None = None):
         self.bound = bound

@@ -102,6 +102,7 @@ class PairwiseParity(Constraint):
     subtracts_kappa = True
     gap_title = "largest difference of two groups' probabilities to be scored above other rows"
     scores_title = "(1 + t)^2 / 2 of the differences t of scores"
+    bounds_rates = False
 
     def __init__(
         self,

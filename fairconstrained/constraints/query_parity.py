@@ -79,6 +79,7 @@ class QueryParity(Constraint):
     subtracts_kappa = True
     gap_title = "largest difference of two groups' pairwise errors in a query"
     scores_title = "losses of pairs"
+    bounds_rates = False
     needs_queries: ClassVar[bool] = True
 
     def __init__(

@@ -45,6 +45,7 @@ class _RankConstraint(Constraint):
 
     gap_title = "largest difference of two groups' selection rates within the ranks, per width"
     scores_title = "steep sigmoids"
+    bounds_rates = False
     ranks: str | tuple[float, float]
     cannot_be_tested = ""
 

@@ -70,6 +70,7 @@ class ROCParity(Constraint):
     subtracts_kappa = True
     gap_title = "largest difference of two groups' selection rates at any of the thresholds"
     scores_title = "sigmoids of scores minus thresholds"
+    bounds_rates = False
     cannot_be_tested = ""
 
     def __init__(

@@ -109,20 +109,23 @@ class Groups:
 
     @cached_property
     def labels(self) -> list[Any]:
-        """What groups are called where they are shown.
+        """What groups are called where they are shown, see `called`."""
+        return self.called(self.names.tolist())
 
-        These are the names; with several attributes "attribute=value" for each of them.
+    def called(self, names: list[Any]) -> list[Any]:
+        """Return names of groups as they are shown.
+
+        With several attributes these are "attribute=value" for each of them.
         """
-        names = self.names.tolist()
         if not self.attributes:
             return names
         titles = [one.title for one in self.attributes]
 
-        def called(written: Callable[[object], str]) -> list[str]:
-            return [", ".join(map("{}={}".format, titles, map(written, name))) for name in names]
+        def written(as_text: Callable[[object], str]) -> list[str]:
+            return [", ".join(map("{}={}".format, titles, map(as_text, name))) for name in names]
 
-        texts = called(str)
-        return texts if len(set(texts)) == len(texts) else called(repr)
+        texts = written(str)
+        return texts if len(set(texts)) == len(texts) else written(repr)
 
     @property
     def listed(self) -> Array:

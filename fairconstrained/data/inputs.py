@@ -77,7 +77,8 @@ def check_labels(
     check_held(name, y)
     values = y if isinstance(y, np.ndarray | pd.Series) else np.asarray(y, dtype=object)
     if values.ndim == 0:
-        raise ValueError(f"{name} must hold one label per row of {rows}; got {y!r}.")
+        of = "" if rows == name else f" of {rows}"
+        raise ValueError(f"{name} must hold one label per row{of}; got {y!r}.")
     try:
         labels = _column(y, warn=warn_column)
     except ValueError as error:

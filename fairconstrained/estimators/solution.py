@@ -182,7 +182,7 @@ def far_predictions(
     found: list[tuple[float, float]] = []
     for one in constraints:
         for gaps, bounds in islice(parts, len(one.groupings(data))):
-            if one.rates_compared:
+            if one.bounds_rates:
                 found += zip(gaps.tolist(), bounds.tolist(), strict=True)
     return farthest([pair for pair in found if pair[0] > pair[1] + _FAR])
 

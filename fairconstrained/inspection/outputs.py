@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logit
+from sklearn.utils.validation import _num_samples
 
 from fairconstrained.data.inputs import check_labels
 from fairconstrained.inspection.models import RESPONSES, check_model, methods_of, output_of
@@ -90,6 +91,13 @@ class Outputs:
         model = check_model(model)
         asked = methods_of(model) if methods is None else methods
         raw = {one: output_of(model, one, X, sensitive_features) for one in asked}
+        n_rows = _num_samples(X)
+        for name, values in raw.items():
+            if len(values) != n_rows:
+                raise ValueError(
+                    f"{type(model).__name__}.{name} must return one entry per row: it returned "
+                    f"{len(values)} for {n_rows} rows."
+                )
         labels, found = raw.pop("predict", None), classes_of(model)
         if found is None:
             found = _classes_in(model, labels, y) if classes is None else list(classes)

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
+from sklearn.utils.validation import _num_samples
 
 from fairconstrained.data.alignment import check_same_rows
-from fairconstrained.data.inputs import known_labels
+from fairconstrained.data.inputs import check_labels, check_weight, known_labels
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.inspection.models import check_predicts, output_of
 from fairconstrained.inspection.outputs import Outputs
@@ -129,10 +130,16 @@ class FairnessScorer:
         if self._accepts("sensitive_features"):
             options["sensitive_features"] = self._groups(X, sensitive_features)
         if self._accepts("query"):
-            options["query"] = self._queries(query)
+            if query is None:
+                raise ValueError(
+                    f"the scorer of {_name(self.metric)} has no queries: enable metadata routing "
+                    "(sklearn.set_config(enable_metadata_routing=True)) and pass query to the "
+                    "search."
+                )
+            options["query"] = query
         _check_predicts_labels(estimator, self.metric)
         if sample_weight is not None:
-            options["sample_weight"] = sample_weight
+            options["sample_weight"] = check_weight("sample_weight", sample_weight, _num_samples(X))
         value = self._measured(estimator, X, y_true, options)
         value = value.item() if isinstance(value, np.ndarray) and not value.ndim else value
         if not isinstance(value, Real):
@@ -147,8 +154,10 @@ class FairnessScorer:
     ) -> object:
         """Return the value of the metric, of labels 0 and 1 where there are two classes."""
         check_predicts(estimator)
-        method, classes = self._method(estimator), classes_of(estimator) or []
+        method, classes = self._method(estimator), classes_of(estimator)
         groups = options.get("sensitive_features")
+        if classes is None:  # of a model without them, two labels of the rows are
+            classes = np.unique(check_labels("y", y_true, _num_samples(X))).tolist()
         if len(classes) != 2:
             return self.metric(y_true, output_of(estimator, method, X, groups), **options)
         favourable = favourable_label(estimator, classes)
@@ -160,7 +169,8 @@ class FairnessScorer:
             options.pop("pos_label", None)
         if getattr(final_estimator(estimator), "needs_queries", False):
             return self.metric(labels, output_of(estimator, method, X, groups), **options)
-        output = Outputs.of(estimator, X, groups, methods=[method]).of_class(favourable)
+        output = Outputs.of(estimator, X, groups, classes=classes, methods=[method])
+        output = output.of_class(favourable)
         if method == "predict":
             return self.metric(labels, output.decided.astype(int), **options)
         output = output.of_class(positive) if positive in classes else output
@@ -200,18 +210,9 @@ class FairnessScorer:
         if hasattr(X, "columns"):
             shape.feature_names_in_ = np.asarray(X.columns, dtype=object)
         groups = columns.groups(shape, X)
-        if getattr(groups, "ndim", 1) == 1 or groups.shape[1] > 1:
-            return groups
-        return _safe_indexing(getattr(groups, "toarray", lambda: groups)(), 0, axis=1)
-
-    def _queries(self, passed: ArrayLike | None) -> ArrayLike:
-        """Return the queries of the rows."""
-        if passed is None:
-            raise ValueError(
-                f"the scorer of {_name(self.metric)} has no queries: enable metadata routing "
-                "(sklearn.set_config(enable_metadata_routing=True)) and pass query to the search."
-            )
-        return passed
+        several = getattr(groups, "ndim", 1) == 1 or groups.shape[1] > 1
+        dense = groups if several else getattr(groups, "toarray", lambda: groups)()
+        return dense if several else _safe_indexing(dense, 0, axis=1)
 
     def get_metadata_routing(self) -> Any:
         """Return what the scorer asks for by scikit-learn's metadata routing."""
@@ -251,8 +252,7 @@ class FairnessScorer:
     def _accept_sample_weight(self) -> bool:
         """Return whether the metric takes weights, by name or among ``**options``."""
         taken = inspect.signature(self.metric).parameters
-        kinds = {one.kind for one in taken.values()}
-        return "sample_weight" in taken or inspect.Parameter.VAR_KEYWORD in kinds
+        return "sample_weight" in taken or any(p.kind is p.VAR_KEYWORD for p in taken.values())
 
     def _accepts(self, name: str) -> bool:
         """Return whether the metric takes an argument; ``**options`` stand for groups only."""

@@ -116,8 +116,7 @@ class PLADA(FirstOrderSolver):
     >>> clf.fit(X, y, sensitive_features=groups).result_.status.value
     'converged'
     >>> PLADA.paper()
-    PLADA(alpha=10.0, eta=0.001, exact=True, gamma_0=0.1, max_iter=1000,
-          polish=False, tau=0.1)
+    PLADA(eta=0.001, exact=True, gamma_0=0.1, max_iter=1000, polish=False, tau=0.1)
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {

@@ -54,6 +54,14 @@ def test_a_fit_on_scores_says_it_once_and_one_on_predictions_does_not(name, rows
         assert not told(lambda: model.fit(X, y, sensitive_features=groups))
 
 
+def test_a_bound_on_sums_of_rates_says_it_too():
+    X, y, groups = make_biased_classification(1500, 4, gap=0.8, random_state=0)
+    model = FairLogisticClassifier("balanced_rate", kappa=0.02)
+    found = told(lambda: model.fit(X, y, sensitive_features=groups))
+    assert model.decision_gap_ > 1.02 + 0.1
+    assert len(found) == 1
+
+
 def test_linear_scores_leave_these_predictions_apart(rows):
     X, y, groups = rows
     model = FairLogisticClassifier(kappa=0.08)

@@ -190,8 +190,8 @@ def row_thresholds(estimator: Any, values: Any, name: str, parts: Array) -> Arra
     unseen = [one for one in groups.names.tolist() if one not in place]
     if unseen:
         raise ValueError(
-            f"{name} has the group {unseen[0]!r}, which has no threshold: the groups in `fit` were "
-            f"{list(place)}."
+            f"{name} has the group {groups.called(unseen)[0]!r}, which has no threshold: the "
+            f"groups in `fit` were {groups.called(list(place))}."
         )
     table = known.to_numpy().reshape(len(place), -1)
     rows = [*(place[one] for one in groups.names.tolist()), len(place)]
