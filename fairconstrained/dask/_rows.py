@@ -153,7 +153,7 @@ def prepare(
         With the argument's name, what was found and what to do.
     """
     check_same_rows(X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight)
-    n_rows = len(y)
+    n_rows = X.shape[0]
     values, source = sensitive_features, "sensitive_features"
     if values is None:
         values, source = reader.groups(X), "sensitive_columns"

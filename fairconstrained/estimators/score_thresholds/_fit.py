@@ -59,9 +59,11 @@ def check_threshold_options(estimator: Any) -> None:
     ValueError, TypeError
         With the argument's name, what was found and what is valid.
     """
-    if isinstance(estimator.estimator, type) or not hasattr(estimator.estimator, "fit"):
+    fitted = isinstance(estimator.cv, str) and estimator.cv == "prefit"
+    needed = "predict" if fitted else "fit"
+    if isinstance(estimator.estimator, type) or not hasattr(estimator.estimator, needed):
         raise TypeError(
-            "estimator must be a classifier, such as RandomForestClassifier(); got "
+            f"estimator must be a classifier with {needed}, such as RandomForestClassifier(); got "
             f"{estimator.estimator!r}."
         )
     check_jobs(estimator.n_jobs)
