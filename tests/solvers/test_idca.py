@@ -66,7 +66,7 @@ def test_objective_falls_from_one_iterate_to_the_next() -> None:
 
 def test_multipliers_of_a_ramp_constraint_certify_the_answer() -> None:
     problem = ramp_problem()
-    result = IDCA(max_iter=100, max_doublings=3, polish=False).minimize(problem)
+    result = IDCA(max_iter=100, polish=False).minimize(problem)
     direct = SwitchingSubgradient().minimize(problem)
     assert result.status is Status.CONVERGED
     at = problem.at(result.w)
