@@ -44,6 +44,7 @@ class SuccessiveSolver(PolishedSolver):
         **PolishedSolver._parameter_constraints,
         "oracle": [Solver, None],
     }
+    engine: ClassVar[type[Solver]] = SQP
     oracle: Solver | None
     safeguard: bool
     max_iter: int
@@ -64,8 +65,8 @@ class SuccessiveSolver(PolishedSolver):
         if self.oracle is not None:
             return self.oracle.unpolished()
         if problem.smooth:
-            return SQP()
-        return Smoothing(SQP()) if problem.smoothable else ConEx(max_iter=100, polish=False)
+            return self.engine()
+        return Smoothing(self.engine()) if problem.smoothable else ConEx(max_iter=100, polish=False)
 
     def missing(self, problem: Problem) -> list[str]:
         """Return what the problem lacks for this method, or its subproblems for the oracle."""
