@@ -191,9 +191,13 @@ def best_constant(outcome: Outcome) -> float:
 
 
 def check_constant(case: Case, outcome: Outcome) -> Iterator[Failure]:
-    """No fit is worse than the best constant model, nor called infeasible where one is feasible."""
+    """No fit is worse than the best constant model, nor called infeasible where one is feasible.
+
+    A run that the user's `max_iter` ends is what it has reached, and says so.
+    """
     estimator = outcome.estimator
-    if estimator.goal == "fairness" or estimator.enforce == "decision":
+    cut = estimator.max_iter is not None and outcome.status == "iteration limit"
+    if cut or estimator.goal == "fairness" or estimator.enforce == "decision":
         return
     best = best_constant(outcome)
     if not np.isfinite(best):
