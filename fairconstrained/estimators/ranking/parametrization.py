@@ -165,8 +165,13 @@ def default_by_query(problem: Problem) -> Solver:
     codes = next((one for one in problem.blocks() if one is not None), None)
     n_queries = 1 if codes is None else int(codes.max(initial=0)) + 1
     steps = max(_EPOCHS * n_queries, _LEAST_STEPS)
+    # alpha is measured: pairwise errors of a few rows are far from the units of rates
     return PLADA.stochastic(
-        batch_size=1, max_iter=steps, check_every=max(n_queries, steps // _CHECKS), polish=False
+        alpha=None,
+        batch_size=1,
+        max_iter=steps,
+        check_every=max(n_queries, steps // _CHECKS),
+        polish=False,
     )
 
 

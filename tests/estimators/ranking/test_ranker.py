@@ -369,8 +369,8 @@ class TestStochastic:
         pytest.importorskip("torch", reason="networks need PyTorch, an optional dependency")
         network = FairRanker(kappa=0.5, hidden_layer_sizes=(8,), alpha=1e-3)
         problem = Fit.of(network, X, Y, None, GROUPS, query=QUERY).problem
-        solver = PLADA.stochastic(batch_size=1, max_iter=600, check_every=200, polish=False)
-        result = solver.minimize(problem, random_state=0)
+        options = {"batch_size": 1, "max_iter": 600, "check_every": 200, "polish": False}
+        result = PLADA.stochastic(alpha=None, **options).minimize(problem, random_state=0)
         assert result.violation <= 0.1
         assert result.objective < ranker.objective_ - 0.05
 
