@@ -63,5 +63,5 @@ def test_weights_are_one_number_per_row(weight):
         return float(sample_weight.sum())
 
     scorer = make_fairness_scorer(total, greater_is_better=True)
-    with pytest.raises(ValueError, match=r"^sample_weight .* must"):
+    with pytest.raises(ValueError, match=r"^sample_weight .*must"):
         scorer(Model(lambda y: y), X, Y, sensitive_features=GROUPS, sample_weight=weight)
