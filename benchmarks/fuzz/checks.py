@@ -191,13 +191,9 @@ def best_constant(outcome: Outcome) -> float:
 
 
 def check_constant(case: Case, outcome: Outcome) -> Iterator[Failure]:
-    """No fit is worse than the best constant model, nor called infeasible where one is feasible.
-
-    A run that the user's `max_iter` ends is what it has reached, and says so.
-    """
+    """No fit is worse than the best constant model, nor called infeasible where one is feasible."""
     estimator = outcome.estimator
-    cut = estimator.max_iter is not None and outcome.status == "iteration limit"
-    if cut or estimator.goal == "fairness" or estimator.enforce == "decision":
+    if outcome.cut_short or estimator.goal == "fairness" or estimator.enforce == "decision":
         return
     best = best_constant(outcome)
     if not np.isfinite(best):
@@ -215,7 +211,7 @@ def check_constant(case: Case, outcome: Outcome) -> Iterator[Failure]:
 def check_constant_loss(case: Case, outcome: Outcome) -> Iterator[Failure]:
     """The mean loss is not above that of the best constant model that meets the constraints."""
     estimator = outcome.estimator
-    if estimator.goal == "fairness" or estimator.enforce == "decision":
+    if outcome.cut_short or estimator.goal == "fairness" or estimator.enforce == "decision":
         return
     best = best_constant(outcome)
     rows, counted = rows_of(outcome)

@@ -47,7 +47,7 @@ def check_neyman_pearson(case: Case, outcome: Outcome) -> Iterator[Failure]:
     yield from silent(outcome, violation)
     zero = class_losses(outcome, np.zeros((len(outcome.data.positions), len(losses))))
     first = int(np.argmax(np.isinf(estimator.kappa_)))
-    if np.any(zero > estimator.kappa_):
+    if outcome.cut_short or np.any(zero > estimator.kappa_):
         return
     if violation > outcome.tol + rounding(outcome):
         infeasible = "infeasible" in outcome.status

@@ -23,6 +23,7 @@ from benchmarks.fuzz.formulas import mean_loss, penalty
 from benchmarks.fuzz.further_fits import FITTERS
 from benchmarks.fuzz.measures import Measured, NotMeasured, Rows
 from benchmarks.fuzz.settings import draw
+from fairconstrained.solvers import Status
 
 CPU_SECONDS = 60.0
 
@@ -128,6 +129,12 @@ class Outcome:
     def status(self) -> str:
         """How the solver ended."""
         return str(self.result.status.value)
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether the user's `max_iter` ended the run: it is what was reached, and says so."""
+        limited = self.estimator.max_iter is not None
+        return limited and self.status == Status.ITERATION_LIMIT.value
 
     @property
     def constraints(self) -> list[Any]:

@@ -92,12 +92,12 @@ def best_of(
     near = warm if isinstance(warm, Start) else None
     failed = _has_failed(first, solver, options)
     for other in _others(solver, problem, options, first):
-        found, there = other.solve(
+        answer, there = other.solve(
             problem, warm=near, random_state=options.random_state, max_data_passes=passes
         )
-        used += found.data_passes
-        if _is_better(found, best, solver.tol):
-            best, at = replace(found, state=None), there
+        used += answer.data_passes
+        if _is_better(answer, best, solver.tol):
+            best, at = replace(answer, state=None), there
         if failed and not _has_failed(best, solver, options):
             break
     if best is not first and options.solver != "auto":
@@ -105,14 +105,14 @@ def best_of(
     return replace(best, data_passes=used), at
 
 
-def _is_better(found: Result, best: Result, tol: float) -> bool:
+def _is_better(answer: Result, best: Result, tol: float) -> bool:
     """Return whether an answer is better than the best one so far."""
-    kinds = [(one.violation > tol, not one.converged) for one in (found, best)]
+    kinds = [(one.violation > tol, not one.converged) for one in (answer, best)]
     if kinds[0] != kinds[1]:
         return kinds[0] < kinds[1]
     if kinds[0][0]:
-        return found.violation < best.violation
-    return found.objective < best.objective - _CLEAR_GAIN * abs(best.objective)
+        return answer.violation < best.violation
+    return answer.objective < best.objective - _CLEAR_GAIN * abs(best.objective)
 
 
 def _has_failed(result: Result, solver: Solver, options: SolverOptions) -> bool:

@@ -189,8 +189,8 @@ def far_predictions(
 
 def farthest(pairs: Iterable[tuple[float, float] | None]) -> tuple[float, float] | None:
     """Return the gap and the bound that differ most, None if there are none."""
-    found = [pair for pair in pairs if pair is not None]
-    return max(found, key=lambda pair: pair[0] - pair[1], default=None)
+    present = [pair for pair in pairs if pair is not None]
+    return max(present, key=lambda pair: pair[0] - pair[1], default=None)
 
 
 def warn_of_predictions(far: tuple[float, float] | None, stacklevel: int) -> None:

@@ -218,17 +218,17 @@ class RowsPass(ModelPass):
 
     def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
         """Return the gradients: weights on the scores, all of a term at once, then backward."""
-        found = []
+        jacobians = []
         step = max(1, _ENTRIES // self.model.n_rows)
         for known, table in weighted:
             assert known.pullback is not None
-            rows, own = [np.zeros((0, self.model.n_parameters))], []
+            rows, on_auxiliary = [np.zeros((0, self.model.n_parameters))], []
             for part in (table[k : k + step] for k in range(0, max(len(table), 1), step)):
                 on_scores, of_term = known.term.pulled_back(known.pullback, part)
                 rows += [self.known[1](one)[None] for one in on_scores]
-                own.append(of_term)
-            found.append((np.concatenate(rows), np.concatenate(own)))
-        return found
+                on_auxiliary.append(of_term)
+            jacobians.append((np.concatenate(rows), np.concatenate(on_auxiliary)))
+        return jacobians
 
     def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
         """Return the Hessian: second derivatives in the scores, then products of columns."""

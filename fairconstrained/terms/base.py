@@ -101,8 +101,8 @@ class Term(ABC):
     def pulled_back(self, pullback: Pullback, table: Array) -> tuple[Array, Array]:
         """Return the pullbacks of several weights, (m, n_statistics), one below another."""
         each = [pullback(weights) for weights in table]
-        own = [one[1] for one in each] or np.zeros((0, self.n_auxiliary))
-        return np.array([one[0] for one in each]), np.array(own)
+        on_auxiliary = [pair[1] for pair in each] or np.zeros((0, self.n_auxiliary))
+        return np.array([pair[0] for pair in each]), np.array(on_auxiliary)
 
     @abstractmethod
     def head(self, statistics: Array) -> Array:

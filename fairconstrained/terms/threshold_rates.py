@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any, cast
+from functools import cached_property
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -108,21 +108,11 @@ class ThresholdRates(FunctionAverages, Shardable):
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the rates and their pullback."""
         sums = self.sums(scores, auxiliary)
-        return sums.values.ravel(), partial(self._pull, sums)
-
-    def _pull(self, sums: RateSums, u: Array) -> tuple[Array, Array]:
-        on_scores, own = self._pull_table(sums, u[None])
-        return on_scores[0], own[0]
-
-    def _pull_table(self, sums: RateSums, table: Array) -> tuple[Array, Array]:
-        weights = table.reshape(len(table), self.rates.n_statistics, -1)
-        if not self.free:
-            return sums.pull(weights), np.zeros((len(table), 0))
-        return sums.pull(weights), -np.sum(weights * sums.slopes, axis=1)
+        return sums.values.ravel(), RatesPullback(sums, self.free)
 
     def pulled_back(self, pullback: Pullback, table: Array) -> tuple[Array, Array]:
         """Return the pullbacks of several weights: thresholds that they share count once."""
-        return self._pull_table(cast("partial[Any]", pullback).args[0], table)
+        return cast("RatesPullback", pullback).of_table(table)
 
     def take(self, rows: Array, weights: Array) -> ThresholdRates:
         """Return the term on some rows; cell sizes stay those of the full data."""
@@ -162,6 +152,34 @@ class ThresholdRates(FunctionAverages, Shardable):
         by_cell = sp.csr_array(sp.kron(sp.eye_array(n_cells), np.ones((n_thresholds, 1))))
         bend = self._largest_bend(by_cell)
         return (2.0 if self.free else 1.0) * (self.rates.cells.T @ bend)
+
+
+@dataclass(frozen=True, eq=False)
+class RatesPullback:
+    """Weights on rates at thresholds -> weights on scores and on free thresholds.
+
+    Attributes
+    ----------
+    sums : RateSums
+        The rates.
+    free : bool
+        Whether the thresholds are variables.
+    """
+
+    sums: RateSums
+    free: bool
+
+    def __call__(self, u: Array) -> tuple[Array, Array]:
+        """Return the weights for those of all rates, (n_statistics,)."""
+        on_scores, on_thresholds = self.of_table(u[None])
+        return on_scores[0], on_thresholds[0]
+
+    def of_table(self, table: Array) -> tuple[Array, Array]:
+        """Return the same for several weights of the rates, (m, n_statistics)."""
+        weights = table.reshape(len(table), len(self.sums.cells), -1)
+        if not self.free:
+            return self.sums.pull(weights), np.zeros((len(table), 0))
+        return self.sums.pull(weights), -np.sum(weights * self.sums.slopes, axis=1)
 
 
 class RateSums:

@@ -115,6 +115,9 @@ def test_a_full_disk_leaves_the_files_that_were_there(file, tmp_path, capsys, mo
     assert paths["report.html"].read_text().startswith("<!DOCTYPE html>")
     assert paths["model.joblib"].read_text() == "of last year"
     assert sorted(os.listdir(tmp_path)) == sorted([*names, "data.csv"])
+    assert main(asked(file, "--report", "/dev/full")) == 1
+    full = "--report /dev/full cannot be written: No space left on device."
+    assert capsys.readouterr().err.splitlines() == [full]
 
 
 def test_a_folder_that_may_not_be_written_to(file, capsys):

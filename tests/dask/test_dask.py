@@ -344,3 +344,9 @@ def test_columns_of_one_parquet_table_keep_its_partitions(rows, tmp_path):
     there.fit(stored[names], stored["label"], sensitive_features=stored["group"])
     here = in_memory_classifier("equalized_odds")
     assert_same_fit(there, here.fit(X, y, sensitive_features=groups))
+
+
+def test_labels_that_are_missing_altogether(rows):
+    X, _, groups, _ = rows
+    with pytest.raises(ValueError, match=r"^y must hold one label per row of X; got None"):
+        FairLogisticClassifier().fit(arrays(X)[0], None, sensitive_features=arrays(groups)[0])

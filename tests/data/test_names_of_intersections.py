@@ -114,3 +114,13 @@ def test_values_are_what_is_matched():
 def test_columns_without_names():
     rates = metrics.group_rates(Y, MODEL.predict(X), sensitive_features=GROUPS.to_numpy())
     assert rates.index[0] == "attribute 0=1, attribute 1=0"
+
+
+def test_a_group_without_thresholds():
+    options = {"kappa": 0.3, "per_group": True, "cv": "prefit"}
+    free = FairLogisticClassifier(None).fit(X, Y)
+    model = FairThresholds(free, **options).fit(X, Y, sensitive_features=GROUPS)
+    unknown = pd.DataFrame({"SEX": [9], "MARRIAGE": [0]})
+    with pytest.raises(ValueError, match="the group 'SEX=9, MARRIAGE=0'") as error:
+        model.predict(X[:1], sensitive_features=unknown)
+    assert all_shown(str(error.value))

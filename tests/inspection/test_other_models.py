@@ -302,3 +302,12 @@ def test_a_metric_that_returns_no_number_is_named(value):
     scorer = make_fairness_scorer(gaps_of_all, greater_is_better=False)
     with pytest.raises(TypeError, match=r"gaps_of_all returned .*must return one number"):
         scorer(MODEL, X, Y, sensitive_features=Z)
+
+
+def test_thresholds_of_a_fitted_model_need_no_fit():
+    methods = {name: getattr(MODEL, name) for name in ("predict", "predict_proba")}
+    model = SimpleNamespace(classes_=[0, 1], **methods)
+    prefit = FairThresholds(model, kappa=0.1, cv="prefit")
+    assert prefit.fit(X, Y, sensitive_features=Z).bound_met_
+    with pytest.raises(TypeError, match="a classifier with fit"):
+        FairThresholds(model, kappa=0.1, cv=3).fit(X, Y, sensitive_features=Z)

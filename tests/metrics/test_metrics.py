@@ -329,3 +329,8 @@ def test_labels_of_any_kind():
         ["no", "yes", "no", "yes"], scores, sensitive_features=groups, pos_label="no"
     )
     assert found == 1.0
+
+
+def test_labels_that_are_missing_altogether():
+    with pytest.raises(ValueError, match=r"^y_true must hold one label per row; got None"):
+        metrics.group_rates(None, [0, 1], sensitive_features=[0, 1])
