@@ -52,7 +52,8 @@ class SQP(Solver):
     the merit function :math:`f(w) + \pi \max_j g_j(w)_+` falls short of the prediction, and
     vanishes near a solution, where steps are Newton's. rho is only large enough for the steps to
     approach the constraints; it grows where these cannot be met, and the run ends at a point of
-    least violation.
+    least violation. Where constraints are nearly met but no step meets them better, as in problems
+    without an interior, steps aim at a violation of a sixth of `tol`: multipliers are then bounded.
 
     A Hessian counts as a data pass.
 
@@ -224,8 +225,8 @@ class _Run:
             self.still = 0
             return False
         if min(at.violation, step.violation) <= allowed and not self.level:
-            # Constraints without an interior: their multipliers are bounded where a part of the
-            # allowed violation is used.
+            # No step meets the constraints exactly: they have no interior, and their multipliers
+            # would grow without bound. They stay bounded if a part of the tolerance is used.
             self.level, self.still = 0.5 * allowed, 0
             return False
         self.cap = min(self.growth * self.cap, _CAP_LIMIT)

@@ -62,9 +62,10 @@ class DifferenceSums(ABC):
         """Return the sums over j, for every i, with y's weights or others; of phi' if `slope`."""
 
     def over_second_each(self, tables: Array) -> Array:
-        """Return the sums of phi' over j for several weights b, (m, n_second): (m, n_first).
+        """Return the sums of phi' over j, (m, n_first), for m rows of weights of the points.
 
-        Weights of few points, as those of the gradients of single rates, are summed by the formula.
+        The gradient of a single rate has weight on one point only. Such sums are made by the
+        formula, for the points that have weight.
         """
         used = np.flatnonzero(tables.any(axis=0))
         if len(used) * len(self.first.scores) <= _FEW_PAIRS:

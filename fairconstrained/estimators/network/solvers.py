@@ -31,7 +31,7 @@ def default_for_network(problem: Problem, batch_size: int | None) -> Solver:
         return default_solver(problem)
     many = problem.n_rows >= _MANY_ROWS
     on_batches = problem.batchable and (batch_size is not None or many)
-    # the curvature where training starts is far above that of later points: not to be measured
+    # Steps that are measured at the start are too short: the curvature is largest there.
     return PLADA.stochastic() if on_batches else PLADA(eta=0.5)
 
 

@@ -165,7 +165,7 @@ def default_by_query(problem: Problem) -> Solver:
     codes = next((one for one in problem.blocks() if one is not None), None)
     n_queries = 1 if codes is None else int(codes.max(initial=0)) + 1
     steps = max(_EPOCHS * n_queries, _LEAST_STEPS)
-    # alpha is measured: pairwise errors of a few rows are far from the units of rates
+    # alpha is measured: the default of 10 is meant for rates, and pairwise errors vary far more.
     return PLADA.stochastic(
         alpha=None,
         batch_size=1,
