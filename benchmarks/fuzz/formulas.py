@@ -129,14 +129,22 @@ def penalty(alpha: Any, scaled: Array) -> float:
 
 
 def feature_scale(X: Array, weight: Array) -> Array:
-    """Return the distance of two values, |value| of a constant, else the standard deviation."""
+    """Return the scale of each column.
+
+    That is the distance of two values, |value| of a constant, the root mean square of the distance
+    from a value with more than half of the weight, else the standard deviation.
+    """
     scale = np.ones(X.shape[1])
     for k, column in enumerate(X.T):
-        values = np.unique(column)
+        values, places = np.unique(column, return_inverse=True)
+        mass = np.bincount(places, weight)
         if len(values) == 1:
             scale[k] = abs(values[0]) or 1.0
         elif len(values) == 2:
             scale[k] = values[1] - values[0]
+        elif mass.max() > (0.5 + 1e-9) * mass.sum():
+            distances = column - values[np.argmax(mass)]
+            scale[k] = np.sqrt(np.average(distances**2, weights=weight * (distances != 0.0)))
         else:
             mean = np.average(column, weights=weight)
             scale[k] = np.sqrt(np.average((column - mean) ** 2, weights=weight))

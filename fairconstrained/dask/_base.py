@@ -108,7 +108,8 @@ class DaskLinearClassifier:
         rows = _cut(self, sharded_data(data, table, training, workers), path)
         fit = _checked(Fit.bind(self, rows, constraints, path=path), self.local)
         tested = replace(data, convention=rows.convention)
-        return held_out.tested(fit, rows, sharded_data(tested, table, others, workers))
+        tested_rows = sharded_data(tested, table, others, workers, rows.feature_scale)
+        return held_out.tested(fit, rows, tested_rows)
 
     def _example_groups(self: Any, X: Collection, sensitive_features: Collection | None) -> Any:
         """Return something with the columns of the groups, None if there are no groups."""

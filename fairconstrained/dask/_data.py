@@ -23,7 +23,8 @@ from fairconstrained.estimators.linear.parametrization import (
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale
 from fairconstrained.shards.data import ShardedData
-from fairconstrained.shards.moments import Moments
+from fairconstrained.shards.moments import Moments, other_shares_in
+from fairconstrained.shards.places import total
 from fairconstrained.shards.rows import AtomRows
 from fairconstrained.utils.typing import Array
 
@@ -184,6 +185,9 @@ def sharded_data(
     places[present] = np.arange(len(present))
     kind = np.min_scalar_type(max(len(present) - 1, 0))
     positions = [np.maximum(places[one], 0).astype(kind) for one in table.positions]
+    shards = workers.shards(prepared, positions, totals)
+    whole = Moments.merged(moments)
+    factors = (data.loss_weight / data.sample_weight)[present] / whole.weight
     return ShardedData(
         AtomRows(np.arange(len(present))),
         data.y[present],
@@ -194,8 +198,10 @@ def sharded_data(
         squares=table.added("squares", totals)[present],
         class_weight=data.class_weight,
         convention=data.convention,
-        shards=workers.shards(prepared, positions, totals),
-        feature_scale=Moments.merged(moments).scale if scale is None else scale,
+        shards=shards,
+        feature_scale=whole.scale(lambda values: total(shards, other_shares_in, factors, values)[0])
+        if scale is None
+        else scale,
         largest=max(one.largest for one in totals),
     )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from fairconstrained.utils.typing import Array, SparseMatrix
 Features = Array | SparseMatrix
 
 _BLOCK = 1 << 16  # entries of X that are converted at a time: a block fits into the cache
+_SAMPLE = 255  # rows; a value of half the weight is a third of them, except once in ten million
 
 
 def row_blocks(X: Features) -> Iterator[slice]:
@@ -40,8 +42,16 @@ class FeatureScale:
     constant: Array
 
     @classmethod
-    def of_moments(cls, mean: Array, variance: Array, low: Array, high: Array) -> FeatureScale:
-        """Return the scales for the moments and the extremes of the features.
+    def of_moments(
+        cls,
+        mean: Array,
+        variance: Array,
+        low: Array,
+        high: Array,
+        values: Array,
+        other_shares: Callable[[Array], Array],
+    ) -> FeatureScale:
+        """Return the scales for the moments, the extremes and frequent values of the features.
 
         Parameters
         ----------
@@ -49,6 +59,10 @@ class FeatureScale:
             The weighted mean and variance of every feature.
         low, high : ndarray of shape (n_features,)
             Its least and its largest value, of the features' dtype: float32 values are rounded.
+        values : ndarray of shape (n_values, n_features)
+            What :func:`frequent_values` returns.
+        other_shares : callable
+            Returns the share of the weight of the rows with other values than such values.
         """
         rounding = np.sqrt(np.finfo(low.dtype).eps)
         low, high = low.astype(float), high.astype(float)
@@ -56,8 +70,13 @@ class FeatureScale:
         scale = np.sqrt(variance)
         bound = (high - mean) * (mean - low)
         two_values = np.abs(bound - variance) <= rounding * bound
-        scale = np.where(two_values, reach, scale)
         constant = reach <= 1e-12 * np.maximum(np.abs(low), np.abs(high))
+        values = np.where(two_values | constant, np.nan, values)
+        values = values[~np.isnan(values).all(axis=1)]
+        for value, share in zip(values, other_shares(values) if len(values) else (), strict=True):
+            rare = share < 0.5 - 1e-9  # half of the weight, up to rounding, is not more
+            scale[rare] = np.sqrt((variance + (mean - value) ** 2)[rare] / share[rare])
+        scale = np.where(two_values, reach, scale)
         scale = np.where(constant, np.abs(high), scale)
         return cls(mean, variance, np.where(scale > 0, scale, 1.0), constant)
 
@@ -65,11 +84,17 @@ class FeatureScale:
 def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     r"""Return the mean, the variance and the scale of each feature.
 
-    The scale of a column is the distance of its two values if it has two (so that 0/1 columns have
-    scale 1), the absolute value of its value if it is constant (1 if that is zero), and its
-    standard deviation otherwise. This is Gelman's (2008) rule for putting inputs on one scale,
-    without his factor 2. A column has two values exactly when its variance meets the Bhatia-Davis
-    bound (max - mean)(mean - min).
+    The scale of a column of which more than half of the weight has one value m, as most 0/1 columns
+    and counts of words, is the root mean square of the distance of its other values from m,
+
+    .. math:: \sqrt{(\mathrm{var}(x) + (\mathrm{mean}(x) - m)^2) / P(x \ne m)},
+
+    so that it does not depend on how rare these are. The scale of a column with two values is their
+    distance (0/1 columns have scale 1), that of a constant one the absolute value of its value (1
+    if that is zero), and that of any other its standard deviation. For columns with two values and
+    for the others this is Gelman's (2008) rule for putting inputs on one scale, without his factor
+    2. A column has two values exactly when its variance meets the Bhatia-Davis bound
+    (max - mean)(mean - min).
 
     Parameters
     ----------
@@ -83,7 +108,74 @@ def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     A. Gelman, "Scaling regression inputs by dividing by two standard deviations", Statistics in
     Medicine 27 (2008).
     """
-    return FeatureScale.of_moments(*feature_moments(X, sample_weight))
+    values = frequent_values(X, sample_weight)
+    shares = partial(other_shares, X, sample_weight / sample_weight.sum())
+    return FeatureScale.of_moments(*feature_moments(X, sample_weight), values, shares)
+
+
+def frequent_values(X: Features, sample_weight: Array) -> Array:
+    """Return the values that may have more than half of the weight of a column, from a sample.
+
+    Such a value has a third of a sample of the rows, drawn by weight, and so it is one of the two
+    terciles of the sample.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+        The features.
+    sample_weight : ndarray of shape (n_rows,)
+        The weights of the rows, > 0.
+
+    Returns
+    -------
+    values : ndarray of shape (2, n_features)
+        NaN stands for no value.
+    """
+    ends, third = np.cumsum(sample_weight), _SAMPLE // 3
+    strata = (np.arange(_SAMPLE) + np.random.default_rng(0).random(_SAMPLE)) / _SAMPLE
+    sample = X[np.searchsorted(ends[:-1], strata * ends[-1], side="right")]
+    values, columns = np.full((2, X.shape[1]), np.nan), np.arange(X.shape[1])
+    if not isinstance(sample, np.ndarray):  # a frequent value of other columns is zero
+        values[0] = 0.0
+        columns = np.flatnonzero(np.bincount(sample.indices, minlength=len(columns)) > third)
+        sample = sample[:, columns].toarray()
+    places = [third, _SAMPLE - 1 - third]
+    terciles = np.partition(sample, places, axis=0)[places]
+    frequent = (sample == terciles[:, None]).sum(axis=1) > third
+    values[:, columns] = np.where(frequent, terciles, np.nan)
+    values[1, values[1] == values[0]] = np.nan
+    return values
+
+
+def other_shares(X: Features, weight: Array, values: Array) -> Array:
+    """Return the weight of the rows that have other values than given ones.
+
+    Parameters
+    ----------
+    X : ndarray or CSR of shape (n_rows, n_features)
+        The features.
+    weight : ndarray of shape (n_rows,)
+        The shares of the rows in the weight of all.
+    values : ndarray of shape (n_values, n_features)
+        The values; NaN stands for no value.
+
+    Returns
+    -------
+    shares : ndarray of shape (n_values, n_features)
+    """
+    values = values.astype(X.dtype)
+    shares = np.zeros(values.shape)
+    if isinstance(X, np.ndarray):
+        for rows in row_blocks(X):
+            for value, share in zip(values, shares, strict=True):
+                share += weight[rows] @ (X[rows] != value)
+        return shares
+    stored = np.repeat(weight, np.diff(X.indptr))
+    zeros = weight.sum() - np.bincount(X.indices, stored, X.shape[1])
+    for value, share in zip(values, shares, strict=True):
+        share += np.bincount(X.indices, stored * (X.data != value[X.indices]), X.shape[1])
+        share += np.where(value == 0, 0.0, zeros)
+    return shares
 
 
 def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Array, Array]:

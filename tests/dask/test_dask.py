@@ -186,6 +186,25 @@ def test_sparse_blocks(rows):
     assert_same_fit(there, here)
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_a_value_that_is_common_in_some_blocks_only_has_the_scale_of_all_rows(
+    rows, form, class_weight
+):
+    X, y, groups, weight = rows
+    order = np.argsort(X[:, 0], kind="stable")
+    X, y, groups, weight = X[order], y[order], groups[order], weight[order]
+    X = np.where(np.arange(N_ROWS)[:, None] < N_ROWS * np.linspace(0.3, 0.9, X.shape[1]), 2.0, X)
+    here = in_memory_classifier(class_weight=class_weight)
+    here.fit(form(X), y, weight, sensitive_features=groups)
+    dX, dy, dgroups, dweight = arrays(X, y, groups, weight)
+    there = FairLogisticClassifier(class_weight=class_weight)
+    there.fit(dX.map_blocks(form), dy, dweight, sensitive_features=dgroups)
+    np.testing.assert_allclose(there.feature_scale_, here.feature_scale_, rtol=1e-9)
+    assert not np.allclose(here.feature_scale_, X.std(axis=0), rtol=0.1)
+    assert_same_fit(there, here)
+
+
 def test_sensitive_columns_of_a_frame(rows):
     X, y, groups, _ = rows
     table = pd.DataFrame(X, columns=[f"x{k}" for k in range(X.shape[1])]).assign(group=groups)

@@ -112,12 +112,13 @@ class TestAttributes:
         X, y, groups = data
         two_valued = np.where(X[:, 0] > 0, 3.0, -1.0)
         constant = np.full(len(y), -7.0)
-        X = np.column_stack([X, two_valued, constant, 0.0 * constant])
+        rare = np.where(X[:, 1] > 1.0, X[:, 1], 0.0)
+        X = np.column_stack([X, two_valued, constant, 0.0 * constant, rare])
         scale = fitted((X, y, groups)).feature_scale_
-        assert_allclose(scale[5:], [4.0, 7.0, 1.0])
+        assert_allclose(scale[5:], [4.0, 7.0, 1.0, np.sqrt(np.mean(rare[rare > 0.0] ** 2))])
         assert_allclose(fitted((sp.csr_array(X), y, groups)).feature_scale_, scale)
         inside = fitted((X, y, groups), domain=L1Ball(2.0))
-        assert_array_equal(inside.feature_scale_, np.ones(8))
+        assert_array_equal(inside.feature_scale_, np.ones(9))
 
     def test_alpha_may_be_a_penalty(self, data):
         one, other = fitted(data, alpha=0.1), fitted(data, alpha=L2(0.1))

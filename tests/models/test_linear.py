@@ -200,6 +200,54 @@ def test_other_columns_have_the_scale_of_their_deviation(seed):
     assert_allclose(scale_of(standardised)[1], 1.0, rtol=1e-12)
 
 
+def rare(rng, n_rows=400, share=0.3, common=0.0):
+    """Return columns in which a share of the rows has other values than the common one."""
+    return common + rng.normal(1.0, 2.0, (n_rows, 3)) * (rng.random((n_rows, 3)) < share)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.48])
+@pytest.mark.parametrize("common", [0.0, -2.5])
+def test_rare_values_have_the_scale_of_their_distance_from_the_common_one(
+    common, share, form, dtype, rng
+):
+    X = rare(rng, 5000, share, common).astype(dtype)
+    weight = rng.uniform(0.5, 2.0, 5000)
+    expected = [
+        np.sqrt(np.average((x[others] - common) ** 2, weights=weight[others]))
+        for x, others in zip(X.T.astype(float), common != X.T, strict=True)
+    ]
+    rtol = 1e-4 if dtype == "float32" else 1e-9
+    assert_allclose(feature_scale(form(X), weight).scale, expected, rtol=rtol)
+
+
+@pytest.mark.parametrize("order", ["random", "sorted", "alternating"])
+def test_a_common_value_has_more_than_half_of_the_weight_in_any_order(order, form, rng):
+    n = 1000
+    column = np.r_[np.full(n, 7.0), rng.normal(size=n)]
+    orders = {
+        "random": rng.permutation(2 * n),
+        "sorted": np.arange(2 * n),
+        "alternating": np.arange(2 * n).reshape(2, n).T.ravel(),
+    }
+    column, weight = column[orders[order]], rng.uniform(0.5, 2.0, size=2 * n)
+    weight[column == 7.0] *= weight[column != 7.0].sum() / weight[column == 7.0].sum()
+    for factor, is_common in ((0.999, False), (1.0, False), (1.001, True)):
+        counted = np.where(column == 7.0, factor, 1.0) * weight
+        center = 7.0 if is_common else np.average(column, weights=counted)
+        weights = counted * (column != 7.0) if is_common else counted
+        expected = np.sqrt(np.average((column - center) ** 2, weights=weights))
+        assert_allclose(scale_of(column, counted, form)[1], expected, rtol=1e-9)
+
+
+def test_explicit_zeros_are_zeros(rng):
+    X = sp.csr_array(rare(rng))
+    stored = X.copy()
+    stored.data[::2] = 0.0
+    plain = sp.csr_array(stored.toarray())
+    weight = np.ones(X.shape[0])
+    assert_allclose(feature_scale(stored, weight).scale, feature_scale(plain, weight).scale)
+
+
 @pytest.mark.parametrize(
     ("constant", "expected"), [(0.0, 1.0), (1.0, 1.0), (-2.5, 2.5), (0.1, 0.1)]
 )
@@ -211,18 +259,21 @@ def test_constant_columns_have_the_size_of_their_value(constant, expected, form)
 @given(seed=seeds, factor=st.floats(1e-3, 1e3), sign=st.sampled_from([-1.0, 1.0]))
 def test_the_scale_of_a_column_scales_with_its_column(seed, factor, sign):
     rng = np.random.default_rng(seed)
-    X = np.column_stack([features(rng), rng.integers(0, 2, size=N_ROWS), np.full(N_ROWS, 3.0)])
+    two_values, constant = rng.integers(0, 2, size=N_ROWS), np.full(N_ROWS, 3.0)
+    X = np.column_stack([features(rng), two_values, constant, rare(rng, N_ROWS)])
     here, moved = (
         feature_scale(X, np.ones(N_ROWS)),
         feature_scale(sign * factor * X, np.ones(N_ROWS)),
     )
+    shifted = feature_scale(X + 8.0, np.ones(N_ROWS)).scale
+    assert_allclose(shifted[~here.constant], here.scale[~here.constant], rtol=1e-9)
     assert_allclose(moved.scale, factor * here.scale, rtol=1e-9)
     assert_allclose(moved.mean, sign * factor * here.mean, rtol=1e-9, atol=1e-12 * factor)
     assert_allclose(moved.variance, factor**2 * here.variance, rtol=1e-9, atol=1e-12 * factor**2)
 
 
 def test_weights_count_as_repetitions(X, form, rng):
-    counts = rng.integers(1, 4, size=N_ROWS)
+    X, counts = np.column_stack([X, rare(rng, N_ROWS)]), rng.integers(1, 4, size=N_ROWS)
     weighted = feature_scale(form(X), counts.astype(float))
     repeated = feature_scale(form(np.repeat(X, counts, axis=0)), np.ones(counts.sum()))
     for name in ("mean", "variance", "scale"):
@@ -230,7 +281,7 @@ def test_weights_count_as_repetitions(X, form, rng):
 
 
 def test_scales_are_the_same_in_every_format(X, form, dtype, rng):
-    weight = rng.uniform(0.5, 2.0, size=N_ROWS)
+    X, weight = np.column_stack([X, rare(rng, N_ROWS)]), rng.uniform(0.5, 2.0, size=N_ROWS)
     expected, found = feature_scale(X, weight), feature_scale(form(X.astype(dtype)), weight)
     assert_allclose(found.mean, expected.mean, rtol=1e-5, atol=1e-6)
     assert_allclose(found.scale, expected.scale, rtol=1e-5)

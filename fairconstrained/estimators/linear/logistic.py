@@ -177,7 +177,9 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         The names of the columns of X, if they are all strings.
     feature_scale_ : ndarray of shape (n_features,)
         The scale of each feature that the penalty refers to: the distance between the values of a
-        two-valued column, the standard deviation of any other; ones if a domain is given.
+        two-valued column; the root mean square of the distance of the other values from one that
+        has more than half of the weight; the standard deviation of any other column; ones if a
+        domain is given.
     n_iter_ : int
         The number of iterations of the solver.
     groups_ : ndarray
