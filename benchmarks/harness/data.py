@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -117,3 +119,23 @@ def generated(n_rows: int, random_state: int = 0) -> Data:
     y = np.where(redrawn, rng.integers(0, 2, n_rows), y)
     X[:, -1] += 1.5 * groups
     return X, y, np.array(["a", "b"])[groups]
+
+
+def generated_text(n_rows: int, n_words: int = 50_000, seed: int = 0) -> Data:
+    """Return tf-idf rows of documents of some 90 words with Zipf's frequencies, as CSR.
+
+    Labels and groups tilt the frequencies; a quarter of the rows of one group has the label 1
+    whatever its words are.
+    """
+    rng = np.random.default_rng(seed)
+    tilts = np.exp(rng.normal(size=(2, n_words)) * [[0.8], [0.5]])
+    kinds = rng.integers(2, size=(2, n_rows))
+    rows = np.repeat(np.arange(n_rows), np.maximum(10, rng.poisson(90, size=n_rows)))
+    words = np.empty(len(rows), int)
+    for kind in np.ndindex(2, 2):
+        own = np.flatnonzero((kind == kinds[:, rows].T).all(axis=1))
+        frequencies = np.prod(tilts.T**kind, axis=1) / np.arange(1, n_words + 1) ** 1.05
+        words[own] = rng.choice(n_words, len(own), p=frequencies / frequencies.sum())
+    counts = sp.csr_array((np.ones(len(rows)), (rows, words)), shape=(n_rows, n_words))
+    y = np.where(rng.random(n_rows) < 0.25 * kinds[1], 1, kinds[0])
+    return TfidfTransformer().fit_transform(counts), y, kinds[1]
