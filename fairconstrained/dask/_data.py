@@ -21,11 +21,10 @@ from fairconstrained.estimators.linear.parametrization import (
     feature_map_of,
 )
 from fairconstrained.estimators.thresholds import score_threshold
-from fairconstrained.models.feature_scale import FeatureScale
+from fairconstrained.models.feature_scale import FeatureScale, Moments
 from fairconstrained.shards.data import ShardedData
-from fairconstrained.shards.moments import Moments, other_shares_in
 from fairconstrained.shards.places import total
-from fairconstrained.shards.rows import AtomRows
+from fairconstrained.shards.rows import AtomRows, Shard
 from fairconstrained.utils.typing import Array
 
 
@@ -188,6 +187,8 @@ def sharded_data(
     shards = workers.shards(prepared, positions, totals)
     whole = Moments.merged(moments)
     factors = (data.loss_weight / data.sample_weight)[present] / whole.weight
+    if scale is None:
+        scale = whole.scale(lambda values: total(shards, Shard.other_shares, factors, values)[0])
     return ShardedData(
         AtomRows(np.arange(len(present))),
         data.y[present],
@@ -199,9 +200,7 @@ def sharded_data(
         class_weight=data.class_weight,
         convention=data.convention,
         shards=shards,
-        feature_scale=whole.scale(lambda values: total(shards, other_shares_in, factors, values)[0])
-        if scale is None
-        else scale,
+        feature_scale=scale,
         largest=max(one.largest for one in totals),
     )
 

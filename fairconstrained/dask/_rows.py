@@ -20,7 +20,7 @@ from fairconstrained.data.attributes import group_columns, in_order
 from fairconstrained.data.group_interactions import FeatureMap
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_held, check_labels, check_weight
-from fairconstrained.shards.moments import Moments
+from fairconstrained.models.feature_scale import Moments
 from fairconstrained.shards.rows import Shard, ordered_shard
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix

@@ -1,9 +1,9 @@
-"""The scales of features: moments and extremes of columns, read once, block by block."""
+"""The scales of features: moments, extremes and frequent values of columns, block by block."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -41,45 +41,6 @@ class FeatureScale:
     scale: Array
     constant: Array
 
-    @classmethod
-    def of_moments(
-        cls,
-        mean: Array,
-        variance: Array,
-        low: Array,
-        high: Array,
-        values: Array,
-        other_shares: Callable[[Array], Array],
-    ) -> FeatureScale:
-        """Return the scales for the moments, the extremes and frequent values of the features.
-
-        Parameters
-        ----------
-        mean, variance : ndarray of shape (n_features,)
-            The weighted mean and variance of every feature.
-        low, high : ndarray of shape (n_features,)
-            Its least and its largest value, of the features' dtype: float32 values are rounded.
-        values : ndarray of shape (n_values, n_features)
-            What :func:`frequent_values` returns.
-        other_shares : callable
-            Returns the share of the weight of the rows with other values than such values.
-        """
-        rounding = np.sqrt(np.finfo(low.dtype).eps)
-        low, high = low.astype(float), high.astype(float)
-        reach = high - low
-        scale = np.sqrt(variance)
-        bound = (high - mean) * (mean - low)
-        two_values = np.abs(bound - variance) <= rounding * bound
-        constant = reach <= 1e-12 * np.maximum(np.abs(low), np.abs(high))
-        values = np.where(two_values | constant, np.nan, values)
-        values = values[~np.isnan(values).all(axis=1)]
-        for value, share in zip(values, other_shares(values) if len(values) else (), strict=True):
-            rare = share < 0.5 - 1e-9  # half of the weight, up to rounding, is not more
-            scale[rare] = np.sqrt((variance + (mean - value) ** 2)[rare] / share[rare])
-        scale = np.where(two_values, reach, scale)
-        scale = np.where(constant, np.abs(high), scale)
-        return cls(mean, variance, np.where(scale > 0, scale, 1.0), constant)
-
 
 def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     r"""Return the mean, the variance and the scale of each feature.
@@ -108,9 +69,102 @@ def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     A. Gelman, "Scaling regression inputs by dividing by two standard deviations", Statistics in
     Medicine 27 (2008).
     """
-    values = frequent_values(X, sample_weight)
     shares = partial(other_shares, X, sample_weight / sample_weight.sum())
-    return FeatureScale.of_moments(*feature_moments(X, sample_weight), values, shares)
+    return Moments.of(X, sample_weight).scale(shares)
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The weight, means, sums of squares, extremes and frequent values of some rows.
+
+    Attributes
+    ----------
+    weight : float
+        The total weight of the rows.
+    mean, squares, low, high : ndarray of shape (n_features,)
+        For every feature its weighted mean, its weighted sum of squared differences from the mean,
+        its least and its largest value.
+    values : ndarray of shape (n_values, n_features)
+        The values that may have more than half of the weight in some part of the rows, and so all
+        that may have it in all of them; NaN stands for no value.
+    """
+
+    weight: float
+    mean: Array
+    squares: Array
+    low: Array
+    high: Array
+    values: Array
+
+    @classmethod
+    def of(cls, X: Features, sample_weight: Array) -> Moments:
+        """Return the moments of rows, of which there is at least one.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_rows, n_features)
+            The features.
+        sample_weight : ndarray of shape (n_rows,)
+            The weights of the rows, > 0.
+        """
+        weight, values = float(sample_weight.sum()), frequent_values(X, sample_weight)
+        mean, variance, low, high = feature_moments(X, sample_weight)
+        return cls(weight, mean, weight * variance, low, high, values)
+
+    def times(self, factor: float) -> Moments:
+        """Return the moments of the same rows with weights that are larger by a factor."""
+        return replace(self, weight=factor * self.weight, squares=factor * self.squares)
+
+    @classmethod
+    def merged(cls, parts: Sequence[Moments]) -> Moments:
+        """Return the moments of all rows from those of parts.
+
+        References
+        ----------
+        T. Chan, G. Golub, R. LeVeque, "Algorithms for computing the sample variance", 1983.
+        """
+        whole = parts[0]
+        for part in parts[1:]:
+            weight, step = whole.weight + part.weight, part.mean - whole.mean
+            between = step**2 * (whole.weight * part.weight / weight)
+            values = whole.values
+            for more in part.values:
+                more = np.where((more == values).any(axis=0), np.nan, more)
+                values = values if np.isnan(more).all() else np.vstack([values, more])
+            whole = cls(
+                weight,
+                whole.mean + step * (part.weight / weight),
+                whole.squares + part.squares + between,
+                np.minimum(whole.low, part.low),
+                np.maximum(whole.high, part.high),
+                values,
+            )
+        return whole
+
+    def scale(self, other_shares: Callable[[Array], Array]) -> FeatureScale:
+        """Return the feature scale of the rows, see :func:`feature_scale`.
+
+        Parameters
+        ----------
+        other_shares : callable
+            Returns what the function :func:`other_shares` does, of some values and these rows.
+        """
+        mean, variance = self.mean, self.squares / self.weight
+        rounding = np.sqrt(np.finfo(self.low.dtype).eps)  # float32 values are rounded
+        low, high = self.low.astype(float), self.high.astype(float)
+        reach = high - low
+        scale = np.sqrt(variance)
+        bound = (high - mean) * (mean - low)
+        two_values = np.abs(bound - variance) <= rounding * bound
+        constant = reach <= 1e-12 * np.maximum(np.abs(low), np.abs(high))
+        values = np.where(two_values | constant, np.nan, self.values)
+        values = values[~np.isnan(values).all(axis=1)]
+        for value, share in zip(values, other_shares(values) if len(values) else (), strict=True):
+            rare = share < 0.5 - 1e-9  # half of the weight, up to rounding, is not more
+            scale[rare] = np.sqrt((variance + (mean - value) ** 2)[rare] / share[rare])
+        scale = np.where(two_values, reach, scale)
+        scale = np.where(constant, np.abs(high), scale)
+        return FeatureScale(mean, variance, np.where(scale > 0, scale, 1.0), constant)
 
 
 def frequent_values(X: Features, sample_weight: Array) -> Array:
@@ -164,18 +218,13 @@ def other_shares(X: Features, weight: Array, values: Array) -> Array:
     shares : ndarray of shape (n_values, n_features)
     """
     values = values.astype(X.dtype)
-    shares = np.zeros(values.shape)
     if isinstance(X, np.ndarray):
-        for rows in row_blocks(X):
-            for value, share in zip(values, shares, strict=True):
-                share += weight[rows] @ (X[rows] != value)
-        return shares
+        others = [weight[rows] @ (X[rows] != values[:, None]) for rows in row_blocks(X)]
+        return np.asarray(np.sum(others, axis=0))
     stored = np.repeat(weight, np.diff(X.indptr))
     zeros = weight.sum() - np.bincount(X.indices, stored, X.shape[1])
-    for value, share in zip(values, shares, strict=True):
-        share += np.bincount(X.indices, stored * (X.data != value[X.indices]), X.shape[1])
-        share += np.where(value == 0, 0.0, zeros)
-    return shares
+    found = [np.bincount(X.indices, stored * (X.data != v[X.indices]), X.shape[1]) for v in values]
+    return np.asarray(found + np.where(values == 0.0, 0.0, zeros))
 
 
 def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Array, Array]:

@@ -10,6 +10,7 @@ from typing import cast
 
 import numpy as np
 
+from fairconstrained.models.feature_scale import Features, other_shares
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 ALL = slice(None)
@@ -88,6 +89,19 @@ class Shard:
             weight = self._weight(rows)
             yield Block(features, features.T, self.atoms[rows], weight, self.ordered)
         del above
+
+    def other_shares(self, factors: Array, values: Array) -> tuple[Array]:
+        """Return what :func:`~fairconstrained.models.feature_scale.other_shares` does.
+
+        Parameters
+        ----------
+        factors : ndarray of shape (n_atoms,)
+            What a unit of their weights is of the weight of all rows.
+        values : ndarray of shape (n_values, n_features)
+            The values.
+        """
+        weight = factors[self.atoms] * (1.0 if self.sample_weight is None else self.sample_weight)
+        return (other_shares(cast("Features", self.X), weight, values),)
 
     def _weight(self, rows: slice) -> Array | None:
         return None if self.sample_weight is None else self.sample_weight[rows]
