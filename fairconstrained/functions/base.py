@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, ClassVar
 
 import numpy as np
 
@@ -118,74 +117,12 @@ class ScalarFunction(Parametrized, ABC):
         return out
 
 
-class ExponentialFunction(ScalarFunction):
-    r"""A function of t that is computed from :math:`e = \exp(-|t| / \tau)`.
-
-    Functions of the same scores, or of scores times labels, share e, which costs more than all the
-    rest (see :class:`~fairconstrained.functions.exponentials.Exponentials`). A subclass defines
-    `value_from` and `derivative_from`. One that overrides `value` or `derivative` is evaluated by
-    these.
-
-    Attributes
-    ----------
-    shares_exponential : bool
-        Whether `value_from` and `derivative_from` may stand for `value` and `derivative`.
-    """
-
-    shares_exponential: ClassVar[bool] = True
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Note which methods define the function."""
-        super().__init_subclass__(**options)
-        own = vars(cls).keys()
-        if {"value_from", "derivative_from"} & own and "total_and_derivative_from" not in own:
-            of_parts = ExponentialFunction.total_and_derivative_from
-            cls.total_and_derivative_from = of_parts  # type: ignore[method-assign]
-        if "value_from" in vars(cls):
-            cls.shares_exponential = True
-        elif {"value", "derivative"} & vars(cls).keys():
-            cls.shares_exponential = False
-
-    @property
-    @abstractmethod
-    def exponential_scale(self) -> float:
-        """The scale tau > 0."""
-
-    @abstractmethod
-    def value_from(self, t: Array, exponential: Array) -> Array:
-        """Return phi(t) for t and e."""
-
-    @abstractmethod
-    def derivative_from(self, t: Array, exponential: Array) -> Array:
-        """Return phi'(t) for t and e."""
-
-    def total_and_derivative_from(self, t: Array, exponential: Array) -> tuple[float, Array]:
-        """Return the sum of phi(t) over all points, and phi'(t), for t and e."""
-        return float(self.value_from(t, exponential).sum()), self.derivative_from(t, exponential)
-
-    def value(self, t: Array) -> Array:
-        """Return phi(t)."""
-        return self.value_from(t, exponential(t, self.exponential_scale))
-
-    def derivative(self, t: Array, value: Array) -> Array:
-        """Return phi'(t)."""
-        return self.derivative_from(t, exponential(t, self.exponential_scale))
-
-
-class TwiceDifferentiable(ExponentialFunction):
+class TwiceDifferentiable(ScalarFunction):
     """A function with a second derivative, for Newton steps."""
 
     @abstractmethod
-    def second_derivative_from(self, t: Array, exponential: Array) -> Array:
-        """Return phi''(t) for t and e."""
-
-
-def exponential(t: Array, scale: float = 1.0) -> Array:
-    r"""Return :math:`\exp(-|t| / \tau)`, which cannot overflow."""
-    out = np.array(t, dtype=float)  # one array is worked on: allocating costs time as well
-    np.abs(out, out=out)
-    out *= -1.0 / scale
-    return np.exp(out, out=out)
+    def second_derivative(self, t: Array, derivative: Array) -> Array:
+        """Return phi''(t), given phi'(t), which the caller has computed already."""
 
 
 class Parabola(ScalarFunction):

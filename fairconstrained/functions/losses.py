@@ -6,15 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from fairconstrained.functions.base import (
-    ExponentialFunction,
-    ScalarFunction,
-    TwiceDifferentiable,
-)
+from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_positive
 
-_FACTORS = 64
+_LARGEST = 709.0  # the exponential of more overflows
 
 
 class Loss(ScalarFunction):
@@ -50,60 +46,32 @@ class Logistic(TwiceDifferentiable, Loss):
         """Between 0 and 1/4."""
         return 0.0, 0.25
 
-    @property
-    def exponential_scale(self) -> float:
-        """1."""
-        return 1.0
-
-    def value_from(self, t: Array, exponential: Array) -> Array:
-        """Return log(1 + e) - min(t, 0).
-
-        With u = 1 + e as rounded, log(1 + e) is log(u) + (e - (u - 1)) / u to double precision:
-        this takes half the time of `log1p`.
-        """
-        sums = np.asarray(exponential + 1.0)
-        rest = np.asarray(sums - 1.0)
-        np.subtract(exponential, rest, out=rest)
-        rest /= sums
+    def value(self, t: Array) -> Array:
+        """Return log1p(e) - min(t, 0) with e = exp(-|t|), which cannot overflow."""
+        e = np.exp(-np.abs(t))
+        sums = np.asarray(e + 1.0)
+        # With u = 1 + e as rounded, log1p(e) is log(u) + (e - (u - 1)) / u to double precision,
+        # also where e is small: this takes half the time of log1p.
+        e -= sums - 1.0
+        e /= sums
         out = np.log(sums, out=sums)
-        out += rest
-        out -= np.minimum(t, 0.0, out=rest)
+        out += e
+        out -= np.minimum(t, 0.0)
         return out
-
-    def total_and_derivative_from(self, t: Array, exponential: Array) -> tuple[float, Array]:
-        """Return the sum of the losses and their derivatives.
-
-        The sum of log(1 + e) is the logarithm of products, of 64 factors between 1 and 2 each. That
-        is more precise than the sum of as many logarithms.
-        """
-        sums = exponential + 1.0
-        out = np.maximum(exponential, t <= 0.0)
-        np.negative(out, out=out)
-        out /= sums
-        whole = len(sums) - len(sums) % _FACTORS
-        products = np.multiply.reduce(sums[:whole].reshape(_FACTORS, -1), axis=0)
-        logs = np.log(products).sum() + np.log(sums[whole:]).sum()
-        return float(logs - np.minimum(t, 0.0, out=sums).sum()), out
-
-    def derivative_from(self, t: Array, exponential: Array) -> Array:
-        """Return -1 / (1 + exp(t)): minus e / (1 + e) for t > 0 and minus 1 / (1 + e) below."""
-        out = np.maximum(exponential, t <= 0.0)
-        np.negative(out, out=out)
-        out /= exponential + 1.0
-        return out
-
-    def second_derivative_from(self, t: Array, exponential: Array) -> Array:
-        """Return e / (1 + e)^2."""
-        out = exponential + 1.0
-        out *= out
-        return np.divide(exponential, out, out=out)
 
     def derivative(self, t: Array, value: Array) -> Array:
-        """Return -1 / (1 + exp(t)), which is exp(-loss) - 1."""
-        return np.expm1(-value)
+        """Return -1 / (1 + exp(t))."""
+        out = np.minimum(t, _LARGEST)
+        np.exp(out, out=out)
+        out += 1.0
+        return np.divide(-1.0, out, out=out)
+
+    def second_derivative(self, t: Array, derivative: Array) -> Array:
+        """Return -p (1 + p) with p = phi'(t)."""
+        return -derivative * (1.0 + derivative)
 
 
-class TruncatedLogistic(ExponentialFunction, Loss):
+class TruncatedLogistic(Loss):
     r"""The truncated logistic loss :math:`\alpha \log(1 + \ell(t) / \alpha)`.
 
     It grows logarithmically for negative margins, so that outliers have less influence. It is
@@ -138,25 +106,13 @@ class TruncatedLogistic(ExponentialFunction, Loss):
         """Between -1 / alpha and 1/4."""
         return -1.0 / self.alpha, 0.25
 
-    @property
-    def exponential_scale(self) -> float:
-        """1."""
-        return 1.0
-
-    def value_from(self, t: Array, exponential: Array) -> Array:
+    def value(self, t: Array) -> Array:
         """Return alpha log(1 + logistic(t) / alpha)."""
-        return self.alpha * np.log1p(Logistic().value_from(t, exponential) / self.alpha)
-
-    def derivative_from(self, t: Array, exponential: Array) -> Array:
-        """Return logistic'(t) / (1 + logistic(t) / alpha)."""
-        logistic = Logistic()
-        dampening = 1.0 + logistic.value_from(t, exponential) / self.alpha
-        return logistic.derivative_from(t, exponential) / dampening
+        return self.alpha * np.log1p(Logistic().value(t) / self.alpha)
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return logistic'(t) / (1 + logistic(t) / alpha)."""
-        dampening = np.exp(value / self.alpha)
-        return np.expm1(self.alpha * (1.0 - dampening)) / dampening
+        return Logistic().derivative(t, value) / np.exp(value / self.alpha)
 
 
 class Hinge(Loss):

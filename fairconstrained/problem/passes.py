@@ -11,11 +11,10 @@ from weakref import ref
 
 import numpy as np
 
-from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.models.base import HasGram, Model, Pullback, Scores
 from fairconstrained.shards import quantiles
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.terms.base import Curved, SharesExponentials, Term, subgradient_error
+from fairconstrained.terms.base import CurvedPullback, Term, subgradient_error
 from fairconstrained.terms.base import Pullback as TermPullback
 from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.rounding import same_values
@@ -184,18 +183,8 @@ class RowsPass(ModelPass):
         return [
             TermPass(term, auxiliary, statistics, self, pullback)
             for term, auxiliary in wanted
-            for statistics, pullback in [self._forward(term, auxiliary)]
+            for statistics, pullback in [term.forward(self.scores, auxiliary)]
         ]
-
-    def _forward(self, term: Term, auxiliary: Array) -> tuple[Array, TermPullback]:
-        if isinstance(term, SharesExponentials):
-            return term.forward_sharing(self.scores, auxiliary, self._exponentials)
-        return term.forward(self.scores, auxiliary)
-
-    @cached_property
-    def _exponentials(self) -> Exponentials:
-        """What terms of the scores share."""
-        return Exponentials(self.scores)
 
     def gradient(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Array]]:
         """Return the gradient: weights on the scores, then one backward pass."""
@@ -234,8 +223,7 @@ class RowsPass(ModelPass):
         """Return the Hessian: second derivatives in the scores, then products of columns."""
         total = np.zeros(self.model.n_rows)
         for known, weights in weighted:
-            term = cast("Curved", known.term)
-            total += term.second_derivatives(self.scores, weights, self._exponentials)
+            total += cast("CurvedPullback", known.pullback).second_derivatives(weights)
         return cast("HasGram", self.model).gram(total)
 
     def score_below_share(self, share: float, weight: Array) -> float:

@@ -11,12 +11,6 @@ from typing import cast
 import numpy as np
 
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.functions.exponentials import (
-    Exponentials,
-    total_and_derivative,
-    value_and_derivative,
-    value_of,
-)
 from fairconstrained.shards.rows import Block, Shard
 from fairconstrained.terms.base import Shardable, Term, subgradient_error
 from fairconstrained.terms.cell_means import CellMeans
@@ -63,9 +57,7 @@ class ShardedTerm:
         """The share of a row of unit weight in every cell, (n_cells, n_atoms)."""
         return np.asarray(cast("CellMeans", self.term).cells.toarray() / self.totals)
 
-    def add_runs(
-        self, block: Block, scores: Array, known: Exponentials, statistics: Array, jacobian: Array
-    ) -> None:
+    def add_runs(self, block: Block, scores: Array, statistics: Array, jacobian: Array) -> None:
         """Add the part of a block whose rows are ordered to the statistics and their Jacobian.
 
         Parameters
@@ -74,76 +66,54 @@ class ShardedTerm:
             The rows.
         scores : ndarray of shape (n_rows,)
             Their scores.
-        known : Exponentials
-            Of the scores.
         statistics : ndarray of shape (n_statistics,)
             Added to.
         jacobian : ndarray of shape (n_statistics, n_features + 1)
             Added to.
         """
-        value, slope = self._weighted(block, scores, known)
+        value, slope = self._weighted(block, scores)
         for atom, rows in block.runs or ():
             share = self._shares[:, atom]
             if share.any():
                 statistics += share * value[rows].sum()
                 jacobian += share[:, None] * block.gradient(slope[rows], rows)
 
-    def add_rows(
-        self, block: Block, scores: Array, known: Exponentials, statistics: Array, slopes: Array
-    ) -> None:
+    def add_rows(self, block: Block, scores: Array, statistics: Array, slopes: Array) -> None:
         """Add the part of a block to the statistics, and store their derivatives in the scores.
 
         Parameters
         ----------
-        block, scores, known, statistics
+        block, scores, statistics
             See `add_runs`.
         slopes : ndarray of shape (n_statistics, n_rows)
             Overwritten.
         """
-        if self._equal_shares and block.sample_weight is None:
-            margins, signs, shared = self._margins(block, scores, known)
-            function = cast("CellMeans", self.term).function
-            total, slope = total_and_derivative(function, margins, shared)
-            statistics += self._shares[:, 0] * total
-            np.multiply(slope, self._shares[0, 0], out=slopes[0])
-            if signs is not None:
-                slopes[0] *= signs
-            return
-        value, slope = self._weighted(block, scores, known)
+        value, slope = self._weighted(block, scores)
         np.take(self._shares, block.places, axis=1, out=slopes, mode="clip")  # without a buffer
         statistics += slopes @ value
         slopes *= slope
 
-    def statistics(self, block: Block, scores: Array, known: Exponentials) -> Array:
+    def statistics(self, block: Block, scores: Array) -> Array:
         """Return a block's part of the statistics of averages over cells."""
-        value = self._value(block, scores, known)
+        margins, _ = self._margins(block, scores)
+        value = cast("CellMeans", self.term).function.value(margins)
+        if block.sample_weight is not None:
+            value = value * block.weight
         return self._shares @ np.bincount(block.places, value, minlength=self._shares.shape[1])
 
-    @cached_property
-    def _equal_shares(self) -> bool:
-        """Whether there is one cell, in which all rows of unit weight have the same share."""
-        return len(self._shares) == 1 and bool(np.all(self._shares == self._shares[0, 0]))
-
-    def _margins(
-        self, block: Block, scores: Array, known: Exponentials
-    ) -> tuple[Array, Array | None, Exponentials | None]:
-        """Return margins, signs, and the exponentials if they are those of the margins as well."""
+    def _margins(self, block: Block, scores: Array) -> tuple[Array, Array | None]:
+        """Return margins and signs."""
         term = cast("CellMeans", self.term)
         signs = None if term.signs is None else np.take(term.signs, block.places)
         moved = scores + term.shift if term.shift else scores
-        return moved if signs is None else signs * moved, signs, None if term.shift else known
+        return moved if signs is None else signs * moved, signs
 
-    def _value(self, block: Block, scores: Array, known: Exponentials) -> Array:
-        """Return the function of the scores, times the weights of the rows."""
-        margins, _, shared = self._margins(block, scores, known)
-        value = value_of(cast("CellMeans", self.term).function, margins, shared)
-        return value if block.sample_weight is None else value * block.weight
-
-    def _weighted(self, block: Block, scores: Array, known: Exponentials) -> tuple[Array, Array]:
+    def _weighted(self, block: Block, scores: Array) -> tuple[Array, Array]:
         """Return the function of the scores and its derivative, times the weights of the rows."""
-        margins, signs, shared = self._margins(block, scores, known)
+        margins, signs = self._margins(block, scores)
         function = cast("CellMeans", self.term).function
-        value, slope = value_and_derivative(function, margins, shared)
+        value = function.value(margins)
+        slope = function.derivative(margins, value)
         if signs is not None:
             slope = slope * signs
         if block.sample_weight is not None:
@@ -200,29 +170,26 @@ def statistics_with_jacobian(
     slopes = np.empty((0, 0))
     for block in shard.blocks():
         scores = block.scores(coefficients, intercept)
-        known = Exponentials(scores)
         if slopes.shape[1] != len(scores) and block.runs is None:
             slopes = np.empty((len(statistics), len(scores)))
         for one, own in zip(terms, places, strict=True):
             if block.runs is None:
-                one.add_rows(block, scores, known, statistics[own], slopes[own])
+                one.add_rows(block, scores, statistics[own], slopes[own])
             else:
-                one.add_runs(block, scores, known, statistics[own], jacobian[own])
+                one.add_runs(block, scores, statistics[own], jacobian[own])
         if block.runs is None:
             jacobian += block.gradient(slopes)
-        values = _statistics(block, scores, known, others)
+        values = _statistics(block, scores, others)
         more = [a + b for a, b in zip(more, values, strict=True)] if more else values
     return statistics, jacobian, *more
 
 
-def _statistics(
-    block: Block, scores: Array, known: Exponentials, requests: Sequence[Request]
-) -> list[Array]:
+def _statistics(block: Block, scores: Array, requests: Sequence[Request]) -> list[Array]:
     """Return a block's part of the statistics of each term."""
     found = []
     for one, auxiliary in requests:
         if one.of_all_cells:
-            found.append(one.statistics(block, scores, known))
+            found.append(one.statistics(block, scores))
         else:
             term, rows = one.on(block)
             found.append(term.forward(scores[rows], auxiliary)[0])
@@ -235,8 +202,7 @@ def statistics_only(
     """Return a shard's part of the statistics of each term."""
     found: list[Array] | None = None
     for block in shard.blocks():
-        scores = block.scores(coefficients, intercept)
-        values = _statistics(block, scores, Exponentials(scores), requests)
+        values = _statistics(block, block.scores(coefficients, intercept), requests)
         found = values if found is None else [a + b for a, b in zip(found, values, strict=True)]
     return tuple(found or ())
 

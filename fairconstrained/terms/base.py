@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
-from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.utils.typing import Array
 
 Pullback = Callable[[Array], tuple[Array, Array]]
@@ -311,45 +310,23 @@ class Shardable(Batchable):
         return np.sum(list(statistics), axis=0)
 
 
-class SharesExponentials(Term):
-    """A term that can use what other terms of the same scores have computed."""
-
-    @abstractmethod
-    def forward_sharing(
-        self, scores: Array, auxiliary: Array, exponentials: Exponentials
-    ) -> tuple[Array, Pullback]:
-        """Return the statistics and their pullback, see :meth:`Term.forward`.
-
-        Parameters
-        ----------
-        scores, auxiliary : ndarray
-            See :meth:`Term.forward`.
-        exponentials : Exponentials
-            Of the scores.
-        """
-
-
-class Curved(SharesExponentials):
+class Curved(Term):
     """A term that may have second derivatives: affine in statistics that are sums over rows."""
 
     @property
     def curved(self) -> bool:
-        """Whether `second_derivatives` can be called; it may depend on the term's function."""
+        """Whether pullbacks are a :class:`CurvedPullback`; it may depend on the function."""
         return True
 
-    @abstractmethod
-    def second_derivatives(self, scores: Array, u: Array, exponentials: Exponentials) -> Array:
-        """Return the second derivatives of <u, statistics> in every score, shape (n_rows,).
 
-        Parameters
-        ----------
-        scores : ndarray of shape (n_rows,)
-            The scores.
-        u : ndarray of shape (n_statistics,)
-            The weights of the statistics.
-        exponentials : Exponentials
-            Of the scores.
-        """
+class CurvedPullback(Protocol):
+    """A pullback that knows the second derivatives at its scores."""
+
+    def __call__(self, u: Array) -> tuple[Array, Array]:
+        """See :meth:`Term.forward`."""
+
+    def second_derivatives(self, u: Array) -> Array:
+        """Return the second derivatives of <u, statistics> in every score, shape (n_rows,)."""
 
 
 class Smoothable(Term):

@@ -11,14 +11,7 @@ from typing import ClassVar, Self, cast
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.functions.base import (
-    ExponentialFunction,
-    ScalarFunction,
-    TwiceDifferentiable,
-    exponential,
-)
-from fairconstrained.functions.exponentials import Exponentials
-from fairconstrained.terms._in_blocks import BLOCK, averages_of, mean_of
+from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, Curved, Pullback, Shardable
 from fairconstrained.utils.codes import unique_codes
@@ -63,7 +56,6 @@ class CellMeans(FunctionAverages, Shardable, Curved):
         *FunctionAverages._shared,
         "_cells_transposed",
         "_disjoint",
-        "_equal_weight",
         "_signed_weights",
     )
 
@@ -90,14 +82,6 @@ class CellMeans(FunctionAverages, Shardable, Curved):
     def _disjoint(self) -> bool:
         """Whether every row is in exactly one cell, where dense products are twice as fast."""
         return np.array_equal(self.cells.indptr, np.arange(self.n_rows + 1))
-
-    @cached_property
-    def _equal_weight(self) -> float | None:
-        """The weight of all rows where there is one cell and they have the same one, else None."""
-        if self.n_statistics > 1 or not self._disjoint or not self.n_rows:
-            return None
-        weights = self.cells.data
-        return float(weights[0]) if bool(np.all(weights == weights[0])) else None
 
     def _sums(self, value: Array) -> Array:
         """Return A value."""
@@ -129,66 +113,15 @@ class CellMeans(FunctionAverages, Shardable, Curved):
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the cell averages of phi and their pullback."""
-        return self.forward_sharing(scores, auxiliary, Exponentials(scores))
-
-    def forward_sharing(
-        self, scores: Array, auxiliary: Array, exponentials: Exponentials
-    ) -> tuple[Array, Pullback]:
-        """Return the cell averages of phi and their pullback."""
-        function = self.function
-        if (  # it is the exponential of the scores themselves
-            isinstance(function, ExponentialFunction)
-            and function.shares_exponential
-            and not self.shift
-        ):
-            return self._forward_from(function, scores, exponentials)
         margins = self._margins(scores)
         value = self.function.value(margins)
-
-        def pullback(u: Array) -> tuple[Array, Array]:
-            back = self._spread(u)
-            back *= self.function.derivative(margins, value)
-            if self.signs is not None:
-                back *= self.signs
-            return back, NO_AUXILIARY
-
-        return self._sums(value), pullback
-
-    def _forward_from(
-        self, function: ExponentialFunction, scores: Array, exponentials: Exponentials
-    ) -> tuple[Array, Pullback]:
-        """Return averages and pullback of a function that is computed from the exponential."""
-        known = exponentials.at(function.exponential_scale)
-        if self._equal_weight is not None:
-            return mean_of(function, scores, known, self.signs, self._equal_weight)
-        if self._disjoint and self.n_rows > BLOCK:
-            return averages_of(function, scores, known, self.signs, self.cells)
-
-        margins, slopes = self._margins(scores), list[Array]()
-
-        def pullback(u: Array) -> tuple[Array, Array]:
-            if not slopes:  # constraints are pulled back one by one
-                slope = exponentials.derivative(function, margins)
-                slopes.append(slope if self.signs is None else self.signs * slope)
-            back = self._spread(u)
-            back *= slopes[0]
-            return back, NO_AUXILIARY
-
-        return self._sums(exponentials.value(function, margins)), pullback
+        slopes = self.function.derivative(margins, value)
+        return self._sums(value), MeansPullback(self, margins, slopes)
 
     @property
     def curved(self) -> bool:
         """Whether phi has a second derivative."""
-        return isinstance(self.function, TwiceDifferentiable) and self.function.shares_exponential
-
-    def second_derivatives(self, scores: Array, u: Array, exponentials: Exponentials) -> Array:
-        """Return A' u times phi''."""
-        function = cast("TwiceDifferentiable", self.function)
-        margins, scale = self._margins(scores), function.exponential_scale
-        known = exponential(margins, scale) if self.shift else exponentials.at(scale)
-        found = function.second_derivative_from(margins, known)
-        found *= self._spread(u)
-        return found
+        return isinstance(self.function, TwiceDifferentiable)
 
     @cached_property
     def _signed_weights(self) -> Array:
@@ -304,6 +237,38 @@ class CellMeans(FunctionAverages, Shardable, Curved):
         if self.convex:
             return np.zeros(self.n_rows)
         return self._cells_transposed @ self._largest_bend()
+
+
+@dataclass(eq=False)  # not frozen: that would double the time of making one
+class MeansPullback:
+    """Weights on averages over cells -> weights on the scores.
+
+    Attributes
+    ----------
+    term : CellMeans
+        The averages.
+    margins, slopes : ndarray of shape (n_rows,)
+        y (s + t), and phi' at these.
+    """
+
+    term: CellMeans
+    margins: Array
+    slopes: Array
+
+    def __call__(self, u: Array) -> tuple[Array, Array]:
+        """Return y phi' A' u."""
+        back = self.term._spread(u)
+        back *= self.slopes
+        if self.term.signs is not None:
+            back *= self.term.signs
+        return back, NO_AUXILIARY
+
+    def second_derivatives(self, u: Array) -> Array:
+        """Return phi'' A' u."""
+        function = cast("TwiceDifferentiable", self.term.function)
+        out = self.term._spread(u)
+        out *= function.second_derivative(self.margins, self.slopes)
+        return out
 
 
 def reweighted(cells: SparseMatrix, weights: Array) -> SparseMatrix:

@@ -8,9 +8,8 @@ from typing import cast
 
 import numpy as np
 
-from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.terms._composed import WrappedTerm
-from fairconstrained.terms.base import NO_AUXILIARY, Curved, Pullback, SharesExponentials
+from fairconstrained.terms.base import NO_AUXILIARY, Curved, CurvedPullback, Pullback
 from fairconstrained.utils.typing import Array
 
 
@@ -50,36 +49,14 @@ class Tilted(WrappedTerm, Curved):
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the term's statistics followed by the affine functions, and their pullback."""
-        return self._extended(*self.term.forward(scores), auxiliary)
-
-    def forward_sharing(
-        self, scores: Array, auxiliary: Array, exponentials: Exponentials
-    ) -> tuple[Array, Pullback]:
-        """Return the same with the exponentials of the scores, if the term can use them."""
-        if not isinstance(self.term, SharesExponentials):
-            return self.forward(scores, auxiliary)
-        known = self.term.forward_sharing(scores, NO_AUXILIARY, exponentials)
-        return self._extended(*known, auxiliary)
-
-    def _extended(
-        self, statistics: Array, pullback: Pullback, auxiliary: Array
-    ) -> tuple[Array, Pullback]:
-        n = len(statistics)
-
-        def pulled(u: Array) -> tuple[Array, Array]:
-            return pullback(u[:n])[0], u[n:] @ self.slopes
-
-        return np.concatenate([statistics, self.slopes @ auxiliary + self.level]), pulled
+        statistics, pullback = self.term.forward(scores)
+        affine = self.slopes @ auxiliary + self.level
+        return np.concatenate([statistics, affine]), _TiltedPullback(pullback, self.slopes)
 
     @property
     def curved(self) -> bool:
         """Whether the term has second derivatives; those of affine functions are zero."""
         return isinstance(self.term, Curved) and self.term.curved
-
-    def second_derivatives(self, scores: Array, u: Array, exponentials: Exponentials) -> Array:
-        """Return those of the term."""
-        term = cast("Curved", self.term)
-        return term.second_derivatives(scores, u[: -self.n_outputs], exponentials)
 
     def head(self, statistics: Array) -> Array:
         """Return the sums of the term's outputs and the affine functions."""
@@ -96,3 +73,17 @@ class Tilted(WrappedTerm, Curved):
     def zero_one(self) -> Tilted:
         """Return the same of the zero-one version."""
         return self._zero_one
+
+
+@dataclass(eq=False)
+class _TiltedPullback:
+    pullback: Pullback
+    slopes: Array
+
+    def __call__(self, u: Array) -> tuple[Array, Array]:
+        n = len(u) - len(self.slopes)
+        return self.pullback(u[:n])[0], u[n:] @ self.slopes
+
+    def second_derivatives(self, u: Array) -> Array:
+        of_term = cast("CurvedPullback", self.pullback)
+        return of_term.second_derivatives(u[: len(u) - len(self.slopes)])

@@ -17,14 +17,9 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.functions import exponentials, losses, surrogates
-from fairconstrained.functions.base import (
-    ExponentialFunction,
-    ScalarFunction,
-    TwiceDifferentiable,
-)
+from fairconstrained.functions import losses, surrogates
+from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, TruncatedLogistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.objectives import MeanLoss
@@ -81,8 +76,7 @@ def test_second_derivative_is_the_central_difference_of_the_derivative(function,
     h = 1e-5
     behind, ahead = derivative(function, np.array([t - h, t + h]))
     at = np.array([t])
-    known = Exponentials(at).at(function.exponential_scale)
-    found = function.second_derivative_from(at, known)[0]
+    found = function.second_derivative(at, derivative(function, at))[0]
     assert_allclose(found, (ahead - behind) / (2 * h), rtol=1e-5, atol=1e-7)
 
 
@@ -225,62 +219,20 @@ def test_check_option_lists_the_values_there_are():
             check_option("against", unknown, {"pairs": 1, "overall": 2})
 
 
-@each([f for f in ALL if isinstance(f, ExponentialFunction)])
-@given(t=st.floats(-700.0, 700.0))
-def test_functions_of_a_shared_exponential_are_the_functions(function, t):
-    t = np.array([t, 0.0])
-    shared = Exponentials(-t).at(function.exponential_scale)
-    value = function.value(t)
-    assert_allclose(function.value_from(t, shared), value, rtol=1e-14)
-    found = function.derivative_from(t, shared)
-    assert_allclose(found, function.derivative(t, value), rtol=1e-9, atol=4e-16)
-
-
-@each([f for f in ALL if isinstance(f, ExponentialFunction)])
-@pytest.mark.parametrize("n", [0, 1, 63, 64, 1000])
-def test_totals_are_the_sums_of_the_values(function, n):
-    t = np.random.default_rng(n).normal(scale=20.0, size=n)
-    shared = Exponentials(t).at(function.exponential_scale)
-    total, derivative = function.total_and_derivative_from(t, shared)
-    assert_allclose(total, function.value_from(t, shared).sum(), rtol=1e-13)
-    assert_allclose(derivative, function.derivative_from(t, shared), rtol=1e-15)
-
-
-def test_a_subclass_with_a_value_of_its_own_has_its_totals():
-    class Doubled(Logistic):
-        def value_from(self, t, exponential):
-            return 2.0 * super().value_from(t, exponential)
-
-        def derivative_from(self, t, exponential):
-            return 2.0 * super().derivative_from(t, exponential)
-
-    t = np.linspace(-2.0, 2.0, 100)
-    shared = Exponentials(t).at(1.0)
-    total, derivative = Doubled().total_and_derivative_from(t, shared)
-    plain, slope = Logistic().total_and_derivative_from(t, shared)
-    assert_allclose(total, 2.0 * plain)
-    assert_allclose(derivative, 2.0 * slope)
-
-
 @given(t=st.floats(-700.0, 700.0))
 def test_logistic_functions_keep_relative_precision_in_their_tails(t):
     t = np.array([t])
     e = np.exp(-np.abs(t))
     assert_allclose(Logistic().value(t), np.maximum(-t, 0.0) + np.log1p(e), rtol=1e-15)
     assert_allclose(Sigmoid().value(t), expit(t), rtol=4e-16)
-    shared = Exponentials(t).at(1.0)
-    assert_allclose(Logistic().derivative_from(t, shared), -expit(-t), rtol=4e-16)
+    assert_allclose(derivative(Logistic(), t), -expit(-t), rtol=4e-16)
 
 
-def test_a_subclass_with_a_value_of_its_own_does_not_share():
+def test_a_subclass_with_a_value_of_its_own_is_averaged():
     class Steep(Sigmoid):
         def value(self, t):
             return 0.5 + 0.5 * np.tanh(t)
 
-    class Same(Sigmoid):
-        smooth = True
-
-    assert Same.shares_exponential and not Steep.shares_exponential
     scores = np.array([-1.0, 2.0])
     term = average(Steep(), np.ones(2), np.ones(2))
     assert_allclose(term.forward(scores)[0], Steep().value(scores).mean())
@@ -308,16 +260,3 @@ def test_a_mean_loss_takes_the_name_of_a_loss():
     assert MeanLoss("hinge").bind(y, np.ones(2)).value(scores) == pytest.approx(0.75)
     with pytest.raises(ValueError, match="loss='hinged' is unknown"):
         MeanLoss("hinged").bind(y, np.ones(2))
-
-
-@pytest.mark.parametrize("name", ["value", "derivative"])
-def test_values_at_the_scores_are_computed_once(name, monkeypatch):
-    t = np.linspace(-3.0, 3.0, 7)
-    known, limit = Exponentials(t), len(t)
-    found = getattr(known, name)(Sigmoid(0.5), t)
-    assert getattr(known, name)(Sigmoid(0.5), t) is found
-    for function, at in ((Sigmoid(), t), (Logistic(), t), (Sigmoid(0.5), -t)):
-        expected = getattr(function, f"{name}_from")(at, known.at(function.exponential_scale))
-        assert_allclose(getattr(known, name)(function, at), expected)
-    monkeypatch.setattr(exponentials, "_MOST_KEPT", limit - 1)
-    assert getattr(known, name)(Sigmoid(0.5), t) is not found

@@ -9,9 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import minimize
 
-from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.problem import CompositeFunction, Problem
-from fairconstrained.terms.base import Pullback, SharesExponentials, Term
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
@@ -75,32 +73,18 @@ class ConstraintsAt:
         The scores of all rows.
     own : ndarray of shape (n_own,)
         The variables of the terms.
-    known : Exponentials or None, default=None
-        Of the scores, if other functions of them share these.
     """
 
-    def __init__(
-        self,
-        parts: Sequence[CompositeFunction],
-        scores: Array,
-        own: Array,
-        known: Exponentials | None = None,
-    ):
+    def __init__(self, parts: Sequence[CompositeFunction], scores: Array, own: Array):
         self.parts, self.scores, self.own = parts, scores, own
-        self.known = Exponentials(scores) if known is None else known
         self.w = np.append(scores, own) if own.size else scores
         self.passes = [part.model.forward(scores) for part in parts if part.model is not None]
         terms = [part.term for part in parts if part.term is not None]
         self.found = [
-            (term, *self._forward(term, rows[0], self.w[part.auxiliary]))
+            (term, *term.forward(rows[0], self.w[part.auxiliary]))
             for term, rows, part in zip(terms, self.passes, parts, strict=True)
         ]
         self.values = [term.head(statistics) for term, statistics, _ in self.found]
-
-    def _forward(self, term: Term, scores: Array, own: Array) -> tuple[Array, Pullback]:
-        if scores is self.scores and isinstance(term, SharesExponentials):
-            return term.forward_sharing(scores, own, self.known)
-        return term.forward(scores, own)
 
     @cached_property
     def constraints(self) -> Array:
@@ -181,7 +165,6 @@ class ScoreLagrangian:
         self,
         scores: Array,
         hessian: Callable[[], Array],
-        known: Exponentials | None = None,
         values: Array | None = None,
     ) -> tuple[Array, float]:
         """Return the gradient of the constraints' sum, and update the multipliers.
@@ -193,8 +176,6 @@ class ScoreLagrangian:
         hessian : callable
             Returns the second derivatives of the objective, > 0, of shape (n_scores,); only some of
             the steps need them.
-        known : Exponentials or None, default=None
-            Of the scores.
         values : ndarray of shape (n_constraints,) or None, default=None
             The constraints on other rows, which the multipliers then follow.
 
@@ -209,7 +190,7 @@ class ScoreLagrangian:
             return np.zeros(self.n_scores), 1.0
         first, k = self.iteration in (0, 1, 2, 5, 10), self.iteration
         self.iteration += 1
-        at = self._last = ConstraintsAt(self.problem.constraints, scores, self.own, known)
+        at = self._last = ConstraintsAt(self.problem.constraints, scores, self.own)
         more = self._active(at).sum() > max(self.rule.growth * self._n_active, 1)
         metric = hessian() if first or more or k % self.rule.every == 0 else None
         if metric is not None:
@@ -243,9 +224,7 @@ class ScoreLagrangian:
     def _at(self, scores: Array) -> ConstraintsAt:
         last = self._last
         if last is None or last.own is not self.own or last.scores is not scores:
-            same = last is not None and last.scores is scores
-            known = last.known if last is not None and same else None
-            self._last = last = ConstraintsAt(self.problem.constraints, scores, self.own, known)
+            self._last = last = ConstraintsAt(self.problem.constraints, scores, self.own)
         return last
 
     def _zero_one(self, at: ConstraintsAt) -> Array:
@@ -255,7 +234,7 @@ class ScoreLagrangian:
         added to the latter, less their own largest value.
         """
         found = []
-        strict = ConstraintsAt(self._strict, at.scores, at.own, at.known).values
+        strict = ConstraintsAt(self._strict, at.scores, at.own).values
         for values, exact in zip(at.values, strict, strict=True):
             shifted = values + (exact.max(initial=-np.inf) - values.max(initial=-np.inf))
             found.append(exact if exact.shape == values.shape else shifted)
@@ -341,10 +320,9 @@ class ScoreLagrangian:
 
     def _minimize_own(self, scores: Array, sigma: Array) -> None:
         """Move the terms' own variables, within 0.1 of where they are, to lower penalties."""
-        known = self._at(scores).known
 
         def penalty(own: Array) -> tuple[float, Array]:
-            at = ConstraintsAt(self.problem.constraints, scores, own, known)
+            at = ConstraintsAt(self.problem.constraints, scores, own)
             weights = np.maximum(self.multipliers + sigma * at.constraints, 0.0)
             return float((weights**2 / (2.0 * sigma)).sum()), at.gradient(weights)[1]
 

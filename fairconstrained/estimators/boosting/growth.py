@@ -24,7 +24,6 @@ from fairconstrained.estimators.boosting._lightgbm_names import import_lightgbm
 from fairconstrained.estimators.boosting.losses import LogLoss, LossOf
 from fairconstrained.estimators.boosting.trees import Trees, as_lightgbm_data
 from fairconstrained.exceptions import without_vacuous_warnings
-from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.models.scores import ScoreModel, ScoreSpace
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -287,14 +286,14 @@ class _Growth:
     def _gradients(self, scores: Array, _: object) -> tuple[Array, Array]:
         """Return LightGBM's gradient and Hessian, and record the violation."""
         scores = np.array(scores, dtype=float)  # LightGBM writes the next scores into its own array
-        known, total = Exponentials(scores), self.loss.total
-        slopes, curvatures = self.loss.derivatives(scores, known)
+        total = self.loss.total
+        slopes, curvatures = self.loss.derivatives(scores)
         self.curvatures = curvatures
 
         def metric() -> Array:
             return self.weight / total * np.maximum(curvatures, 1e-3)
 
-        gradient, factor = self.lagrangian.step(scores, metric, known, self.outside)
+        gradient, factor = self.lagrangian.step(scores, metric, self.outside)
         gradient *= total
         slopes *= self.weight[: len(slopes)]
         gradient[: len(slopes)] += slopes

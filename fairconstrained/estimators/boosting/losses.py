@@ -6,18 +6,14 @@ from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.functions.exponentials import Exponentials
 from fairconstrained.functions.losses import Logistic
-from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.objectives import MeanLoss, Objective
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.query_pairs import QueryPairs
 from fairconstrained.utils.typing import Array
-
-_LOGISTIC = Sigmoid()
 
 LossOf = Callable[[TrainingData], "BoostedLoss"]
 
@@ -49,15 +45,13 @@ class BoostedLoss(Protocol):
     def term(self) -> Term:
         """The mean loss as a function of the scores."""
 
-    def derivatives(self, scores: Array, known: Exponentials) -> tuple[Array, Array]:
+    def derivatives(self, scores: Array) -> tuple[Array, Array]:
         """Return the derivatives of the mean loss times `total`, per unit of the rows' weights.
 
         Parameters
         ----------
         scores : ndarray of shape (n_scores,)
             The scores of the training rows, and of rows that constraints bring with them.
-        known : Exponentials
-            Of these scores.
 
         Returns
         -------
@@ -91,13 +85,10 @@ class LogLoss:
         share = float(self.weight[data.y > 0].sum()) / self.total
         self.first_score = float(logit(np.clip(share, 1e-6, 1.0 - 1e-6))) - self.threshold
 
-    def derivatives(self, scores: Array, known: Exponentials) -> tuple[Array, Array]:
+    def derivatives(self, scores: Array) -> tuple[Array, Array]:
         """Return the probabilities less the targets, and p (1 - p)."""
-        if self.threshold:
-            scores = scores + self.threshold
-            known = Exponentials(scores)
-        p = known.value(_LOGISTIC, scores)
-        return p[: len(self.targets)] - self.targets, known.derivative(_LOGISTIC, scores)
+        p = expit(scores + self.threshold)
+        return p[: len(self.targets)] - self.targets, p * (1.0 - p)
 
     def on(self, data: TrainingData) -> Callable[[Array], float]:
         """Return the mean logistic loss on other rows."""
@@ -146,7 +137,7 @@ class PairLoss:
         self.term, self.objective = term, objective
         self.weight, self.total = np.ones(len(data.y)), float(len(data.y))
 
-    def derivatives(self, scores: Array, known: Exponentials) -> tuple[Array, Array]:
+    def derivatives(self, scores: Array) -> tuple[Array, Array]:
         """Return gradient and second derivatives, times the number of rows.
 
         The curvature of other rows is the mean of the training rows'.

@@ -103,7 +103,7 @@ def test_multipliers_follow_constraints_on_other_rows(rng):
     lagrangian = ScoreLagrangian(problem, 0.1)
     fair, elsewhere = 0.1 * rng.normal(size=N), np.array([0.3, -0.4])
     for _ in range(3):
-        gradient, _ = lagrangian.step(fair, partial(hessian_of, fair), None, elsewhere)
+        gradient, _ = lagrangian.step(fair, partial(hessian_of, fair), elsewhere)
     assert problem.at(fair).violation == 0.0
     assert lagrangian.multipliers[0] > 0.0 == lagrangian.multipliers[1]
     assert gradient @ (groups == 0) > 0.0 > gradient @ (groups == 1)
