@@ -138,8 +138,10 @@ def certify(
     rounded : Evaluation or None, default=None
         The rounded problem at the point, if the solver had one.
     """
-    if not np.all(np.isfinite([at.objective, at.violation])):
-        return np.zeros(at.problem.n_constraints), KKT(np.nan, np.nan, at.violation)
+    # Where a run has diverged, constraints that sort scores cannot be evaluated.
+    violation = at.violation if np.isfinite(at.objective) else np.nan
+    if not np.isfinite(violation):
+        return np.zeros(at.problem.n_constraints), KKT(np.nan, np.nan, violation)
     candidates: Iterable[Evaluation]
     candidates = (
         [rounded]

@@ -100,10 +100,6 @@ class AugmentedLagrangian(PolishedSolver):
         self.tol = tol
         self.polish = polish
 
-    def proximity(self, problem: Problem) -> float:
-        """Return a small rho^: the method needs smoothness, not convexity."""
-        return 1e-5
-
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the outcome of every round."""
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)

@@ -110,14 +110,6 @@ class Solver(Parametrized, ABC):
         if missing:
             raise IncompatibleSolverError(refusal(repr(self), missing, available_solvers(problem)))
 
-    def proximity(self, problem: Problem) -> float:
-        """Return IPC's rho^ for this solver as an oracle: the value that the paper tuned.
-
-        Bounds on the weak convexity constant (`Problem.modulus`) are safe but, on data, a hundred
-        times larger than what is needed, and the method slows down in proportion.
-        """
-        return float(10**-2.5)
-
     def measures(self, problem: Problem, start: Start, k: int) -> bool:
         """Return whether step k is measured, for solvers that have `check_every`.
 

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.phase_one import acceptable, phase_one
-from fairconstrained.solvers._tools.subproblems import OracleSolver, every_answer
-from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
-from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.result import Result, Status
-from fairconstrained.solvers.state import SolverState
+from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.step_rules import StronglyConvexSteps
+from fairconstrained.solvers.successive import SuccessiveSolver
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 from fairconstrained.utils.parameter_constraints import POSITIVE, ParameterConstraints
 
-_FIRST_TOL = (
-    1e-2  # subproblems are first solved to a part of this tolerance, then more and more accurately
-)
-_TIGHTEN = 0.05  # that part; the second solution then has an objective with an error of 1e-4 on a9a
-_MOST_REFUSALS = 6
+_SMALL = 1e-5  # rho^ for oracles that need smoothness, not convexity
 _NOT_CONVEX = (
     "By the bound on the modulus of the functions the subproblems are not convex with this rho^."
 )
@@ -29,7 +20,7 @@ _PAPER_EPSILON = 1e-2
 PAPER_RHO = 10**-2.5  # rho^ as tuned in appendix A.5; it is 2 rho there, rho the modulus
 
 
-class IPC(OracleSolver):
+class IPC(SuccessiveSolver):
     r"""Inexact proximally constrained method.
 
     .. math::
@@ -37,14 +28,14 @@ class IPC(OracleSolver):
         \quad \text{s.t.} \quad g_j(y) + \tfrac{\hat\rho}{2} \|y - w_t\|^2 \le 0.
 
     The oracle, another solver, solves each subproblem. It is warm-started with the current
-    multipliers, and its tolerance decreases to `tol`. If the start is infeasible and the oracle
-    finds no better point, the same method is applied to :math:`\max_j g_j` to find a feasible point
-    (phase one). If that ends at a positive value, the run reports it.
+    multipliers, and its tolerance decreases to `tol`. Where a subproblem has no feasible point, its
+    point of least violation is the next one.
 
     Parameters
     ----------
     oracle : Solver or None, default=None
-        The solver of the subproblems; None takes :class:`AugmentedLagrangian`.
+        The solver of the subproblems; None takes :class:`SQP`, for problems with kinks
+        :class:`Smoothing` with it.
     rho : float or None, default=None
         The proximal parameter :math:`\hat\rho > 0`. None takes the value of the paper, or a smaller
         number if the oracle only needs smooth functions. If the oracle fails on a subproblem, the
@@ -52,27 +43,18 @@ class IPC(OracleSolver):
     max_iter : int, default=100
         The maximum number of subproblems.
     safeguard : bool, default=True
-        Whether solutions of subproblems are checked, rho^ is increased, multipliers are passed on,
-        and phase one is run. False runs algorithm 1 as published: every solution of the oracle is
-        the next point.
+        Whether solutions of subproblems are checked, rho^ is increased and multipliers are passed
+        on, and a run with `polish` begins at the minimiser without constraints. False runs
+        algorithm 1 as published: every solution of the oracle is the next point.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by sequential quadratic programming
         steps from its best point. If False, estimators try no other solver either.
 
-    Notes
-    -----
-    The effect of the additions to the published algorithm, measured by ``python -m benchmarks
-    additions`` on COMPAS (demographic parity 0.02, 300 data passes; gaps are relative to the best
-    objective):
-    the default converges after 20 passes, and after 56 without `safeguard` (checks, growing rho^,
-    multipliers passed on); with the switching subgradient oracle the gap is 0.13%,
-    with `paper()` and 100 steps per subproblem 12%.
-
     References
     ----------
-    IPC, algorithm 1, equation (9); Remark 1 for phase one.
+    IPC, algorithm 1, equation (9).
 
     Examples
     --------
@@ -91,8 +73,7 @@ class IPC(OracleSolver):
     requires: ClassVar[tuple[str, ...]] = ("weakly_convex",)
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **OracleSolver._parameter_constraints,
-        "oracle": [Solver, None],
+        **SuccessiveSolver._parameter_constraints,
         "rho": [POSITIVE, None],
     }
 
@@ -144,66 +125,20 @@ class IPC(OracleSolver):
         setting = {"oracle": oracle, "rho": rho, "safeguard": False, "polish": False}
         return cls(**{**setting, **options})
 
-    @property
-    def _oracle(self) -> Solver:
-        oracle = AugmentedLagrangian() if self.oracle is None else self.oracle
-        return oracle.unpolished()
+    def first_rho(self, problem: Problem) -> float:
+        """Return rho^.
 
-    def missing(self, problem: Problem) -> list[str]:
-        """Return what the problem lacks for this method or its oracle."""
-        return list(dict.fromkeys(super().missing(problem) + self._oracle.missing(problem)))
+        Bounds on the weak convexity constant (:attr:`Problem.modulus`) are safe but, on data, a
+        hundred times larger than what is needed, and the method slows down in proportion. Smooth
+        oracles need no convexity: rho^ only has to keep steps short.
+        """
+        smooth = self.oracle is None or "smooth" in self.oracle.requires
+        return (_SMALL if smooth else PAPER_RHO) if self.rho is None else self.rho
 
-    def _published(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield all answers of the oracle: algorithm 1."""
-        oracle = self._oracle
-        rho = oracle.proximity(problem) if self.rho is None else self.rho
-        note = "" if problem.modulus + rho >= 0.0 else _NOT_CONVEX
-        return every_answer(
-            oracle, problem, start, self.max_iter, lambda at: problem.proximal(at.w, rho), note
-        )
+    def subproblem(self, at: Evaluation, rho: float) -> Problem:
+        """Return the problem with the proximal term."""
+        return at.problem.proximal(at.w, rho)
 
-    def _safeguarded(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the accepted answers of the oracle."""
-        oracle, at = self._oracle, start.at(problem)
-        last = IPCState.of(start.state)
-        warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
-        rho = (self.rho if last is None else last.rho) or oracle.proximity(problem)
-        tol = start.tol if last is not None else max(_FIRST_TOL, start.tol)
-        refusals = 0
-        for t in range(1, self.max_iter + 1):
-            if refusals and at.violation > start.tol:
-                at = phase_one(self, problem, at, start)
-                if at.violation > start.tol:
-                    yield Iterate(at, None, t)
-                    return
-            tol = max(0.5 * start.tol, _TIGHTEN * tol)
-            proximal = problem.proximal(at.w, rho)
-            answer, end = start.solve(oracle, proximal, at.w, like=at, warm=warm, tol=tol)
-            found = problem.at(answer.w, like=end)
-            if acceptable(answer, at, found, start.tol):
-                at, warm, refusals = found, answer, 0
-                yield Iterate(at, answer.multipliers, t, IPCState(rho, answer.state))
-                continue
-            if start.passes_used_up(problem):
-                yield Iterate(found, answer.multipliers, t)
-                return
-            rho, refusals = 10.0 * rho, refusals + 1
-            if refusals > _MOST_REFUSALS:
-                yield Iterate(at, None, t, status=Status.STALLED)
-                return
-
-
-@dataclass(frozen=True, eq=False)
-class IPCState(SolverState):
-    """What :class:`IPC` leaves for a warm start.
-
-    Attributes
-    ----------
-    rho : float
-        rho^ of the last subproblem.
-    subproblem : SolverState or None
-        The state that the subproblem solver left.
-    """
-
-    rho: float
-    subproblem: SolverState | None
+    def note(self, problem: Problem, rho: float) -> str:
+        """Return whether the subproblems are known to be convex."""
+        return "" if problem.modulus + rho >= 0.0 else _NOT_CONVEX

@@ -199,7 +199,7 @@ def _each(names, values):
 
 OF_SOLVERS = {
     **_each(
-        ("max_iter", "max_inner", "memory", "max_doublings"), [-1, 1.5, "a", True, [1], None]
+        ("max_iter", "max_inner", "memory"), [-1, 1.5, "a", True, [1], None]
     ),
     **_each(("check_every", "batch_size", "n_sampled"), [0, -1, 1.5, "a", [1]]),
     **_each(("q", "checkpoint_size"), [0, -1, 1.5, "root", True]),

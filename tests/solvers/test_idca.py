@@ -59,14 +59,16 @@ def test_no_iterate_leaves_the_feasible_set(oracle, name) -> None:
 
 
 def test_objective_falls_from_one_iterate_to_the_next() -> None:
-    objective = IDCA().minimize(PROBLEMS["demographic parity"]()).trace.objective
-    assert len(objective) > 3
-    assert np.all(np.diff(objective) <= 1e-5)
+    trace = IDCA().minimize(PROBLEMS["demographic parity"]()).trace
+    feasible = np.array(trace.violation) <= 1e-4
+    assert feasible.sum() > 3
+    assert np.all(feasible[feasible.argmax() :])  # no later iterate leaves the feasible set
+    assert np.all(np.diff(np.array(trace.objective)[feasible]) <= 1e-5)
 
 
 def test_multipliers_of_a_ramp_constraint_certify_the_answer() -> None:
     problem = ramp_problem()
-    result = IDCA(max_iter=100, max_doublings=3, polish=False).minimize(problem)
+    result = IDCA(max_iter=100, polish=False).minimize(problem)
     direct = SwitchingSubgradient().minimize(problem)
     assert result.status is Status.CONVERGED
     at = problem.at(result.w)
@@ -77,7 +79,7 @@ def test_multipliers_of_a_ramp_constraint_certify_the_answer() -> None:
     assert result.objective <= direct.objective + 1e-4
 
 
-def test_phase_one_leads_from_an_infeasible_start_to_a_solution() -> None:
+def test_an_infeasible_start_leads_to_a_solution() -> None:
     problem = rate_between(0.8, 0.9)
     assert problem.at(problem.start()).violation > 0.2
     result = IDCA().minimize(problem)
@@ -119,7 +121,7 @@ def test_an_oracle_that_makes_no_progress_ends_the_run() -> None:
 
 def test_stochastic_runs_repeat_with_their_random_state() -> None:
     problem = PROBLEMS["demographic parity"]()
-    solver = IDCA(ORACLES["online, batches"], max_iter=2)
+    solver = IDCA(ORACLES["online, batches"], max_iter=2, safeguard=False, polish=False)
     first, again, other = (solver.minimize(problem, random_state=seed).w for seed in (0, 0, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)

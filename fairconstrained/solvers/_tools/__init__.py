@@ -1,1 +1,1 @@
-"""What several solvers share: steps, step sizes, L-BFGS, restoration, phase one, sampling."""
+"""What several solvers share: steps, step sizes, L-BFGS, restoration, sampling."""
