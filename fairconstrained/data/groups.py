@@ -15,6 +15,7 @@ from pandas.api.types import infer_dtype
 from fairconstrained.data.attributes import group_columns, names_of_columns, title_of
 from fairconstrained.utils.blocks import codes_in_blocks
 from fairconstrained.utils.registry import check_option
+from fairconstrained.utils.splits import in_fold
 from fairconstrained.utils.typing import Array, MatrixLike
 
 MISSING = "missing"
@@ -347,10 +348,10 @@ def check_shared(groups: Groups, n_rows: int) -> None:
     Raises
     ------
     ValueError
-        If they are more than 50, so that small folds do not count, and more than half the rows.
+        If they are more than 50, and more than half the rows. Folds of scikit-learn do not count.
     """
     for one in groups.separate:
-        if len(one) > max(_MANY, n_rows / 2):
+        if len(one) > max(_MANY, n_rows / 2) and not in_fold():
             raise ValueError(
                 f"The sensitive features make {len(one)} groups of {n_rows} rows: a group is a "
                 f"value that many rows share. Instead {advice_on_groups(groups)}."

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.utils.rounding import without_rounding
+from fairconstrained.utils.splits import in_fold
 from fairconstrained.utils.typing import Gaps
 
 _FAR = 0.1  # a gap of predictions that is larger than kappa by this is hardly what was wanted
@@ -203,7 +202,7 @@ def warn_of_predictions(far: tuple[float, float] | None, stacklevel: int) -> Non
     InputWarning
         Names `enforce`.
     """
-    if far is None or _fits_a_fold(sys._getframe(1)):
+    if far is None or in_fold():
         return
     warnings.warn(
         f"The bound of {far[1]:.3g} is one on scores: the gap of the predictions, decision_gap_, "
@@ -211,10 +210,3 @@ def warn_of_predictions(far: tuple[float, float] | None, stacklevel: int) -> Non
         InputWarning,
         stacklevel=stacklevel,
     )
-
-
-def _fits_a_fold(frame: FrameType | None) -> bool:
-    """Return whether scikit-learn's cross-validation is among the callers."""
-    while frame is not None and frame.f_code.co_name != "_fit_and_score":
-        frame = frame.f_back
-    return frame is not None

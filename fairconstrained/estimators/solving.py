@@ -14,6 +14,7 @@ from fairconstrained.solvers import SOLVERS, Result, Solver, Status, default_sol
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.utils.registry import resolve
+from fairconstrained.utils.splits import in_fold
 from fairconstrained.utils.typing import Array
 
 
@@ -77,11 +78,13 @@ def with_beta(solver: Solver, beta: float | None) -> Solver:
     Warns
     -----
     InputWarning
-        If the solver has no beta: it names those that have.
+        If the solver has no beta: it names those that have. A search says it once.
     """
     if beta is None:
         return solver
     if "beta" not in solver.get_params(deep=False):
+        if in_fold():
+            return solver
         have = [repr(name) for name, make in SOLVERS.items() if "beta" in make().get_params()]
         warnings.warn(
             f"beta={beta!r} is not used: {type(solver).__name__} has no such parameter. The "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from types import FrameType
 from typing import Any
 
 from sklearn.model_selection import check_cv
@@ -14,6 +16,13 @@ from sklearn.utils.metadata_routing import (
 )
 
 from fairconstrained.utils.typing import Array
+
+_OF_FOLDS = {  # what scikit-learn calls for every fold; estimators are not told in another way
+    "_fit_and_score",
+    "_fit_and_predict",
+    "_fit_and_score_over_thresholds",
+    "_permutation_test_score",
+}
 
 
 def splits_of(
@@ -44,6 +53,18 @@ def splits_of(
             f"cv={cv!r} needs groups to split the rows by: pass them to fit, groups=..., or pass "
             f"the splits themselves, cv=list({type(cv).__name__}(...).split(X, y, groups))."
         ) from error
+
+
+def in_fold() -> bool:
+    """Return whether scikit-learn fits or scores a fold, as searches and cross-validation do.
+
+    What a fold brings by chance is no error, and what is said of all its fits is said once, by the
+    fit to all rows.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name not in _OF_FOLDS:
+        frame = frame.f_back
+    return frame is not None
 
 
 def with_splitter(router: MetadataRouter, cv: Any) -> MetadataRouter:

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from _support.every_estimator import MODELS, WITHOUT_GROUPS, arguments, generated_rows, needed
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict, cross_validate
 
 from fairconstrained import (
     FairLogisticClassifier,
@@ -130,6 +132,16 @@ class TestAllowed:
             FairLogisticClassifier(kappa=1.0).fit(X[few], Y[few], sensitive_features=few)
         rates = metrics.group_rates(Y[few], Y[few], sensitive_features=few)
         assert len(rates) == 51  # and all rows
+
+    @pytest.mark.parametrize("run", [cross_validate, cross_val_predict])
+    def test_a_fold_with_more_groups_than_half_its_rows(self, run):
+        groups = np.arange(200) % 100
+        split = [(np.arange(100), np.arange(100, 200))]
+        every = [*split, split[0][::-1]]
+        clf = FairThresholds(LogisticRegression(), kappa=1.0, cv=2)
+        params = {"sensitive_features": groups}
+        with config_context(enable_metadata_routing=True), pytest.warns(InputWarning):
+            run(clf, X[:200], Y[:200], cv=every, params=params)
 
     def test_half_as_many_groups_as_rows(self):
         groups = np.arange(N) % 300

@@ -35,6 +35,14 @@ def test_alpha_of_plada_is_fixed_where_beta_is_given() -> None:
     assert fitted(0.5, solver=ThreeSEcon(polish=False), max_iter=50).result_.solver.beta == 0.5
 
 
+def test_a_search_over_beta_that_no_fit_uses_says_so_once() -> None:
+    grid = {"kappa": [0.1, 0.2], "beta": [0.1, 10.0]}
+    search = GridSearchCV(FairLogisticClassifier(), grid, cv=2, error_score="raise")
+    with pytest.warns(InputWarning, match="beta=.* is not used") as record:
+        search.fit(X, Y, sensitive_features=GROUPS)
+    assert len([one for one in record if "beta=" in str(one.message)]) == 1
+
+
 @pytest.mark.parametrize("solver", ["auto", "3s-econ", "plada"])
 def test_the_grid_of_kappa_and_beta_is_searched_with_any_solver(solver: str) -> None:
     grid = {"kappa": [0.02, 0.1], "beta": [0.1, 10.0]}

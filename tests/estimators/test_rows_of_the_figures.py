@@ -11,6 +11,7 @@ from fairconstrained import (
     BoostedScores,
     FairRanker,
     FairThresholds,
+    InfeasibleConstraintWarning,
     fairness_path,
     make_biased_classification,
     make_biased_ranking,
@@ -100,14 +101,16 @@ def test_gaps_of_rankers_are_those_of_all_queries(options):
     np.testing.assert_array_equal(np.flatnonzero(aside), ranker.validation_indices_)
 
 
-def test_thresholds_name_the_rows_that_chose_them(rows):
+@pytest.mark.parametrize("per_group", [False, True])
+def test_figures_of_thresholds_that_some_rows_chose_are_those_of_all_rows(per_group, rows):
     X, y, groups = rows
-    model = FairThresholds(LogisticRegression(), kappa=0.05, cv=0.3, random_state=0)
-    model.fit(X, y, sensitive_features=groups)
-    chosen = model.validation_indices_
-    assert len(chosen) == 180
-    gap = gap_of(model.predict(X[chosen]), groups[chosen])
+    model = FairThresholds(LogisticRegression(), kappa=0.05, cv=0.3, per_group=per_group)
+    with pytest.warns(InfeasibleConstraintWarning, match=r"all rows .*: bound not met: 0\.\d+ >"):
+        model.set_params(random_state=4).fit(X, y, sensitive_features=groups)
+    shown = {"sensitive_features": groups} if per_group else {}
+    assert len(model.validation_indices_) == 180 and model.decision_search_.met
+    gap = gap_of(model.predict(X, **shown), groups)
     assert model.decision_gap_ == pytest.approx(gap)
-    assert model.bound_met_ is bool(gap <= 0.05)
+    assert model.bound_violation_ == pytest.approx(gap - 0.05) and model.bound_met_ is False
     model.set_params(cv=3).fit(X, y, sensitive_features=groups)
-    assert not hasattr(model, "validation_indices_")
+    assert not hasattr(model, "validation_indices_") and model.bound_met_

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,11 @@ from sklearn.utils.metadata_routing import _routing_enabled, process_routing
 from sklearn.utils.validation import has_fit_parameter
 
 from fairconstrained.constraints import Constraint, resolve_constraints
-from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.candidates import wrong_predictions
 from fairconstrained.decisions.held_out import HeldOut, hold_out
 from fairconstrained.decisions.population import (
     Certificate,
-    check_confidence,
     check_testable,
     search_with_confidence,
 )
@@ -35,79 +33,18 @@ from fairconstrained.estimators.score_thresholds._rows import (
 from fairconstrained.estimators.score_thresholds._scores import (
     ScoredRows,
     Scoring,
-    check_cv_option,
     limits,
 )
 from fairconstrained.estimators.solution import Bound
+from fairconstrained.exceptions import InfeasibleConstraintWarning
 from fairconstrained.inspection.outputs import scores_of
 from fairconstrained.models.thresholds import ThresholdModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.fitted import set_fitted
 from fairconstrained.utils.meta_estimators import final_estimator
-from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_kappa, check_seed, check_switch, is_number
-from fairconstrained.utils.workers import check_jobs
-
-
-def check_threshold_options(estimator: Any) -> None:
-    """Check the options that nothing else looks at.
-
-    Raises
-    ------
-    ValueError, TypeError
-        With the argument's name, what was found and what is valid.
-    """
-    fitted = isinstance(estimator.cv, str) and estimator.cv == "prefit"
-    needed = "predict" if fitted else "fit"
-    if isinstance(estimator.estimator, type) or not hasattr(estimator.estimator, needed):
-        raise TypeError(
-            f"estimator must be a classifier with {needed}, such as RandomForestClassifier(); got "
-            f"{estimator.estimator!r}."
-        )
-    check_jobs(estimator.n_jobs)
-    check_switch("per_group", estimator.per_group)
-    check_thresholds(estimator.n_thresholds, estimator.per_group)
-    check_switch("use_sensitive", estimator.use_sensitive)
-    _check_columns(estimator)
-    check_option("combine", estimator.combine, COMBINE)
-    check_option("groups_missing", estimator.groups_missing, GROUPS_MISSING)
-    check_cv_option(estimator.cv)
-    check_confidence(estimator)
-    check_seed(estimator.random_state)
-
-
-def _check_columns(estimator: Any) -> None:
-    """Check that the inner classifier's own sensitive columns are not taken out of X."""
-    inner = final_estimator(estimator.estimator)
-    own, inside = (
-        set() if columns is None or callable(columns) else set(np.ravel(np.array(columns, object)))
-        for columns in (estimator.sensitive_columns, getattr(inner, "sensitive_columns", None))
-    )
-    if own & inside and not estimator.use_sensitive:
-        raise ValueError(
-            f"sensitive_columns={estimator.sensitive_columns!r} with use_sensitive=False are taken "
-            f"out of X, and the classifier has sensitive_columns={inner.sensitive_columns!r}: use "
-            "use_sensitive=True, or a classifier without sensitive_columns."
-        )
-
-
-def check_thresholds(n_thresholds: object, per_group: bool) -> None:
-    """Check the number of thresholds of every group.
-
-    Raises
-    ------
-    ValueError
-        If it is not valid, or there is more than one and groups have none of their own.
-    """
-    if not (is_number(n_thresholds, Integral) and n_thresholds in (1, 2)):
-        raise ValueError(f"n_thresholds must be 1 or 2; got {n_thresholds!r}.")
-    if n_thresholds == 2 and not per_group:
-        raise ValueError(
-            "n_thresholds=2 is the number of thresholds of every group, and with "
-            "per_group=False groups have no thresholds of their own: use per_group=True."
-        )
+from fairconstrained.utils.validation import check_kappa
 
 
 def routed_params(
@@ -169,6 +106,8 @@ class ThresholdFit:
         With a confidence: what the held-out rows show.
     held_out : ndarray of int
         The positions of these rows in X.
+    reported : Problem
+        The constraints on all rows that were given, less the held-out ones.
     validation : ndarray of int or None
         The positions of the rows that chose the thresholds, None if these are all of the others.
     """
@@ -180,6 +119,7 @@ class ThresholdFit:
     search: DecisionSearch
     certificate: Certificate | None
     held_out: Array
+    reported: Problem
     validation: Array | None = None
 
     @classmethod
@@ -219,9 +159,11 @@ class ThresholdFit:
         scored = _scoring(estimator, rows, splitting).of(chosen, params, tasks)
         with tasks.task("thresholds"):
             choosing = chosen.take(scored.rows)
-            found = cls._searched(estimator, constraints, scored, choosing, held)
-        some = len(scored.rows) < len(chosen.positions)
-        return replace(found, validation=choosing.positions) if some else found
+            fit = cls._searched(estimator, constraints, scored, choosing, held)
+            if len(scored.rows) == len(chosen.positions):
+                return fit
+            reported = fit._on_all_rows(estimator, constraints, choosing, chosen)
+        return replace(fit, reported=reported, validation=choosing.positions)
 
     @classmethod
     def _searched(
@@ -239,7 +181,8 @@ class ThresholdFit:
         problem = task.problem
         if held is None or others is None or estimator.confidence is None:
             search: DecisionSearch = task.search()
-            return cls(scored, data, model, problem, search, None, np.zeros(0, dtype=int))
+            none = np.zeros(0, dtype=int)
+            return cls(scored, data, model, problem, search, None, none, problem)
         test = HeldOut.of(
             constraints,
             problem=problem,
@@ -250,7 +193,29 @@ class ThresholdFit:
             unconstrained=_GivenScores(given),
         )
         search, certificate = search_with_confidence(task, test, estimator.confidence)
-        return cls(scored, data, model, problem, search, certificate, held.positions)
+        return cls(scored, data, model, problem, search, certificate, held.positions, problem)
+
+    def _on_all_rows(
+        self,
+        estimator: Any,
+        constraints: list[Constraint],
+        choosing: CheckedRows,
+        given: CheckedRows,
+    ) -> Problem:
+        """Return the constraints on all rows; those that chose keep the scores that they chose by.
+
+        A group without rows among these has no threshold of its own: it gets the common one.
+        """
+        scores = _scores_of_fitted(self.scored, given)
+        scores[self.scored.rows] = self.scored.scores
+        codes, n = _codes(estimator, [choosing, given])
+        model = ThresholdModel(scores, codes[-len(scores) :], n, np.arange(len(scores)))
+        like, wrong = (
+            self.problem.constraints,
+            wrong_predictions(given.data.y, given.data.loss_weight),
+        )
+        parts = bound_parts(constraints, model, given.data, _GivenScores(scores), like)
+        return Problem(CompositeFunction(model, wrong), parts)
 
     def common_threshold(self) -> float:
         """Return the threshold of rows without a group: the only one, or the most accurate."""
@@ -260,7 +225,7 @@ class ThresholdFit:
 
     def store(self, estimator: Any) -> None:
         """Set the fitted attributes of an estimator, and warn of what was not found."""
-        groups, at = self.data.groups, self.problem.at(self.search.w)
+        groups, at = self.data.groups, self.reported.at(self.search.w)
         bound = Bound.of_decisions(at, self.certificate)
         attributes = {
             "estimator_": self.scored.estimator,
@@ -289,6 +254,14 @@ class ThresholdFit:
         set_fitted(estimator, attributes)
         promised = self.certificate or self.search
         promised.warn(stacklevel=5)
+        if self.certificate is None and self.search.met and bound.met is False:
+            warnings.warn(
+                f"{type(estimator).__name__}: the thresholds meet the bound on the rows that chose "
+                f"them, validation_indices_; on all rows passed to fit: {bound.text}. Use a "
+                "number of folds for cv, so that all rows choose, or lower kappa.",
+                InfeasibleConstraintWarning,
+                stacklevel=4,
+            )
 
 
 def _constraints(estimator: Any, data: TrainingData) -> list[Constraint]:
@@ -339,26 +312,27 @@ def _bound(
     held: CheckedRows | None,
 ) -> tuple[Array, ThresholdModel, tuple[CompositeFunction, ...], TrainingData | None]:
     """Return scores, the model and the constraints of the rows that choose, and the other rows."""
-    given, parts_of, n_parts = [scored.scores], [chosen.data], estimator.n_thresholds
-    own_parts = [row_parts(chosen.features, n_parts)]
+    given, rows = [scored.scores], [chosen]
     if held is not None:
-        classes = chosen.data.classes
-        given.append(
-            scores_of(
-                scored.estimator,
-                held.features,
-                scored.method,
-                classes[1],
-                np.sort(classes).tolist(),
-            )
-        )
-        parts_of.append(replace(held.data, X=held.data.X + len(scored.scores)))
-        own_parts.append(row_parts(held.features, n_parts))
+        given.append(_scores_of_fitted(scored, held))
+        rows.append(replace(held, data=replace(held.data, X=held.data.X + len(scored.scores))))
     scores, n = np.concatenate(given), len(scored.scores)
-    codes, n_thresholds = threshold_codes(estimator, parts_of, np.concatenate(own_parts))
-    model = ThresholdModel(scores, codes, n_thresholds, np.arange(n))
+    model = ThresholdModel(scores, *_codes(estimator, rows), np.arange(n))
     parts = tuple(bound_parts(constraints, model, chosen.data, _GivenScores(scores)))
-    return scores, model, parts, parts_of[1] if held is not None else None
+    return scores, model, parts, rows[1].data if held is not None else None
+
+
+def _scores_of_fitted(scored: ScoredRows, rows: CheckedRows) -> Array:
+    """Return the scores that `predict` compares with the thresholds."""
+    classes = rows.data.classes
+    labels = np.sort(classes).tolist()
+    return scores_of(scored.estimator, rows.features, scored.method, classes[1], labels)
+
+
+def _codes(estimator: Any, rows: list[CheckedRows]) -> tuple[Array, int]:
+    """Return which threshold the rows of several parts have, and how many there are."""
+    halves = [row_parts(part.features, estimator.n_thresholds) for part in rows]
+    return threshold_codes(estimator, [part.data for part in rows], np.concatenate(halves))
 
 
 def _task(

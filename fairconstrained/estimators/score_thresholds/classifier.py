@@ -18,13 +18,10 @@ from fairconstrained.estimators.callbacks import FitTasks
 from fairconstrained.estimators.constraint_parameters import ConstraintParameters
 from fairconstrained.estimators.documented import DocumentedEstimator
 from fairconstrained.estimators.options import warn_of_unused_kappa
-from fairconstrained.estimators.score_thresholds._fit import (
-    ThresholdFit,
-    check_threshold_options,
-    routed_params,
-)
+from fairconstrained.estimators.score_thresholds._fit import ThresholdFit, routed_params
 from fairconstrained.estimators.score_thresholds._predictions import ThresholdPredictions
 from fairconstrained.estimators.score_thresholds._rows import CheckedRows
+from fairconstrained.estimators.score_thresholds.options import check_threshold_options
 from fairconstrained.utils.compat import CallbackSupportMixin, with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, fitted_attributes
 from fairconstrained.utils.splits import with_splitter
@@ -135,15 +132,16 @@ class FairThresholds(
     groups_ : ndarray
         The groups that are compared, sorted.
     decision_gap_ : float
-        The largest gap of the decisions on the rows that chose the thresholds (nan without
-        constraints).
+        The largest gap of the decisions on the rows passed to `fit`, less those held out (nan
+        without constraints). Rows that chose the thresholds count with the scores that they chose
+        by, such as out-of-fold scores; other rows with those of the fitted classifier.
     bound_violation_ : float
         By how much that gap exceeds its bound; with `confidence` the upper limit in the population.
     bound_met_ : bool or None
         Whether the bound is met; None without constraints.
     decision_search_ : ThresholdSearch
-        Whether the bound is met, the accuracy on these rows, that of the most accurate thresholds,
-        and an upper bound on that of all thresholds that meet the constraints; see
+        Of the rows that chose the thresholds: whether the bound is met, the accuracy, that of the
+        most accurate thresholds, and an upper bound on that of all thresholds that meet it; see
         :class:`~fairconstrained.decisions.threshold_search.ThresholdSearch`.
     certificate_ : Certificate or None
         With `confidence`: whether the constraints hold for the population, and upper bounds on
@@ -151,10 +149,9 @@ class FairThresholds(
     holdout_indices_ : ndarray of int
         With `confidence`: the rows of X that were held out.
     validation_indices_ : ndarray of int
-        Where `cv` gives scores to a share of the rows: the rows of X that chose the thresholds. All
-        that is reported is on these rows, since the classifier was trained on the others.
+        Where `cv` gives scores to a share of the rows: the rows of X that chose the thresholds.
     constraint_choices_ : list of dict
-        For every constraint the values of the parameters that it chose on these rows, such as the
+        For every constraint the values of the parameters that these rows chose, such as the
         minority of :class:`MinorityRate`. Reports measure with them.
     response_method_ : str
         The method that returns the scores.
@@ -169,7 +166,7 @@ class FairThresholds(
     Warns
     -----
     InfeasibleConstraintWarning
-        If no thresholds meet the bound.
+        If no thresholds meet the bound, or those of a share of the rows do not meet it on all rows.
     ConstantDecisionWarning
         If only constant decisions meet it.
     InputWarning

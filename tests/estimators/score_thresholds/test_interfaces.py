@@ -124,8 +124,7 @@ def test_in_a_pipeline_and_a_search(data):
         RandomForestClassifier(n_estimators=5, random_state=0),
         per_group=True,
         sensitive_columns=["sex"],
-        cv=0.5,
-        random_state=0,
+        cv=2,
     )
     scoring = {
         "accuracy": "accuracy",
