@@ -101,7 +101,7 @@ def _or_none(value: Any) -> Any:
 def unit(constraint: Constraint) -> str:
     """Return what the gaps of a constraint are."""
     return (
-        f"Its gap is the {constraint.gap_title}; on scores, with {constraint.scores_title} in "
+        f"Its gap: {constraint.gap_title}; on scores, with {constraint.scores_title} in "
         "place of predictions."
     )
 
@@ -127,7 +127,7 @@ def table(found: Found, groups: Sequence[str]) -> str:
     groups : sequence of str
         The names of the groups whose rates are shown.
     """
-    above = ["", "", "", *["rate of"] * len(groups), "gap of", "gap on", ""]
+    above = ["", "", "", *["selected"] * len(groups), "gap of", "gap on", ""]
     below = ["model", "rows", "accuracy", *groups, "predictions", "scores", "seconds"]
     lines = [above, below]
     lines += [[*where, *figures.cells()] for where, figures in found.items()]

@@ -123,11 +123,11 @@ def run_example(data: str, name: str, kappa: float | None, check: bool = False) 
         advice = "\n".join([str(error), *getattr(error, "__notes__", [])])
         print(f"The data set {data!r} is not available.\n{advice}", file=sys.stderr)
         return 1
-    print(_introduction(X, example, constraint, name), flush=True)
     found, fair = compare(X, y, example.sensitive, constraint)
     groups = sorted(X[example.sensitive].unique())
+    introduction = _introduction(X, example, constraint, name)
     conclusion = _conclusion(found, next_runs(data, name, kappa))
-    print(f"\n{verdict(fair)}\n\n{table(found, groups)}\n\n{conclusion}")
+    print(verdict(fair), introduction, table(found, groups), conclusion, sep="\n\n")
     return exit_status(fair, check)
 
 

@@ -47,13 +47,12 @@ def run_own_data(options: Namespace) -> int:
     _check_outputs(options)
     data = with_roles(read_table(options.file), options.target, options.positive, options.sensitive)
     run = _Run(options, data)
-    print(run.introduction(), flush=True)
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
         found, models = _compared(run)
     shown = table(found, [str(one) for one in run.shown_groups])
     fair = models["fair"][-1]
-    print(f"\n{verdict(fair)}\n\n{shown}\n\n{run.conclusion(found, models)}")
+    print(verdict(fair), run.introduction(), shown, run.conclusion(found, models), sep="\n\n")
     empty = [f"On the {rows} rows: {one.note}." for (_, rows), one in found.items() if one.note]
     for note in dict.fromkeys([*(str(one.message) for one in noted), *empty]):
         print(f"Note: {note}")
@@ -132,7 +131,7 @@ class _Run:
         return {bound.tolerance: getattr(bound, bound.tolerance)}
 
     def introduction(self) -> str:
-        """Return what is known before the fit."""
+        """Return what the rows, the groups and the constraint are."""
         data, options = self.data, self.options
         ((name, value),) = self.tolerance.items()
         (bound,) = resolve_constraints(options.constraint)

@@ -83,16 +83,18 @@ def check_predicted(y_pred: ArrayLike, n_rows: int, *, like: Array) -> Array:
         If there is not one label per row, of the type of the labels or classes in `like`.
     """
     predicted = check_labels("y_pred", y_pred, n_rows, rows="y_true")
-    values = np.asarray(predicted.tolist()) if predicted.dtype == object else predicted
+    values, labels = (
+        np.asarray(part.tolist()) if part.dtype == object else part for part in (predicted, like)
+    )
     if values.dtype.kind == "f" and (values % 1.0).any():
         raise ValueError(
             f"y_pred has numbers that are no labels, such as {values[values % 1.0 != 0.0][0]:g}. "
             "Pass predictions, not scores."
         )
-    if (like.dtype.kind in _TEXT_KINDS) != (predicted.dtype.kind in _TEXT_KINDS):
+    if (labels.dtype.kind in _TEXT_KINDS) != (values.dtype.kind in _TEXT_KINDS):
         raise ValueError(
-            f"y_true and y_pred have labels of different types ({like.dtype} and "
-            f"{predicted.dtype}): no prediction could be correct."
+            f"y_true and y_pred have labels of different types ({labels.dtype} and "
+            f"{values.dtype}): no prediction could be correct."
         )
     return predicted
 

@@ -44,7 +44,7 @@ def test_the_constraint_of_the_fit_is_measured(file, table, tmp_path, capsys, na
     assert main(asked(file, *more)) == 0
     text = capsys.readouterr().out
     assert np.isfinite(list(gaps(text).values())).all()
-    assert f"Its gap is the {CLASSIFIER_CONSTRAINTS[name]().gap_title}; on scores, with" in text
+    assert f"Its gap: {CLASSIFIER_CONSTRAINTS[name]().gap_title}; on scores, with" in text
     models = json.loads((tmp_path / "out.json").read_text())["models"]
     (row,) = (one for one in models if (one["model"], one["rows"]) == ("fair", "training"))
     classifier = joblib.load(model_file)[-1]

@@ -283,6 +283,7 @@ def test_metrics_of_predictions_take_labels_only(metric):
             ValueError, match=r"y_pred .*such as 0\.1.* Pass predictions, not scores"
         ):
             metric([0, 1, 0, 1], scores, **groups)
+    metric([0, 1, 0, 1], np.array([0, 1, 1, 1], dtype=object), **groups)
     with pytest.raises(ValueError, match="different types"):
         metric([0, 1, 0, 1], ["0", "1", "0", "1"], **groups)
     with pytest.raises(ValueError, match="y_true has no rows"):
