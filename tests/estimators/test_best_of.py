@@ -7,6 +7,7 @@ import pytest
 
 from fairconstrained import (
     ConvergenceWarning,
+    FairBoostingClassifier,
     FairHingeClassifier,
     FairLogisticClassifier,
     FairLogisticClassifierCV,
@@ -82,6 +83,14 @@ def test_other_doors_name_both_solvers_once(fails):
     assert [one.category for one in found].count(ConvergenceWarning) == 2  # folds, the last fit
     with pytest.warns(ConvergenceWarning, match="StopsAt did not converge"):
         NeymanPearsonClassifier(solver=fails, kappa=0.1, surrogate="logistic").fit(X, Y)
+
+
+def test_boosted_trees_name_both_solvers(fails):
+    pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
+    clf = FairBoostingClassifier(kappa=0.05, solver=fails, n_estimators=10)
+    with pytest.warns(ConvergenceWarning, match="StopsAt did not converge.*is that of SQP"):
+        clf.fit(X, Y, sensitive_features=GROUPS)
+    assert type(clf.result_.replaces).__name__ == "StopsAt" and clf.bound_met_
 
 
 def test_a_solver_passed_as_an_object_is_replaced_where_it_violates_the_bound():
