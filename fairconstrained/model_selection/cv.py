@@ -136,7 +136,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
 
     Warns
     -----
-    InputWarning
+    UserWarning
         If no candidate is within `max_gap`.
     ConvergenceWarning
         Once, if points of the paths did not converge.

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.exceptions import InputWarning
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import is_number
 
@@ -37,7 +36,7 @@ def within(gaps: Array, limit: float, worth: Array, what: str, *, at_least: bool
 
     Warns
     -----
-    InputWarning
+    UserWarning
         If no gap is within the limit; the fairest candidate is taken.
     """
     if np.all(np.isnan(gaps)):
@@ -53,7 +52,7 @@ def within(gaps: Array, limit: float, worth: Array, what: str, *, at_least: bool
     warnings.warn(
         f"no candidate has a mean {what} of at {'least' if at_least else 'most'} {limit:g}; the "
         f"fairest one, with {gaps[best]:.3g}, is selected. Change the limit, or add candidates.",
-        InputWarning,
+        UserWarning,
         stacklevel=3,
     )
     return best

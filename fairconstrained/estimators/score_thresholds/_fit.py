@@ -210,12 +210,10 @@ class ThresholdFit:
         scores[self.scored.rows] = self.scored.scores
         codes, n = _codes(estimator, [choosing, given])
         model = ThresholdModel(scores, codes[-len(scores) :], n, np.arange(len(scores)))
-        like, wrong = (
-            self.problem.constraints,
-            wrong_predictions(given.data.y, given.data.loss_weight),
-        )
+        wrong = wrong_predictions(given.data.y, given.data.loss_weight)
+        like = self.problem.constraints
         parts = bound_parts(constraints, model, given.data, _GivenScores(scores), like)
-        return Problem(CompositeFunction(model, wrong), parts)
+        return Problem(CompositeFunction(model, wrong), tuple(parts))
 
     def common_threshold(self) -> float:
         """Return the threshold of rows without a group: the only one, or the most accurate."""
