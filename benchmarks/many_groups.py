@@ -23,8 +23,7 @@ from fairconstrained.constraints import IntersectionalLossParity
 from fairconstrained.datasets import fetch_communities
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.penalties.base import L2
-from fairconstrained.penalties.separable import Leading
+from fairconstrained.penalties import L2, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import default_solver

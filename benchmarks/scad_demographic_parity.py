@@ -21,7 +21,7 @@ from fairconstrained import DemographicParity
 from fairconstrained.domains import Box
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.penalties.separable import SCAD
+from fairconstrained.penalties import SCAD
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS, Result

@@ -29,7 +29,7 @@ from fairconstrained.exceptions import (
     ConvergenceWarning,
     InfeasibleConstraintWarning,
 )
-from fairconstrained.penalties.separable import SCAD
+from fairconstrained.penalties import SCAD
 from fairconstrained.solvers import IPC, SOLVERS, SwitchingSubgradient
 
 N_ROWS = 300

@@ -14,8 +14,7 @@ from benchmarks.fuzz.drawing import KAPPAS, Chosen, Rng, maybe, one_of
 from fairconstrained.domains import Box, L1Ball, L2Ball
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.objectives import PairwiseLoss, PartialAUC
-from fairconstrained.penalties.base import L2
-from fairconstrained.penalties.separable import L1, SCAD
+from fairconstrained.penalties import L1, L2, SCAD
 from fairconstrained.solvers import SOLVERS
 
 FAST = ("auto", "ipc", "augmented-lagrangian", "smoothing", "sqp")

@@ -20,7 +20,7 @@ from benchmarks.harness.problems import logistic_problem
 from fairconstrained.constraints import DemographicParity, EqualizedOdds
 from fairconstrained.datasets import fetch_a9a
 from fairconstrained.domains import L1Ball
-from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.epigraph import swapped
 from fairconstrained.problem.problem import Problem

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairconstrained.penalties.separable import Leading, Proximity
+from fairconstrained.penalties import Leading, Proximity
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Smoothing, Solver, default_solver
 from fairconstrained.utils.typing import Array

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairconstrained.penalties.base import Linear
-from fairconstrained.penalties.separable import Leading as LeadingPenalty
+from fairconstrained.penalties import Leading as LeadingPenalty
+from fairconstrained.penalties import Linear
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Solver, default_solver

@@ -13,7 +13,7 @@ from fairconstrained.estimators.binding import Unconstrained, with_constraints
 from fairconstrained.estimators.linear.parametrization import linear_parametrization
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.objectives import MeanLoss
-from fairconstrained.penalties.base import L2
+from fairconstrained.penalties import L2
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 

@@ -1,13 +1,11 @@
 """Simple closed convex sets W on which the weights may lie, with exact projections.
 
-What belongs here: sets and their products. A set says how it looks in other units of the variables
-(`Domain.stretched`). Which units a fit uses is decided where its model is made.
+A set says how it looks in other units of the variables (`Domain.stretched`). Which units a fit uses
+is decided where its model is made.
 """
 
-from fairconstrained.domains.balls import Ellipsoid, L1Ball, L2Ball, WeightedL1Ball
-from fairconstrained.domains.base import Domain, Enlarged, WholeSpace
-from fairconstrained.domains.boxes import Box, Intervals
-from fairconstrained.domains.products import Blocks, Leading
+from fairconstrained.domains.base import Blocks, Domain, Enlarged, Leading, WholeSpace
+from fairconstrained.domains.sets import Box, Ellipsoid, Intervals, L1Ball, L2Ball, WeightedL1Ball
 
 __all__ = [
     "Blocks",

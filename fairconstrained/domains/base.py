@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from fairconstrained.utils.parameter_constraints import (
+    COUNT,
+    POSITIVE,
+    ParameterConstraints,
+    check_arguments,
+)
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_positive
 
 ON_THE_BOUNDARY = 1e-9  # relative: points nearer to the boundary count as lying on it
 
@@ -26,35 +32,43 @@ class Domain(BaseEstimator, ABC):
 
     whole_space: bool = False
     n_variables: int | None = None
+    _parameter_constraints: ClassVar[ParameterConstraints] = {}
 
     def check(self) -> None:
-        """Check the parameters.
+        """Check the parameters, and those of a domain that this one is made of.
 
         Raises
         ------
-        ValueError
+        ValueError, TypeError
             With the parameter's name, what was found and what is valid.
         """
+        parameters = self.get_params(deep=False)
+        check_arguments(type(self).__name__, self._parameter_constraints, **parameters)
+        for value in parameters.values():
+            if isinstance(value, Domain):
+                value.check()
 
     @abstractmethod
     def project(self, w: Array) -> Array:
-        """Return the point of the set nearest to `w`; a ball returns nan where w is not finite."""
+        """Return the point of the set nearest to `w`; a ball returns nan where w is not finite.
+
+        Parameters
+        ----------
+        w : ndarray of shape (..., n_variables)
+            A point, or several.
+        """
 
     @abstractmethod
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return gradient + v for the v in the normal cone N_W(w) that makes it smallest.
 
         Its norm is the distance of -gradient from the normal cone: zero when `w` is stationary.
+
+        Parameters
+        ----------
+        w, gradient : ndarray of shape (..., n_variables)
+            A point and a gradient, or several.
         """
-
-    def project_rows(self, rows: Array) -> Array:
-        """Return the projections of several points, one per row, shape (n_points, n_variables)."""
-        return np.stack([self.project(w) for w in rows])
-
-    def residual_rows(self, rows: Array, gradients: Array) -> Array:
-        """Return the normal cone residuals of several points with a gradient each, one per row."""
-        both = zip(rows, gradients, strict=True)
-        return np.stack([self.normal_cone_residual(w, gradient) for w, gradient in both])
 
     def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
         """Return lower and upper bounds when the set is a box, else None."""
@@ -72,21 +86,6 @@ class Domain(BaseEstimator, ABC):
             Positive. If they are all equal, the set is known for every domain.
         """
         return Enlarged(self, float(factors[0])) if np.ptp(factors) == 0.0 else None
-
-
-def check_inner(owner: str, domain: object) -> None:
-    """Check the domain that another domain is made of.
-
-    Raises
-    ------
-    TypeError
-        If it is not a domain.
-    ValueError
-        If one of its parameters is not valid.
-    """
-    if not isinstance(domain, Domain):
-        raise TypeError(f"{owner}: domain must be a domain, such as L2Ball(); got {domain!r}.")
-    domain.check()
 
 
 class WholeSpace(Domain):
@@ -137,14 +136,11 @@ class Enlarged(Domain):
     array([ 1.2, -1.6])
     """
 
+    _parameter_constraints: ClassVar = {"domain": [Domain], "factor": [POSITIVE]}
+
     def __init__(self, domain: Domain, factor: float):
         self.domain = domain
         self.factor = factor
-
-    def check(self) -> None:
-        """Check the domain and the factor."""
-        check_inner("Enlarged", self.domain)
-        check_positive("Enlarged: factor", self.factor)
 
     def project(self, w: Array) -> Array:
         """Project onto the domain at its own size."""
@@ -153,3 +149,101 @@ class Enlarged(Domain):
     def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
         """Return the domain's: the normal cone is the same one."""
         return self.domain.normal_cone_residual(w / self.factor, gradient)
+
+
+class Blocks(Domain):
+    """The product of `n_blocks` copies of a set: every block of variables lies in it on its own.
+
+    Parameters
+    ----------
+    domain : Domain
+        The set of one block.
+    n_blocks : int
+        How many blocks there are, all of one size, one after the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import Blocks, L2Ball
+    >>> Blocks(L2Ball(1.0), 2).project(np.array([3.0, -4.0, 0.6, 0.0]))
+    array([ 0.6, -0.8,  0.6,  0. ])
+    """
+
+    _parameter_constraints: ClassVar = {"domain": [Domain], "n_blocks": [COUNT]}
+
+    def __init__(self, domain: Domain, n_blocks: int):
+        self.domain = domain
+        self.n_blocks = n_blocks
+
+    @property
+    def whole_space(self) -> bool:  # type: ignore[override]
+        """Whether the set of a block is."""
+        return self.domain.whole_space
+
+    def _split(self, w: Array) -> Array:
+        return w.reshape(*w.shape[:-1], self.n_blocks, -1)
+
+    def project(self, w: Array) -> Array:
+        """Project every block."""
+        return self.domain.project(self._split(w)).reshape(w.shape)
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return the blocks' residuals: the normal cone of a product is the product of theirs."""
+        residual = self.domain.normal_cone_residual(self._split(w), self._split(gradient))
+        return residual.reshape(w.shape)
+
+    def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
+        """Return the bounds of a block, repeated, or None."""
+        block = self.domain.bounds(n_variables // self.n_blocks)
+        return block and (np.tile(block[0], self.n_blocks), np.tile(block[1], self.n_blocks))
+
+    def stretched(self, factors: Array) -> Domain | None:
+        """Return the product of the stretched sets, where the factors of all blocks are equal."""
+        each = self._split(factors)
+        block = self.domain.stretched(each[0]) if np.ptp(each, axis=0).max() == 0.0 else None
+        return block and Blocks(block, self.n_blocks)
+
+
+class Leading(Domain):
+    """The first `size` variables lie in `domain`, the others (intercept, auxiliary) are free.
+
+    Parameters
+    ----------
+    domain : Domain
+        The set of the leading variables.
+    size : int
+        How many there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.domains import L2Ball, Leading
+    >>> Leading(L2Ball(1.0), 2).project(np.array([3.0, -4.0, 7.0]))
+    array([ 0.6, -0.8,  7. ])
+    """
+
+    _parameter_constraints: ClassVar = {"domain": [Domain], "size": [COUNT]}
+
+    def __init__(self, domain: Domain, size: int):
+        self.domain = domain
+        self.size = size
+
+    @property
+    def whole_space(self) -> bool:  # type: ignore[override]
+        """Whether the set of the leading variables is."""
+        return self.domain.whole_space
+
+    def project(self, w: Array) -> Array:
+        """Project the leading variables."""
+        lead = self.domain.project(w[..., : self.size])
+        return np.concatenate([lead, w[..., self.size :]], axis=-1)
+
+    def normal_cone_residual(self, w: Array, gradient: Array) -> Array:
+        """Return the residual of the leading variables, then the gradient of the free ones."""
+        lead = self.domain.normal_cone_residual(w[..., : self.size], gradient[..., : self.size])
+        return np.concatenate([lead, gradient[..., self.size :]], axis=-1)
+
+    def bounds(self, n_variables: int) -> tuple[Array, Array] | None:
+        """Return the leading bounds followed by infinite ones, or None."""
+        lead, free = self.domain.bounds(self.size), np.full(n_variables - self.size, np.inf)
+        return lead and (np.concatenate([lead[0], -free]), np.concatenate([lead[1], free]))

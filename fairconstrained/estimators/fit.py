@@ -36,7 +36,7 @@ from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
-from fairconstrained.penalties.base import Penalty, Zero
+from fairconstrained.penalties import Penalty, Zero
 from fairconstrained.problem.auxiliary import weights_with_auxiliary
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation

@@ -19,7 +19,7 @@ from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.exceptions import InputWarning
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.objectives import MeanLoss, resolve_objective
-from fairconstrained.penalties.base import L2, Penalty
+from fairconstrained.penalties import L2, Penalty
 from fairconstrained.utils.meta_estimators import library_class
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.validation import check_seed, check_switch, is_number

@@ -18,7 +18,7 @@ from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models import Model
 from fairconstrained.objectives import Objective
-from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties import Penalty
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from fairconstrained.models import Model
-from fairconstrained.penalties.base import Linear
+from fairconstrained.penalties import Linear
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT

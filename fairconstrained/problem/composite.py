@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from fairconstrained.models.base import HasGram, Model, curvature
-from fairconstrained.penalties.base import Penalty, Zero
+from fairconstrained.penalties import Penalty, Zero
 from fairconstrained.terms.base import Batchable, Curved, Shiftable, Smoothable, Term, smoothed
 from fairconstrained.utils.typing import Array
 
@@ -118,7 +118,7 @@ class CompositeFunction:
     def smoothable(self) -> bool:
         """Whether term and penalty are smooth or can be smoothed."""
         term = self.term
-        return self.penalty.smoothable and (
+        return self.penalty.smoothed(1.0).smooth and (
             term is None or term.smooth or (isinstance(term, Smoothable) and term.smoothable)
         )
 

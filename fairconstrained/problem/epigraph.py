@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairconstrained.penalties.base import Linear
+from fairconstrained.penalties import Linear
 from fairconstrained.terms.maximum import Maximum
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairconstrained.models.base import Model, Scores
-from fairconstrained.penalties.base import Zero
+from fairconstrained.penalties import Zero
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.known_gradients import KnownGradients
 from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass

@@ -12,9 +12,8 @@ from sklearn.utils import check_random_state
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.models.base import Model
-from fairconstrained.penalties.base import Linear, Penalty
-from fairconstrained.penalties.separable import Leading as LeadingPenalty
-from fairconstrained.penalties.separable import Proximity
+from fairconstrained.penalties import Leading as LeadingPenalty
+from fairconstrained.penalties import Linear, Penalty, Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation, EvaluationCounter
 from fairconstrained.terms.base import Batchable, common_blocks

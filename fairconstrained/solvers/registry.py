@@ -86,7 +86,7 @@ def without_kinks(problem: Problem, solver: Solver) -> Solver:
     Examples
     --------
     >>> import numpy as np
-    >>> from fairconstrained.penalties.separable import L1
+    >>> from fairconstrained.penalties import L1
     >>> from fairconstrained.problem import CompositeFunction, Problem
     >>> from fairconstrained.solvers import IPC
     >>> from fairconstrained.solvers.registry import without_kinks

@@ -94,7 +94,7 @@ def near_stationarity(
     --------
     >>> import numpy as np
     >>> from fairconstrained.problem.composite import CompositeFunction
-    >>> from fairconstrained.penalties.separable import Proximity
+    >>> from fairconstrained.penalties import Proximity
     >>> from fairconstrained.problem.problem import Problem
     >>> from fairconstrained.solvers.stationarity import near_stationarity
     >>> bowl = Problem(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,8 +22,27 @@ class Number(Interval):
         return not isinstance(val, bool | np.bool_) and bool(super().is_satisfied_by(val))
 
 
+class Numbers(Number):
+    """Sequences of one or more numbers of an interval."""
+
+    def __init__(self, each: Number):
+        super().__init__(each.type, each.left, each.right, closed=each.closed)
+
+    def is_satisfied_by(self, val: object) -> bool:
+        """Return whether a value is such a sequence."""
+        numbers = val.tolist() if isinstance(val, np.ndarray) else val
+        if not isinstance(numbers, Sequence) or not numbers:
+            return False
+        return all(super(Numbers, self).is_satisfied_by(number) for number in numbers)
+
+    def __str__(self) -> str:
+        """Return the words for messages."""
+        return f"a sequence of numbers, each {super().__str__()}"
+
+
 POSITIVE = Number(Real, 0, None, closed="neither")
 NON_NEGATIVE = Number(Real, 0, np.inf, closed="both")
+STRENGTH = Number(Real, 0, None, closed="left")  # finite
 SHARE = Number(Real, 0, 1, closed="both")
 OPEN_SHARE = Number(Real, 0, 1, closed="neither")
 LIMIT = Number(Integral, 0, None, closed="left")

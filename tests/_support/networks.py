@@ -11,8 +11,7 @@ from fairconstrained import DemographicParity, make_biased_classification
 from fairconstrained.functions.losses import Hinge, Logistic, Loss
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.models import Model
-from fairconstrained.penalties.base import L2
-from fairconstrained.penalties.separable import Leading
+from fairconstrained.penalties import L2, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import average

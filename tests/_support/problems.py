@@ -18,8 +18,8 @@ from fairconstrained.domains import Box, Domain, L1Ball, L2Ball, Leading, WholeS
 from fairconstrained.functions.losses import Hinge, Logistic, Loss, TruncatedLogistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.penalties.base import L2, Penalty
-from fairconstrained.penalties.separable import Leading as LeadingPenalty
+from fairconstrained.penalties import L2, Penalty
+from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import CellMeans, average, cell_matrix

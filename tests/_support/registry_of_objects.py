@@ -64,8 +64,7 @@ from fairconstrained.functions.surrogates import (
 )
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
 from fairconstrained.objectives.ranking import QueryPairLoss
-from fairconstrained.penalties.base import L2, Linear, Sum, Zero
-from fairconstrained.penalties.separable import L1, SCAD, Proximity
+from fairconstrained.penalties import L1, L2, SCAD, Linear, Proximity, Sum, Zero
 from fairconstrained.terms.clipped_rates import Clip
 
 N_VARIABLES = 4  # of the penalties and domains below

@@ -5,8 +5,7 @@ import numpy as np
 from fairconstrained.constraints import DemographicParity, EqualizedOdds, EqualOpportunity
 from fairconstrained.functions.losses import Hinge, Logistic, TruncatedLogistic
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.penalties.base import L2, Linear
-from fairconstrained.penalties.separable import SCAD, Leading
+from fairconstrained.penalties import L2, SCAD, Leading, Linear
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import average

@@ -24,7 +24,7 @@ from fairconstrained import (
     make_biased_classification,
 )
 from fairconstrained.domains import L1Ball
-from fairconstrained.penalties.base import L2
+from fairconstrained.penalties import L2
 from fairconstrained.solvers import IPC, SQP
 
 DIFFERENCES = {

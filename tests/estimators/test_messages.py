@@ -23,7 +23,7 @@ from fairconstrained import (
 from fairconstrained.domains import Box, L1Ball
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.functions.surrogates import Ramp
-from fairconstrained.penalties.separable import SCAD
+from fairconstrained.penalties import SCAD
 from fairconstrained.solvers import IPC, AugmentedLagrangian
 from fairconstrained.solvers import SOLVERS as REGISTERED
 

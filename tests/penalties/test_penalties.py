@@ -9,10 +9,9 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from fairconstrained.penalties.base import L2, Linear, Penalty, Sum, Zero
-from fairconstrained.penalties.separable import L1, SCAD, Leading, Proximity
+from fairconstrained.penalties import L1, L2, SCAD, Leading, Linear, Penalty, Proximity, Sum, Zero
 
-ALL = distinct(PENALTIES + [part for penalty in PENALTIES for part in penalty.convex_parts()])
+ALL = distinct(PENALTIES + [penalty.convexify(np.ones(N_VARIABLES)) for penalty in PENALTIES])
 vectors = arrays(float, N_VARIABLES, elements=st.floats(-4.0, 4.0))
 away_from_zero = arrays(
     float, N_VARIABLES, elements=st.floats(0.01, 4.0) | st.floats(-4.0, -0.01)
@@ -66,17 +65,6 @@ def test_smooth_says_whether_there_is_a_kink_at_zero(penalty):
     assert penalty.smooth == (np.abs(ahead - behind).max() < 1e-4)
 
 
-@each(PENALTIES)
-@given(v=vectors, w=vectors)
-def test_convex_parts_are_convex_and_differ_by_the_penalty(penalty, v, w):
-    plus, minus = penalty.convex_parts()
-    assert plus.convex
-    assert minus.convex
-    assert_convex_on_the_segment(plus.value, v, w)
-    assert_convex_on_the_segment(minus.value, v, w)
-    assert_allclose(plus.value(w) - minus.value(w), penalty.value(w), rtol=1e-12, atol=1e-12)
-
-
 @each(ALL)
 @given(v=vectors, w=vectors)
 def test_the_penalty_less_its_modulus_is_convex(penalty, v, w):
@@ -97,6 +85,7 @@ def test_no_larger_modulus_would_do(penalty):
 def test_convexify_majorises_and_touches(penalty, v, w):
     majorant = penalty.convexify(w)
     assert majorant.convex
+    assert_convex_on_the_segment(majorant.value, v, w)
     assert majorant.value(v) >= penalty.value(v) - 1e-12
     assert_allclose(majorant.value(w), penalty.value(w), rtol=1e-12, atol=1e-12)
     assert_allclose(majorant.gradient(w), penalty.gradient(w), atol=1e-12)
@@ -149,6 +138,26 @@ def test_leading_leaves_the_other_variables_free(w):
     moved = w + np.array([0.0, 0.0, 1.0, -1.0])
     assert penalty.value(moved) == penalty.value(w)
     assert_array_equal(penalty.gradient(w)[2:], 0.0)
+
+
+@each(ALL)
+@given(v=vectors, w=vectors)
+def test_a_quadratic_penalty_has_the_second_derivatives_of_its_expansion(penalty, v, w):
+    if penalty.quadratic:
+        step, hessian = v - w, penalty.second_derivatives(N_VARIABLES)
+        expected = penalty.value(w) + penalty.gradient(w) @ step + 0.5 * step @ (hessian * step)
+        assert_allclose(penalty.value(v), expected, rtol=1e-12, atol=1e-12)
+
+
+@each(ALL)
+@given(w=vectors, width=st.floats(0.1, 1.0))
+def test_rounding_is_smooth_near_and_has_an_approximate_subgradient(penalty, w, width):
+    rounded, v = penalty.smoothed(width), np.array([0.3, -2.0, 0.0, 1.1])
+    assert rounded.smooth
+    assert 0.0 <= rounded.value(w) - penalty.value(w) + 1e-12 <= N_VARIABLES * width + 1e-12
+    weak = penalty.modulus / 2.0 * (v - w) @ (v - w)
+    below = rounded.value(w) + rounded.gradient(w) @ (v - w) + min(weak, 0.0)
+    assert rounded.value(v) >= below - rounded.subgradient_error(w) - 1e-12
 
 
 @each(PENALTIES)

@@ -17,8 +17,7 @@ from fairconstrained.domains import Box, L2Ball
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.penalties.base import L2
-from fairconstrained.penalties.separable import Proximity
+from fairconstrained.penalties import L2, Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import EvaluationCounter
 from fairconstrained.problem.problem import Problem

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from fairconstrained import DemographicParity
 from fairconstrained.constraints import ROCParity
 from fairconstrained.domains import Box
-from fairconstrained.penalties.base import Linear
+from fairconstrained.penalties import Linear
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent

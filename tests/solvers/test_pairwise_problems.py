@@ -20,8 +20,7 @@ from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import MeanLoss
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
-from fairconstrained.penalties.base import L2
-from fairconstrained.penalties.separable import Leading
+from fairconstrained.penalties import L2, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import SOLVERS

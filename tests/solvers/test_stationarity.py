@@ -8,8 +8,7 @@ from _support.problems import NON_SMOOTH, PROBLEMS
 
 from fairconstrained.domains import L2Ball
 from fairconstrained.exceptions import ConvergenceWarning
-from fairconstrained.penalties.base import Linear
-from fairconstrained.penalties.separable import L1, Proximity
+from fairconstrained.penalties import L1, Linear, Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import AugmentedLagrangian

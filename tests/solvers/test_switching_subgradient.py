@@ -9,8 +9,7 @@ from _support.problems import NON_SMOOTH, PROBLEMS, classification, rate_between
 from fairconstrained import DemographicParity, make_biased_classification
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.penalties.base import L2
-from fairconstrained.penalties.separable import Leading
+from fairconstrained.penalties import L2, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import (

@@ -30,7 +30,7 @@ from fairconstrained.estimators.linear.parametrization import LinearParametrizat
 from fairconstrained.estimators.parametrization import FairOptions, SearchSpace
 from fairconstrained.estimators.solving import SolverOptions
 from fairconstrained.models.leaves import LeafModel
-from fairconstrained.penalties.separable import Leading, Proximity
+from fairconstrained.penalties import Leading, Proximity
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result

@@ -22,7 +22,7 @@ from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.objectives import Objective
-from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties import Penalty
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.fitted import coefficients
 from fairconstrained.utils.typing import Array, MatrixLike, RandomState

@@ -31,7 +31,7 @@ from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, finite_scores
-from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver

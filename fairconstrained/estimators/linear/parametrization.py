@@ -23,9 +23,8 @@ from fairconstrained.models.feature_scale import Features, FeatureScale
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.objectives.base import MeanLoss
-from fairconstrained.penalties.base import Penalty
-from fairconstrained.penalties.separable import InUnits
-from fairconstrained.penalties.separable import Leading as LeadingPenalty
+from fairconstrained.penalties import InUnits, Penalty
+from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.shards.data import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.fitted import coefficients

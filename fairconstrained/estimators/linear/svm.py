@@ -11,7 +11,7 @@ from fairconstrained.estimators.thresholds import Threshold
 from fairconstrained.functions.losses import Loss
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.objectives import Objective
-from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties import Penalty
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.typing import RandomState
 

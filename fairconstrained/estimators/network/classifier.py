@@ -24,7 +24,7 @@ from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.models.linear import checked_scores
 from fairconstrained.models.modules import MakeModule, with_affine_output
 from fairconstrained.objectives import Objective
-from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties import Penalty
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.typing import Array, MatrixLike, RandomState
 

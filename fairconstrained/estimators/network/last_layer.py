@@ -9,8 +9,7 @@ import numpy as np
 
 from fairconstrained.models import LinearModel, Model
 from fairconstrained.models.network import TorchModel
-from fairconstrained.penalties.base import Penalty
-from fairconstrained.penalties.separable import Leading
+from fairconstrained.penalties import Leading, Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.typing import Array

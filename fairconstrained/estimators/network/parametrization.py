@@ -22,8 +22,7 @@ from fairconstrained.estimators.options import penalty_of
 from fairconstrained.estimators.parametrization import FairOptions, Parametrization, SearchSpace
 from fairconstrained.models.modules import MakeModule
 from fairconstrained.models.network import Network, TorchModel
-from fairconstrained.penalties.base import Penalty
-from fairconstrained.penalties.separable import Leading
+from fairconstrained.penalties import Leading, Penalty
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver, default_solver

@@ -24,7 +24,7 @@ from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, checked_scores, finite_scores
 from fairconstrained.models.modules import ACTIVATIONS
 from fairconstrained.models.network import TorchModel
-from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties import Penalty
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, Result, Solver, default_solver
 from fairconstrained.utils.registry import check_option, resolve

@@ -28,7 +28,7 @@ from fairconstrained.estimators.ranking.parametrization import (
 from fairconstrained.functions.losses import Loss
 from fairconstrained.metrics import mean_ndcg
 from fairconstrained.objectives import Objective
-from fairconstrained.penalties.base import Penalty
+from fairconstrained.penalties import Penalty
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing

@@ -24,8 +24,7 @@ from fairconstrained.functions.base import Parabola, Rounded, SumFunction
 from fairconstrained.functions.elementary import Indicator, PositivePart
 from fairconstrained.functions.losses import Hinge, Logistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
-from fairconstrained.penalties.base import L2, Sum
-from fairconstrained.penalties.separable import L1, SCAD, Leading
+from fairconstrained.penalties import L1, L2, SCAD, Leading, Sum
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.solvers import AugmentedLagrangian, Smoothing, default_solver
 

@@ -1,0 +1,396 @@
+"""Penalties: functions of the weights themselves that are added to a composite function."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from fairconstrained.functions.base import corner, corner_slope, corner_subgradient_error
+from fairconstrained.utils.parameter_constraints import STRENGTH, check_parameters
+from fairconstrained.utils.typing import Array
+
+__all__ = [
+    "L1",
+    "L2",
+    "SCAD",
+    "ConvexSum",
+    "InUnits",
+    "Leading",
+    "Linear",
+    "Penalty",
+    "Proximity",
+    "Sum",
+    "Zero",
+]
+
+
+class Penalty(BaseEstimator, ABC):
+    """A function p(w) of the weights, added to the objective or to a constraint.
+
+    Attributes
+    ----------
+    smooth, convex : bool
+        Whether the gradient is continuous, whether the function is convex.
+    quadratic : bool
+        Whether it is a quadratic function whose Hessian is diagonal.
+    modulus : float
+        The largest m for which p(w) minus m / 2 times the squared norm is convex: positive for a
+        strongly convex penalty, negative for a weakly convex one.
+    """
+
+    smooth: bool = True
+    convex: bool = True
+    quadratic: bool = False
+    modulus: float = 0.0
+
+    def check(self) -> None:
+        """Raise a ValueError if a parameter is not valid; estimators call it."""
+        check_parameters(self)
+
+    @abstractmethod
+    def value(self, w: Array) -> float:
+        """Return p(w)."""
+
+    @abstractmethod
+    def gradient(self, w: Array) -> Array:
+        """Return the gradient (an element of the subdifferential), of the shape of `w`."""
+
+    def second_derivatives(self, n_variables: int) -> Array:
+        """Return the diagonal of the Hessian of a penalty that is `quadratic`."""
+        return self.gradient(np.ones(n_variables)) - self.gradient(np.zeros(n_variables))
+
+    def convexify(self, w: Array) -> Penalty:
+        """Return the convex majorant at `w`: a parabola about it is added."""
+        return self if self.convex else ConvexSum([self, Proximity(w, -self.modulus)])
+
+    def smoothed(self, width: float | Array) -> Penalty:
+        """Return the penalty with known kinks rounded over `width`, a number or one a variable."""
+        return self
+
+    def subgradient_error(self, w: Array) -> float:
+        """Return the epsilon by which rounding moved the subgradient at `w`."""
+        return 0.0
+
+    def __add__(self, other: Penalty) -> Penalty:
+        """Return the sum of two penalties."""
+        terms = [p for p in (self, other) if not isinstance(p, Zero)]
+        return Sum(terms) if len(terms) > 1 else (terms[0] if terms else self)
+
+
+class Linear(Penalty):
+    """p(w) = <direction, w> + offset."""
+
+    quadratic = True
+
+    def __init__(self, direction: Array, offset: float = 0.0):
+        self.direction = direction
+        self.offset = offset
+
+    def value(self, w: Array) -> float:
+        """Return the value of the affine function."""
+        return float(self.direction @ w) + self.offset
+
+    def gradient(self, w: Array) -> Array:
+        """Return the direction."""
+        return self.direction
+
+
+class Proximity(Penalty):
+    r""":math:`p(w) = \tfrac{\rho}{2} \|w - c\|_2^2`: what IPC adds to every function.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_variables,)
+        The centre c.
+    rho : float
+        The strength, >= 0.
+    """
+
+    quadratic = True
+    rho: float
+
+    def __init__(self, center: Array, rho: float):
+        self.center = center
+        self.rho = rho
+
+    @property
+    def modulus(self) -> float:  # type: ignore[override]
+        """The strength itself."""
+        return self.rho
+
+    def value(self, w: Array) -> float:
+        """Return rho / 2 times the squared distance from c."""
+        step = w - self.center
+        return float(0.5 * self.rho * (step @ step))
+
+    def gradient(self, w: Array) -> Array:
+        """Return rho (w - c)."""
+        return self.rho * (w - self.center)
+
+
+class L2(Penalty):
+    r""":math:`p(w) = \tfrac{\alpha}{2} \|w\|_2^2`.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        The strength, >= 0.
+    """
+
+    quadratic = True
+    _parameter_constraints: ClassVar = {"alpha": [STRENGTH]}
+
+    def __init__(self, alpha: float = 1e-4):
+        self.alpha = alpha
+
+    @property
+    def modulus(self) -> float:  # type: ignore[override]
+        """The strength itself."""
+        return self.alpha
+
+    def value(self, w: Array) -> float:
+        """Return alpha / 2 times the squared norm of w."""
+        return float(0.5 * self.alpha * (w @ w))
+
+    def gradient(self, w: Array) -> Array:
+        """Return alpha w."""
+        return self.alpha * w
+
+
+class L1(Penalty):
+    r""":math:`p(w) = \alpha \|w\|_1`.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        The strength, >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties import L1
+    >>> L1(alpha=0.5).value(np.array([1.0, -2.0]))
+    1.5
+    """
+
+    smooth = False
+    jump = 2.0  # of the slope of a coordinate at 0, over alpha
+    _parameter_constraints: ClassVar = {"alpha": [STRENGTH]}
+
+    def __init__(self, alpha: float = 1e-4):
+        self.alpha = alpha
+
+    def value(self, w: Array) -> float:
+        """Return alpha times the L1 norm of w."""
+        return float(self.alpha * np.abs(w).sum())
+
+    def gradient(self, w: Array) -> Array:
+        """Return alpha sign(w); 0 at 0."""
+        return self.alpha * np.sign(w)
+
+    def smoothed(self, width: float | Array) -> Penalty:
+        """Return the penalty with its kink at 0 rounded."""
+        return _Rounded(self, width)
+
+
+class SCAD(L1):
+    r"""The smoothly clipped absolute deviation (SCAD), a sum over coordinates.
+
+    A coordinate x counts :math:`\alpha` times
+
+    .. math::
+        2|x| \text{ for } |x| \le 1, \quad -x^2 + 4|x| - 1 \text{ for } 1 < |x| \le 2,
+        \quad 3 \text{ beyond}.
+
+    Parameters
+    ----------
+    alpha : float, default=0.02
+        The strength :math:`\alpha`, >= 0.
+
+    References
+    ----------
+    3S-Econ, Problem 2, with the sign of the constant in the middle piece corrected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.penalties import SCAD
+    >>> SCAD(alpha=1.0).value(np.array([0.5, -1.5, 7.0]))
+    6.75
+    """
+
+    convex = False
+    jump = 4.0
+
+    def __init__(self, alpha: float = 0.02):
+        self.alpha = alpha
+
+    @property
+    def modulus(self) -> float:  # type: ignore[override]
+        """Minus 2 alpha: the middle piece is concave."""
+        return -2.0 * self.alpha
+
+    def value(self, w: Array) -> float:
+        """Return the penalty summed over the coordinates."""
+        x = np.abs(w)
+        beyond_one, beyond_two = np.clip(x - 1.0, 0.0, 1.0), np.maximum(x - 2.0, 0.0)
+        return float(self.alpha * (2.0 * (x - beyond_two) - beyond_one**2).sum())
+
+    def gradient(self, w: Array) -> Array:
+        """Return a subgradient; 0 at 0."""
+        return self.alpha * np.sign(w) * 2.0 * np.clip(2.0 - np.abs(w), 0.0, 1.0)
+
+
+class _Rounded(Penalty):
+    """A penalty with its kink at 0 rounded, as in :class:`functions.base.Rounded`."""
+
+    def __init__(self, penalty: L1, width: float | Array):
+        self.penalty, self.width = penalty, width
+        self.convex, self.modulus = penalty.convex, penalty.modulus
+        self._jump = penalty.jump * penalty.alpha
+
+    def value(self, w: Array) -> float:
+        return self.penalty.value(w) + self._jump * float(corner(w, self.width).sum())
+
+    def gradient(self, w: Array) -> Array:
+        return self.penalty.gradient(w) + self._jump * corner_slope(w, self.width)
+
+    def subgradient_error(self, w: Array) -> float:
+        return self._jump * float(corner_subgradient_error(w, self.width).sum())
+
+
+def _of_every_term(name: str) -> Any:
+    """Return a property that says whether all terms of a penalty have another one."""
+    return property(lambda penalty: all(getattr(term, name) for term in penalty.terms))
+
+
+class _Composed(Penalty):
+    """A penalty that has the properties that all the penalties in it have."""
+
+    terms: list[Penalty]
+
+    def check(self) -> None:
+        """Raise a ValueError if a parameter of a term is not valid."""
+        for term in self.terms:
+            term.check()
+
+    smooth, convex, quadratic = map(_of_every_term, ("smooth", "convex", "quadratic"))
+
+
+class Sum(_Composed):
+    """The sum of penalties, a list."""
+
+    def __init__(self, terms: list[Penalty]):
+        self.terms = terms
+
+    @property
+    def modulus(self) -> float:  # type: ignore[override]
+        """The sum of the summands' moduli."""
+        return sum((term.modulus for term in self.terms), 0.0)
+
+    def value(self, w: Array) -> float:
+        """Return the sum of the values."""
+        return sum((term.value(w) for term in self.terms), 0.0)
+
+    def gradient(self, w: Array) -> Array:
+        """Return the sum of the gradients."""
+        return sum((term.gradient(w) for term in self.terms), np.zeros_like(w))
+
+    def smoothed(self, width: float | Array) -> Penalty:
+        """Return the sum of the rounded summands."""
+        return self if self.smooth else type(self)([term.smoothed(width) for term in self.terms])
+
+    def subgradient_error(self, w: Array) -> float:
+        """Return the sum of the subgradient errors."""
+        return sum((term.subgradient_error(w) for term in self.terms), 0.0)
+
+
+class ConvexSum(Sum):
+    """A sum that is convex though a summand is not: made by `Penalty.convexify`."""
+
+    convex = True
+
+
+class Zero(Sum):
+    """p(w) = 0, the empty sum."""
+
+    def __init__(self) -> None:
+        self.terms = []
+
+
+class InUnits(_Composed):
+    """A penalty on the variables times their units: p(units * w).
+
+    Parameters
+    ----------
+    penalty : Penalty
+        p.
+    units : ndarray of shape (n_variables,)
+        Positive.
+    """
+
+    size: int | None = None  # of the variables that the penalty is about, None for all
+
+    def __init__(self, penalty: Penalty, units: float | Array):
+        self.penalty = penalty
+        self.units = units
+
+    @property
+    def terms(self) -> list[Penalty]:  # type: ignore[override]
+        """The penalty."""
+        return [self.penalty]
+
+    def _inner(self, w: Any) -> Any:
+        """Return the penalty's variables, or widths of rounding in their units."""
+        return self.units * (w[: self.size] if np.ndim(w) else w)
+
+    @property
+    def modulus(self) -> float:  # type: ignore[override]
+        """The smallest product of the penalty's modulus and the square of a unit."""
+        modulus = self.penalty.modulus
+        return float(modulus * (np.min if modulus > 0.0 else np.max)(self.units) ** 2)
+
+    def value(self, w: Array) -> float:
+        """Return the penalty's value at its variables."""
+        return self.penalty.value(self._inner(w))
+
+    def gradient(self, w: Array) -> Array:
+        """Return the gradient by the chain rule; zeros for the free variables."""
+        out = np.zeros_like(w)
+        out[: self.size] = self.units * self.penalty.gradient(self._inner(w))
+        return out
+
+    def smoothed(self, width: float | Array) -> Penalty:
+        """Return the rounded penalty of the same variables; the width is one of w."""
+        rounded = self.penalty.smoothed(self._inner(width))
+        return type(self)(**self.get_params(deep=False) | {"penalty": rounded})
+
+    def subgradient_error(self, w: Array) -> float:
+        """Return the penalty's subgradient error at its variables."""
+        return self.penalty.subgradient_error(self._inner(w))
+
+
+class Leading(InUnits):
+    """A penalty on the first `size` variables; the others (intercept, auxiliary) are free.
+
+    Parameters
+    ----------
+    penalty : Penalty
+        The penalty on the leading variables.
+    size : int
+        The number of leading variables.
+    """
+
+    units: float | Array = 1.0
+
+    def __init__(self, penalty: Penalty, size: int):
+        self.penalty = penalty
+        self.size = size
+
+    @property
+    def modulus(self) -> float:  # type: ignore[override]
+        """The penalty's if that is negative, else 0: the free variables have no curvature."""
+        return min(self.penalty.modulus, 0.0)
