@@ -1,229 +1,275 @@
-"""Targets for the speed and the memory of fits in memory: figure, limit, met or not met.
+"""Targets of the speed and the memory of fits: figure, target, met or not met.
 
-The row on text is the accuracy of LogisticRegression minus ours on as many new rows, the mean over
-ten corpora. All seconds are CPU seconds of this process, and ratios are medians of the ratios of
-neighbouring runs, except for `n_jobs`, where they are elapsed seconds. LogisticRegression has the
-same penalty and the same number of threads. `--docs docs` writes the figures of the page speed.md.
+All seconds are CPU seconds of this process with one thread, medians of runs in turns, and figures
+are medians of the ratios of neighbouring runs. LogisticRegression has the same penalty and its
+default tolerance, on the same rows. *passes alone* is the time of the data passes of the fit, each
+as long as an evaluation of all functions and a gradient, in the units of the figure: no fit with
+as many passes is faster. `--docs docs` writes the figures of the page speed.md.
 """
 
 from __future__ import annotations
 
+import resource
+import subprocess
+import sys
 import time
-import tracemalloc
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-from sklearn import config_context
-from sklearn.model_selection import GridSearchCV
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from benchmarks.harness.data import Data, generated, generated_text, load
-from benchmarks.harness.fits import fit, logistic_regression
-from benchmarks.harness.options import Default, add_choice
+from benchmarks.harness.data import Data, generated_text, load
+from benchmarks.harness.options import Default
 from benchmarks.harness.tables import Row, as_markdown, at_most, environment, write_table
 from benchmarks.harness.timing import in_turns, ratio
-from fairconstrained import (
-    FairLogisticClassifier,
-    FairLogisticClassifierCV,
-    fairness_path,
-    make_biased_classification,
-)
+from fairconstrained import FairLogisticClassifier, fairness_path, make_biased_classification
+from fairconstrained.estimators.fit import Fit
+from fairconstrained.solvers import default_solver
 
-CONSTRAINTS = (None, "demographic_parity", "equalized_odds")
-KAPPA = 0.02
 _FIGURES = "## Figures\n"
-PATHS = ("compas", "law_school", "generated", "a9a")
-
-_WHY = {
-    "small": "most of the time is Python overhead, not computation on the thousand rows",
-    "a9a": "the constraints need more evaluations than the loss alone",
-    "large": "moments, checks and the sample cost about two evaluations; an evaluation in NumPy "
-    "makes some thirty passes over a block where a compiled loop makes one",
-    "memory": "blocks and a sample of the rows take a few megabytes, however few rows there are",
-    "text": "the penalty is weaker where words weigh little: rows of length 1 have small entries",
-    "path": "the model without constraints and one evaluation for each point make {least:.1f} "
-    "times the data passes of the fit; a point's certificate, measures on decisions and Python "
-    "overhead cost as much as an evaluation",
-    "jobs": "five folds on two workers take three fifths at best; the tolerances and the last fit "
-    "are not divided; rows are copied to the workers, or shared in files, which joblib may take "
-    "0.1 s to remove",
-}
+RATES = {"demographic_parity": 0.02, "equalized_odds": 0.02}
+RANKS = {"roc_parity": 0.02, "partial_dp": 0.02}
+AUCS = {"group_auc": 0.2, "inter_group_auc": 0.02, "intra_group_auc": 0.02}
 
 
-def many_rows(n_rows: int) -> Data:
-    """Return generated rows in single precision, with 20 features."""
-    X, y, groups = make_biased_classification(n_rows, n_features=20, gap=0.3, random_state=0)
-    return X.astype(np.float32), y, groups
+def biased(n_rows: int, n_features: int, n_groups: int = 2, dtype: type = float) -> Data:
+    """Return generated rows, standardised; more than two groups divide the two at random."""
+    X, y, groups = make_biased_classification(n_rows, n_features, gap=0.3, random_state=0)
+    if n_groups > 2:
+        groups = 2 * np.random.default_rng(0).integers(0, n_groups // 2, n_rows) + groups
+    return StandardScaler().fit_transform(X).astype(dtype), y, groups
 
 
-def _row(kind: str, what: str, unit: str, figure: float, limit: float, **more: Any) -> Row:
-    verdict = at_most(figure, limit)
+def wide() -> Data:
+    """Return 2,000 dense rows with as many features."""
+    X, y, groups = make_biased_classification(2000, n_features=20, gap=0.3, random_state=0)
+    noise = np.random.default_rng(0).normal(size=(2000, 1980))
+    return np.hstack([StandardScaler().fit_transform(X), noise]), y, groups
+
+
+@dataclass(frozen=True)
+class Work:
+    """Fits of some constraints to some rows, and the most that they may take.
+
+    Attributes
+    ----------
+    data : callable
+        Returns the rows.
+    constraints : dict of str to float
+        From names to tolerances.
+    limits : tuple of float
+        The target of each constraint, in units of a fit of LogisticRegression.
+    alpha : float
+        The penalty.
+    repeats : int
+        How often each fit is timed.
+    solver : bool
+        Whether the time from the solver's call on has a row, too: at most a LogisticRegression.
+    """
+
+    data: Callable[[], Data]
+    constraints: dict[str, float]
+    limits: tuple[float, ...]
+    alpha: float = 1e-4
+    repeats: int = 5
+    solver: bool = False
+
+    def rows(self, name: str) -> Iterator[Row]:
+        """Yield a row for every constraint."""
+        X, y, groups = self.data()
+        logistic = LogisticRegression(C=1.0 / (self.alpha * len(y)), max_iter=1000)
+        for (constraint, kappa), limit in zip(self.constraints.items(), self.limits, strict=True):
+            clf = FairLogisticClassifier(constraint, kappa, alpha=self.alpha)
+            runs: dict[str, Callable[[], Any]] = {
+                "LR": partial(logistic.fit, X, y),
+                "ours": partial(clf.fit, X, y, sensitive_features=groups),
+            }
+            problem = Fit.of(clf, X, y, None, groups).problem
+            if self.solver:
+                runs["solver"] = partial(default_solver(problem).minimize, problem.uncounted())
+            runs["pass"] = partial(evaluate, problem, clf.fit(X, y, sensitive_features=groups))
+            seconds = in_turns(runs, self.repeats, clock=time.process_time)
+            passes = clf.result_.data_passes
+            yield row(
+                f"{name}, {constraint}",
+                "LogisticRegression",
+                ratio(seconds["ours"], seconds["LR"]),
+                limit,
+                seconds=median(seconds["ours"]),
+                passes=passes,
+                alone=passes * ratio(seconds["pass"], seconds["LR"]),
+            )
+            if self.solver:
+                yield row(
+                    f"{name}, {constraint}, from the solver's call on",
+                    "LogisticRegression",
+                    ratio(seconds["solver"], seconds["LR"]),
+                    1.0,
+                    seconds=median(seconds["solver"]),
+                )
+
+
+def evaluate(problem: Any, clf: FairLogisticClassifier) -> None:
+    """Evaluate all functions and a gradient at the solution."""
+    at = problem.at(clf.result_.w[: problem.n_variables])
+    at.gradient(np.ones(len(at.constraints)))
+
+
+def row(
+    what: str,
+    unit: str,
+    figure: float,
+    limit: float,
+    *,
+    seconds: float | str = "",
+    passes: float | str = "",
+    alone: float | str = "",
+) -> Row:
+    """Return a line of the table."""
     return {
         "what": what,
         "in units of": unit,
         "figure": figure,
         "target": f"<= {limit:g}",
-        "verdict": verdict,
-        "seconds": more.get("seconds", ""),
-        "data passes": more.get("passes", ""),
-        "reason if not met": "" if verdict == "met" else _WHY[kind].format(**more),
+        "verdict": at_most(figure, limit),
+        "seconds": seconds,
+        "data passes": passes,
+        "passes alone": alone,
     }
 
 
-def against_logistic(kind: str, name: str, data: Data, repeats: int, limit: float) -> Iterator[Row]:
-    """Yield a row for every constraint: seconds of a fit over those of LogisticRegression."""
+FEW: dict[str, Work] = {
+    "300 x 10": Work(partial(biased, 300, 10), RATES, (1.5, 1.8), repeats=41, solver=True),
+    "1,000 x 10": Work(partial(biased, 1000, 10), RATES, (1.5, 1.8), repeats=41, solver=True),
+    "300 x 60": Work(partial(biased, 300, 60), RATES, (2.0, 2.0), repeats=41, solver=True),
+    "1,000 x 60": Work(partial(biased, 1000, 60), RATES, (2.0, 2.0), repeats=41, solver=True),
+    "1,000 x 10 ": Work(partial(biased, 1000, 10), RANKS | AUCS, (2.5, 6, 4, 4, 4), repeats=11),
+    "20,000 x 20": Work(partial(biased, 20_000, 20), RATES, (1.5, 1.5), repeats=11),
+}
+MANY: dict[str, Work] = {
+    "a9a": Work(partial(load, "a9a"), RATES | RANKS, (1.0, 1.0, 2.5, 6.0)),
+    "100,000 x 20, float32": Work(partial(biased, 100_000, 20, 2, np.float32), RATES, (1.5, 1.5)),
+    "131,000 x 20, float32": Work(partial(biased, 131_000, 20, 2, np.float32), RATES, (1.5, 1.5)),
+    "1e6 x 20, float32": Work(partial(biased, 10**6, 20, 2, np.float32), RATES, (0.8, 0.8)),
+    **{
+        f"20,000 x 20, {k:,} groups": Work(partial(biased, 20_000, 20, k), RATES, (t, t), repeats=3)
+        for k, t in ((20, 2.5), (200, 3.0), (1000, 3.5), (2000, 4.0))
+    },
+    "text 5,000 x 50,000": Work(partial(generated_text, 5000), RATES, (5.0, 5.0), repeats=1),
+    "2,000 x 2,000": Work(wide, RATES, (8.0, 8.0), alpha=0.01, repeats=1),
+}
+
+
+def infeasible(repeats: int) -> Row:
+    """Return the time of a fit to a bound that no model meets over that to one that some meet."""
+    X, y, groups = biased(1000, 10)
+    feasible, none = (
+        partial(clf.fit, X, y, sensitive_features=groups)
+        for clf in (FairLogisticClassifier("bounded_group_loss", kappa) for kappa in (0.5, 0.1))
+    )
+    seconds = in_turns({"none": none, "some": feasible}, repeats, clock=time.process_time)
+    figure = ratio(seconds["none"], seconds["some"])
+    what = "1,000 x 10, a group loss that no model reaches"
+    return row(what, "a feasible fit", figure, 2.0, seconds=median(seconds["none"]))
+
+
+def path_row(name: str, data: Data, constraint: str, repeats: int) -> Row:
+    """Return the time of a path of 30 points over that of its 30 single fits."""
     X, y, groups = data
-    runs: dict[str, Callable[[], Any]] = {"LR": partial(logistic_regression(len(y)).fit, X, y)}
-    for constraint in CONSTRAINTS:
-        runs[str(constraint)] = partial(fit, X, y, groups, constraint, KAPPA)
-    passes = {one: run().result_.data_passes for one, run in runs.items() if one != "LR"}
-    seconds = in_turns(runs, repeats, clock=time.process_time)
-    for one, count in passes.items():
-        figure, found = ratio(seconds[one], seconds["LR"]), median(seconds[one])
-        what = f"{name}, {'no constraint' if one == 'None' else one}"
-        yield _row(kind, what, "LogisticRegression", figure, limit, seconds=found, passes=count)
+    model = FairLogisticClassifier(constraint)
+    path = partial(fairness_path, model, X, y, sensitive_features=groups)
+    points = path()
 
+    def singly() -> None:
+        for kappa in points.kappas:
+            FairLogisticClassifier(constraint, kappa).fit(X, y, sensitive_features=groups)
 
-def peak_memory(data: Data) -> Iterator[Row]:
-    """Yield a row for every constraint: X and the peak of what is allocated beyond it, over X."""
-    X, y, groups = data
-    for constraint in CONSTRAINTS:
-        fit(X[:2000], y[:2000], groups[:2000], constraint, KAPPA)
-        tracemalloc.start()
-        fit(X, y, groups, constraint, KAPPA)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        what = f"peak memory, {len(y):,} rows x {X.shape[1]}, {constraint or 'no constraint'}"
-        yield _row("memory", what, "X", 1.0 + peak / X.nbytes, 1.1)
-
-
-def large(data: Data, repeats: int) -> list[Row]:
-    """Return seconds and memory of fits on many rows."""
-    n_rows, n_features = data[0].shape
-    name = f"{n_rows:,} rows x {n_features}, float32"
-    return [*against_logistic("large", name, data, repeats, 1.1), *peak_memory(data)]
+    seconds = in_turns({"path": path, "fits": singly}, repeats, clock=time.process_time)
+    return row(
+        f"path of {len(points)} points, {name}, {constraint}",
+        "30 single fits",
+        ratio(seconds["path"], seconds["fits"]),
+        0.3,
+        seconds=median(seconds["path"]),
+        passes=float(points.data_passes.sum()),
+    )
 
 
 def text_row(n_rows: int) -> Row:
     """Return how far the accuracy on generated text is behind that of LogisticRegression."""
-    behind, seconds = [], []
+    behind = []
     for seed in range(10):
-        X, y, groups = generated_text(2 * n_rows, seed=seed)
-        start = time.process_time()
-        own = fit(X[:n_rows], y[:n_rows], groups[:n_rows], None, KAPPA)
-        seconds.append(time.process_time() - start)
-        logistic = logistic_regression(n_rows).fit(X[:n_rows], y[:n_rows])
-        behind.append(logistic.score(X[n_rows:], y[n_rows:]) - own.score(X[n_rows:], y[n_rows:]))
+        X, y, _ = generated_text(2 * n_rows, seed=seed)
+        logistic = LogisticRegression(C=1.0 / (1e-4 * n_rows), max_iter=1000)
+        models = logistic, FairLogisticClassifier(None, alpha=1e-4)
+        theirs, ours = (m.fit(X[:n_rows], y[:n_rows]).score(X[n_rows:], y[n_rows:]) for m in models)
+        behind.append(theirs - ours)
     what = f"accuracy on text behind LogisticRegression, {n_rows:,} rows x {X.shape[1]:,}"
-    return _row("text", what, "1", float(np.mean(behind)), 0.01, seconds=median(seconds))
+    return row(what, "1", float(np.mean(behind)), 0.01)
 
 
-def path_row(name: str, constraint: str, repeats: int) -> Row:
-    """Return seconds of a path of 30 points over those of its hardest single fit.
-
-    The reason says what the model without constraints and one evaluation for each point make.
-    """
-    X, y, groups = generated(2000) if name == "generated" else load(name)
-    path = partial(
-        fairness_path, FairLogisticClassifier(constraint), X, y, sensitive_features=groups
-    )
-    found = path()
-    single = partial(fit, X, y, groups, constraint)
-    cost = [single(kappa).result_.data_passes for kappa in found.kappas]
-    free = fit(X, y, groups, None, KAPPA).result_.data_passes
-    hardest = partial(single, found.kappas[int(np.argmax(cost))])
-    seconds = in_turns({"path": path, "fit": hardest}, repeats, clock=time.process_time)
-    return _row(
-        "path",
-        f"path of {len(found)} points, {name}, {constraint}",
-        "the hardest single fit",
-        ratio(seconds["path"], seconds["fit"]),
-        3.0,
-        seconds=median(seconds["path"]),
-        passes=f"{found.data_passes.sum():.0f} ({max(cost):.0f})",
-        least=(free + len(found)) / max(cost),
-    )
+def memory_row(n_rows: int, constraint: str) -> Row:
+    """Return the memory that a fit takes beyond X, measured in a process of its own."""
+    command = [sys.executable, "-m", __name__, str(n_rows), constraint]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    what = f"peak memory beyond X, {n_rows:,} x 20, float32, {constraint}"
+    return row(what, "X", float(done.stdout), 0.3)
 
 
-def parallel_rows(data: Data, repeats: int) -> Iterator[Row]:
-    """Yield what two workers leave of the seconds of one, for our search and scikit-learn's.
+def peak_beyond(n_rows: int, constraint: str) -> float:
+    """Return by how much a fit raises the peak memory of this process, in units of X."""
+    X, y, groups = biased(n_rows, 20, 2, np.float32)
+    clf = FairLogisticClassifier(constraint, 0.02)
+    clf.fit(X[:2000].copy(), y[:2000], sensitive_features=groups[:2000])
+    fill = np.ones(max(0, _peak() - _now()) // 8)  # what was freed before counts in the peak
+    before = _peak()
+    clf.fit(X, y, sensitive_features=groups)
+    return (_peak() - before) / X.nbytes + 0.0 * fill.size
 
-    The last row is for scikit-learn's own LogisticRegression, which shows what can be expected.
-    """
-    X, y, groups = data
 
-    def ours(n_jobs: int) -> None:
-        FairLogisticClassifierCV(n_kappas=10, n_jobs=n_jobs).fit(X, y, sensitive_features=groups)
+def _peak() -> int:
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    def grid(n_jobs: int) -> None:
-        with config_context(enable_metadata_routing=True):
-            one = FairLogisticClassifier()
-            search = GridSearchCV(one, {"kappa": [0.01, 0.02, 0.05, 0.1]}, n_jobs=n_jobs)
-            search.fit(X, y, sensitive_features=groups)
 
-    def logistic(n_jobs: int) -> None:
-        one = logistic_regression(len(y))
-        GridSearchCV(one, {"C": np.geomspace(1e-3, 1e3, 12)}, n_jobs=n_jobs).fit(X, y)
-
-    searches: Mapping[str, Callable[[int], None]] = {
-        "FairLogisticClassifierCV": ours,
-        "GridSearchCV of FairLogisticClassifier": grid,
-        "GridSearchCV of LogisticRegression": logistic,
-    }
-    for name, search in searches.items():
-        search(2)  # the workers start
-        runs = {"one": partial(search, 1), "two": partial(search, 2)}
-        with threadpool_limits(1):  # as in workers
-            seconds = in_turns(runs, repeats, clock=time.perf_counter)
-        figure = ratio(seconds["two"], seconds["one"])
-        what = f"{name}, {len(y):,} rows, n_jobs=2"
-        yield _row("jobs", what, "n_jobs=1", figure, 0.6, seconds=median(seconds["two"]))
+def _now() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add the number of rows, the data sets of paths, --repeats and --docs."""
-    parser.add_argument("--rows", type=int, default=Default(1_000_000, 150_000), help="many rows")
-    parser.add_argument("--text-rows", type=int, default=Default(4000, 500), help="rows of text")
-    add_choice(parser, "--paths", PATHS, quick=["generated"], help="data sets of the paths")
-    parser.add_argument(
-        "--most-rows", type=int, default=0, help="rows of a larger table, such as 10000000"
-    )
-    parser.add_argument(
-        "--parallel-rows",
-        type=int,
-        nargs="+",
-        default=Default([20_000, 200_000], [2000]),
-        help="rows of the searches with n_jobs",
-    )
-    parser.add_argument("--repeats", type=int, default=Default(5, 1), help="timed runs of each")
+    """Add --only and --docs."""
+    names = [*FEW, *MANY, "rest"]
+    default = Default(names, ["300 x 10"])
+    parser.add_argument("--only", nargs="+", metavar="WORK", default=default, help="some of these")
     parser.add_argument("--docs", type=Path, default=None, help="folder of the page speed.md")
 
 
 def run(options: Namespace) -> None:
     """Write targets.md, targets.csv and, with --docs, the figures of the page."""
-    repeats, many = options.repeats, many_rows(options.rows)
-    few = make_biased_classification(1000, n_features=20, gap=0.3, random_state=0)
+    rows: list[Row] = []
     with threadpool_limits(1):  # threads of one fit would use CPU time while the next one runs
-        rows = [
-            *against_logistic("small", "1,000 rows x 20", few, 8 * repeats, 2.0),
-            *against_logistic("a9a", "a9a", load("a9a"), 2 * repeats, 1.2),
-            text_row(options.text_rows),
-        ]
-    rows += large(many, repeats)
-    if options.most_rows:
-        rows += large(many_rows(options.most_rows), 1)
-    for name in options.paths:
-        with threadpool_limits(1):
-            rows += [path_row(name, str(constraint), repeats) for constraint in CONSTRAINTS[1:]]
-    for n_rows in options.parallel_rows:
-        rows += parallel_rows(generated(n_rows), repeats)
-    write_table(rows, "targets", "Targets for fits in memory", options.out)
+        for name, work in (FEW | MANY).items():
+            if name in options.only:
+                rows += work.rows(name.strip())
+        if "rest" in options.only:
+            paths = {"1,000 x 10": biased(1000, 10), "a9a": load("a9a")}
+            rows += [path_row(*data, c, 3) for data in paths.items() for c in RATES]
+            rows += [infeasible(21), text_row(4000), memory_row(100_000, "demographic_parity")]
+    write_table(rows, "targets", "Targets of fits", options.out)
     if options.docs is not None:
         page = options.docs / "speed.md"
         prose = page.read_text().split(_FIGURES)[0]
         page.write_text(f"{prose}{_FIGURES}\n{environment()}.\n\n{as_markdown(rows)}")
+
+
+if __name__ == "__main__":
+    with threadpool_limits(1):
+        print(peak_beyond(int(sys.argv[1]), sys.argv[2]))
