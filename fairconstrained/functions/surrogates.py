@@ -106,7 +106,8 @@ class Sigmoid(TwiceDifferentiable, Surrogate):
 
     def value(self, t: Array) -> Array:
         """Return 1 / (1 + exp(-t / tau))."""
-        return expit(t / self.scale)
+        out = np.asarray(t / self.scale)
+        return expit(out, out=out)
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return phi (1 - phi) / tau."""

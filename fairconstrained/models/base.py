@@ -9,7 +9,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 Scores = Array
 Pullback = Callable[[Array], Array]
@@ -121,6 +121,21 @@ class HasGram(ABC):
         weights : ndarray of shape (n_rows,)
             The row weights d, of any sign.
         """
+
+    def rows_times(self, weights: SparseMatrix) -> Array | None:
+        """Return the gradients of several weighted sums of the scores, all in one pass.
+
+        Parameters
+        ----------
+        weights : CSC of shape (m, n_rows)
+            The weights of the scores in each sum.
+
+        Returns
+        -------
+        gradients : ndarray of shape (m, n_parameters) or None
+            None where one pass for each of them costs less.
+        """
+        return None
 
 
 @singledispatch

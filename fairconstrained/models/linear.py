@@ -277,6 +277,18 @@ class LinearModel(HasGram):
             total[:, :n] /= self.scale
         return total if self.fit_intercept else total[:n, :n]
 
+    def rows_times(self, weights: SparseMatrix) -> Array | None:
+        """Return the gradients of several weighted sums of the scores, for dense rows."""
+        X = self.X
+        if not isinstance(X, np.ndarray) or self.n_outputs > 1 or X.dtype != float:
+            return None
+        back, total = weights @ X, np.ravel(weights.sum(axis=1))
+        if self.shift is not None:
+            back -= total[:, None] * self.shift
+        if self.scale is not None:
+            back /= self.scale
+        return np.column_stack([back, total]) if self.fit_intercept else back
+
     def on(self, X: Matrix) -> LinearModel:
         """Return the model of other rows, with the same parameters, shift and scale.
 

@@ -16,6 +16,7 @@ from fairconstrained.shards import quantiles
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.terms.base import CurvedPullback, Term, subgradient_error
 from fairconstrained.terms.base import Pullback as TermPullback
+from fairconstrained.terms.threshold_rates import RatesOnGrid
 from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
@@ -41,7 +42,7 @@ class TermPass:
         return same and (not auxiliary.size or same_values(self.auxiliary, auxiliary))
 
 
-_ENTRIES = 1 << 20  # weights on scores that are made at a time, 8 MB
+_FEW_ROWS = 6  # gradients that cost less than those of all nodes that a row is spread on
 
 _Weighted = tuple["ref[TermPass]", bytes]  # a pass is not kept alive by what is known of it
 
@@ -206,18 +207,24 @@ class RowsPass(ModelPass):
         return self.known[1](on_scores), owns
 
     def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
-        """Return the gradients: weights on the scores, all of a term at once, then backward."""
-        jacobians = []
-        step = max(1, _ENTRIES // self.model.n_rows)
-        for known, table in weighted:
-            assert known.pullback is not None
-            rows, on_auxiliary = [np.zeros((0, self.model.n_parameters))], []
-            for part in (table[k : k + step] for k in range(0, max(len(table), 1), step)):
-                on_scores, of_term = known.term.pulled_back(known.pullback, part)
-                rows += [self.known[1](one)[None] for one in on_scores]
-                on_auxiliary.append(of_term)
-            jacobians.append((np.concatenate(rows), np.concatenate(on_auxiliary)))
-        return jacobians
+        """Return the gradients: weights on the scores, then backward."""
+        return [self._rows_of(known.pullback, table, known.term) for known, table in weighted]
+
+    def _rows_of(self, pullback: TermPullback | None, table: Array, term: Term) -> Jacobian:
+        assert pullback is not None
+        if len(table) > _FEW_ROWS and isinstance(pullback, RatesOnGrid):
+            nodes = (
+                self.model.rows_times(pullback.spread) if isinstance(self.model, HasGram) else None
+            )
+            if nodes is not None:
+                weights = table.reshape(len(table), *pullback.values.shape)
+                return pullback.on_nodes(weights) @ nodes, pullback.on_thresholds(weights)
+        rows, own = np.zeros((len(table), self.model.n_parameters)), []
+        for k, weights in enumerate(table):
+            on_scores, on_auxiliary = pullback(weights)
+            rows[k] = self.known[1](on_scores)
+            own.append(on_auxiliary)
+        return rows, np.array(own or np.zeros((0, term.n_auxiliary)))
 
     def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
         """Return the Hessian: second derivatives in the scores, then products of columns."""

@@ -97,12 +97,6 @@ class Term(ABC):
             u -> (d <u, statistics> / d scores, d <u, statistics> / d auxiliary).
         """
 
-    def pulled_back(self, pullback: Pullback, table: Array) -> tuple[Array, Array]:
-        """Return the pullbacks of several weights, (m, n_statistics), one below another."""
-        each = [pullback(weights) for weights in table]
-        on_auxiliary = [pair[1] for pair in each] or np.zeros((0, self.n_auxiliary))
-        return np.array([pair[0] for pair in each]), np.array(on_auxiliary)
-
     @abstractmethod
     def head(self, statistics: Array) -> Array:
         """Return the outputs, (n_outputs,), for the statistics."""

@@ -23,12 +23,11 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Indicator, SubgradientError
-from fairconstrained.terms.ranked import TO_SHARES, Ranked
+from fairconstrained.terms.ranked import NODES, TO_SHARES, Ranked
 from fairconstrained.utils.typing import Array
 
 Slopes = Callable[[], tuple[Array, Array]]
-_FEW = 1 << 13  # pairs for which the formula is fastest, as measured
-_FEW_PAIRS = 1 << 17  # for which the formula sums several weights faster than transforms do
+FEW = 1 << 13  # pairs for which the formula is fastest, as measured
 _BLOCK = 1 << 20  # pairs that the formula evaluates at a time, 8 MB
 # The interpolation error falls with the sixth power of the step. This first one gives 1e-10 for
 # the sigmoid, whose curvature is at most .096 / scale^2: sixteen nodes per scale.
@@ -61,22 +60,6 @@ class DifferenceSums(ABC):
     def over_second(self, weights: Array | None = None, *, slope: bool = False) -> Array:
         """Return the sums over j, for every i, with y's weights or others; of phi' if `slope`."""
 
-    def over_second_each(self, tables: Array) -> Array:
-        """Return the sums of phi' over j, (m, n_first), for m rows of weights of the points.
-
-        The gradient of a single rate has weight on one point only. Such sums are made by the
-        formula, for the points that have weight.
-        """
-        used = np.flatnonzero(tables.any(axis=0))
-        if len(used) * len(self.first.scores) <= _FEW_PAIRS:
-            points = Ranked(self.second.scores[used])
-            pairs = _ByFormula(self.function, self.first, points)
-            return np.concatenate(
-                [tables[:, used] @ slopes.T for _, slopes in pairs.blocks(slope=True)], axis=1
-            )
-        zeros = np.zeros(len(self.first.scores))
-        return np.array([self.over_second(b, slope=True) if b.any() else zeros for b in tables])
-
 
 class _ByFormula(DifferenceSums):
     """All pairs, in blocks of rows. A single block is kept for all products."""
@@ -94,7 +77,7 @@ class _ByFormula(DifferenceSums):
         differences = self.first.scores[rows, None] - self.second.scores
         return differences, self.function.value(differences)
 
-    def blocks(self, slope: bool) -> Iterator[tuple[slice, Array]]:
+    def _blocks(self, slope: bool) -> Iterator[tuple[slice, Array]]:
         """Yield rows with phi or phi' of their pairs."""
         n, step = len(self.first.scores), max(1, _BLOCK // max(1, len(self.second.scores)))
         if n <= step:
@@ -106,11 +89,11 @@ class _ByFormula(DifferenceSums):
 
     def over_first(self, weights: Array | None = None, *, slope: bool = False) -> Array:
         weights = self.first.weights if weights is None else weights
-        return np.sum([weights[rows] @ phi for rows, phi in self.blocks(slope)], axis=0)
+        return np.sum([weights[rows] @ phi for rows, phi in self._blocks(slope)], axis=0)
 
     def over_second(self, weights: Array | None = None, *, slope: bool = False) -> Array:
         weights = self.second.weights if weights is None else weights
-        return np.concatenate([phi @ weights for _, phi in self.blocks(slope)])
+        return np.concatenate([phi @ weights for _, phi in self._blocks(slope)])
 
 
 class _BySorting(DifferenceSums):
@@ -198,61 +181,35 @@ class _OnGrid(DifferenceSums):
 
     def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked, step: float):
         super().__init__(function, first, second)
-        self.step = step
         self.at_first, self.at_second = first.on_grid(step), second.on_grid(step)
-        self.n, self.m = self.at_first.n_nodes, self.at_second.n_nodes
-        self.size = next_fast_len(self.n + self.m - 1, real=True)
+        n, m = self.at_first.n_nodes, self.at_second.n_nodes
         # node g of x minus node h of y is entry g - h + m - 1
-        lowest = self.at_first.first - self.at_second.first - self.m + 1
-        self.differences = step * (lowest + np.arange(self.n + self.m - 1))
+        lowest = self.at_first.first - self.at_second.first - m + 1
+        self.differences = step * (lowest + np.arange(n + m - 1))
+        self.values = function.value(self.differences)
 
     @cached_property
-    def values(self) -> Array:
-        """Phi at all differences of nodes."""
-        return self.function.value(self.differences)
-
-    @property
-    def is_precise(self) -> bool:
-        """Whether phi is interpolated precisely in the middle between all nodes, as measured."""
-        found = np.convolve(self.values, TO_SHARES[0], "valid")  # of points halfway
-        middles = self.differences[: len(found)] + 0.5 * (len(TO_SHARES) - 1) * self.step
-        error = np.abs(found - self.function.value(middles)).max(initial=0.0)
-        return bool(error <= _PRECISION * max(1.0, np.abs(self.values).max(initial=0.0)))
-
-    @cached_property
-    def _of_values(self) -> Array:
-        return rfft(self.values, self.size)
-
-    @cached_property
-    def _of_slopes(self) -> Array:
-        return rfft(self.function.derivative(self.differences, self.values), self.size)
-
-    def _transform(self, slope: bool) -> Array:
-        return self._of_slopes if slope else self._of_values
-
-    @cached_property
-    def _of_first(self) -> Array:
-        return rfft(self.at_first.to_nodes(self.first.weights), self.size)
-
-    @cached_property
-    def _of_second(self) -> Array:
-        return rfft(self.at_second.to_nodes(self.second.weights), self.size)
+    def _slopes(self) -> Array:
+        return self.function.derivative(self.differences, self.values)
 
     def over_first(self, weights: Array | None = None, *, slope: bool = False) -> Array:
-        mass = (
-            self._of_first if weights is None else rfft(self.at_first.to_nodes(weights), self.size)
-        )
-        sums = irfft(self._transform(slope) * mass.conj(), self.size)
-        return self.at_second.from_nodes(sums[: self.m][::-1])
+        weights = self.first.weights if weights is None else weights
+        mass = self.at_first.matrix.T @ weights
+        sums = _convolved(self._slopes if slope else self.values, mass[::-1])
+        return self.at_second.matrix @ sums[::-1]
 
     def over_second(self, weights: Array | None = None, *, slope: bool = False) -> Array:
-        mass = (
-            self._of_second
-            if weights is None
-            else rfft(self.at_second.to_nodes(weights), self.size)
-        )
-        sums = irfft(self._transform(slope) * mass, self.size)
-        return self.at_first.from_nodes(sums[self.m - 1 : self.m - 1 + self.n])
+        weights = self.second.weights if weights is None else weights
+        mass = self.at_second.matrix.T @ weights
+        sums = _convolved(self._slopes if slope else self.values, mass)
+        return self.at_first.matrix @ sums
+
+
+def _convolved(kernel: Array, mass: Array) -> Array:
+    """Return the convolution where the mass lies within the kernel."""
+    size = next_fast_len(len(kernel), real=True)
+    whole = irfft(rfft(kernel, size) * rfft(mass, size), size)
+    return whole[len(mass) - 1 : len(kernel)]
 
 
 def difference_sums(function: ScalarFunction, first: Ranked, second: Ranked) -> DifferenceSums:
@@ -270,27 +227,54 @@ def difference_sums(function: ScalarFunction, first: Ranked, second: Ranked) -> 
     >>> import numpy as np
     >>> from fairconstrained.functions.surrogates import Ramp
     >>> from fairconstrained.terms.difference_sums import difference_sums
-    >>> from fairconstrained.terms.ranked import TO_SHARES, Ranked
+    >>> from fairconstrained.terms.ranked import Ranked
     >>> x = Ranked(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
     >>> difference_sums(Ramp(), x, Ranked(np.array([0.0, 0.5]))).over_first()
     array([0.75, 0.5 ])
     """
     n_pairs = len(first.scores) * len(second.scores)
-    if n_pairs <= _FEW:
+    if n_pairs <= FEW:
         return _ByFormula(function, first, second)
     if function.knots is not None:
         return _BySorting(function, first, second)
+    step = precise_step(function, first.scores, second.scores)
+    if step is None:
+        return _ByFormula(function, first, second)
+    return _OnGrid(function, first, second, step)
+
+
+def precise_step(function: ScalarFunction, first: Array, second: Array) -> float | None:
+    """Return the distance of nodes between which phi is interpolated precisely.
+
+    Parameters
+    ----------
+    function : ScalarFunction
+        phi.
+    first, second : ndarray
+        The scores and the points whose differences phi is of.
+
+    Returns
+    -------
+    step : float or None
+        None for a function without bounded curvature, and where the formula is faster.
+    """
     bend = float(np.max(np.abs(function.curvature)))
-    step = _STEP / np.sqrt(bend) if function.smooth and 0.0 < bend < np.inf else 0.0
-    width = np.ptp(first.scores) + np.ptp(second.scores)
+    if not function.smooth or not 0.0 < bend < np.inf:
+        return None
+    low, high = first.min() - second.max(), first.max() - second.min()
+    most = min(len(first) * len(second) / _PAIRS_PER_NODE, _LARGEST_GRID)
+    step = _STEP / np.sqrt(bend)
     for _ in range(1 + _HALVINGS):
-        if step * min(n_pairs / _PAIRS_PER_NODE, _LARGEST_GRID) <= width:
-            break
-        sums = _OnGrid(function, first, second, step)
-        if sums.is_precise:
-            return sums
+        if step * most <= high - low:
+            return None
+        nodes = np.arange(low - NODES * step, high + NODES * step, step)
+        values, middles = function.value(nodes), nodes[: 1 - NODES] + 0.5 * (NODES - 1) * step
+        found = np.convolve(values, TO_SHARES[0], "valid")  # of points halfway
+        error = np.abs(found - function.value(middles)).max()
+        if error <= _PRECISION * max(1.0, np.abs(values).max()):
+            return step
         step *= 0.5
-    return _ByFormula(function, first, second)
+    return None
 
 
 def pair_sum(function: ScalarFunction, first: Ranked, second: Ranked) -> tuple[float, Slopes]:

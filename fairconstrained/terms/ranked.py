@@ -5,17 +5,18 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, SparseMatrix
 
 _TIED = 1e-12  # relative to the largest score
-_NODES = 6  # that a score is spread on: interpolation by polynomials of degree 5
-_PLACES = np.arange(_NODES) - 0.5 * (_NODES - 1)  # of the nodes, from the middle of them
+NODES = 6  # that a score is spread on: interpolation by polynomials of degree 5
+_PLACES = np.arange(NODES) - 0.5 * (NODES - 1)  # of the nodes, from the middle of them
 TO_SHARES = np.linalg.inv(np.vander(_PLACES, increasing=True))  # from powers of the score's place
 
 
 class GridPoints:
-    """Points on a uniform grid, each between the nodes that interpolation uses for it.
+    """Points on a uniform grid through 0, each between the six nodes that interpolation uses.
 
     Parameters
     ----------
@@ -23,45 +24,45 @@ class GridPoints:
         The points.
     step : float
         The distance of the nodes.
+    weights : ndarray of shape (n,) or float, default=1.0
+        What the shares of each point are multiplied by.
 
     Attributes
     ----------
     first, n_nodes : int
         The number of the first node, counted from 0, and how many there are.
+    lowest : ndarray of int32 of shape (n,)
+        The lowest of the nodes of each point, counted from the first one.
+    shares : ndarray of shape (n, 6)
+        The weights of the values of its nodes in the interpolation at a point.
     """
 
-    def __init__(self, points: Array, step: float):
-        self.step = step
-        self._place = points / step
-        bins = np.floor(self._place)
-        self._place -= bins
-        self._place -= 0.5
+    def __init__(self, points: Array, step: float, weights: Array | float = 1.0):
+        place = points / step
+        bins = np.floor(place)
+        place -= bins
+        place -= 0.5
         low, high = (int(bins.min()), int(bins.max())) if len(bins) else (0, 0)
         bins -= low
-        self._bins, self._n_bins = bins.astype(np.intp), high - low + 1
-        self.first, self.n_nodes = low - _NODES // 2 + 1, self._n_bins + _NODES - 1
+        self.first, self.n_nodes = low - NODES // 2 + 1, high - low + NODES
+        self.lowest = bins.astype(np.int32)
+        powers = np.empty((NODES, len(points)))
+        powers[0] = weights
+        for k in range(1, NODES):
+            np.multiply(powers[k - 1], place, out=powers[k])
+        self.shares = powers.T @ TO_SHARES
 
-    def to_nodes(self, weights: Array) -> Array:
-        """Return the sums of weights times the shares of the points in each node."""
-        moments, power = np.empty((_NODES, self._n_bins)), np.array(weights)
-        for k in range(_NODES):
-            if k:
-                power *= self._place
-            moments[k] = np.bincount(self._bins, power, minlength=self._n_bins)
-        out = np.zeros(self.n_nodes)
-        for k, shares in enumerate(TO_SHARES.T @ moments):
-            out[k : k + self._n_bins] += shares
-        return out
+    @cached_property
+    def matrix(self) -> SparseMatrix:
+        """The interpolation, CSR of shape (n, n_nodes)."""
+        ends = NODES * np.arange(len(self.lowest) + 1, dtype=np.int32)
+        entries = (self.shares.ravel(), with_neighbours(self.lowest), ends)
+        return sp.csr_array(entries, shape=(len(self.lowest), self.n_nodes))
 
-    def from_nodes(self, values: Array) -> Array:
-        """Return the interpolation at the points of values at the nodes."""
-        windows = np.stack([values[k : k + self._n_bins] for k in range(_NODES)])
-        by_power = TO_SHARES @ windows
-        out = by_power[-1].take(self._bins)
-        for coefficients in by_power[-2::-1]:  # Horner's rule
-            out *= self._place
-            out += coefficients.take(self._bins)
-        return out
+
+def with_neighbours(lowest: Array) -> Array:
+    """Return the six nodes of every point, (6 n,)."""
+    return np.add.outer(lowest, np.arange(NODES, dtype=np.int32)).ravel()
 
 
 class Ranked:
@@ -78,7 +79,7 @@ class Ranked:
     def __init__(self, scores: Array, weights: Array | None = None):
         self.scores = scores
         self.weights = np.ones(len(scores)) if weights is None else weights
-        self._on_grid: GridPoints | None = None
+        self._on_grid: tuple[float, GridPoints] | None = None
 
     @cached_property
     def order(self) -> Array:
@@ -120,9 +121,9 @@ class Ranked:
 
     def on_grid(self, step: float) -> GridPoints:
         """Return the scores on a grid through 0 with this distance of its nodes."""
-        if self._on_grid is None or self._on_grid.step != step:
-            self._on_grid = GridPoints(self.scores, step)
-        return self._on_grid
+        if self._on_grid is None or self._on_grid[0] != step:
+            self._on_grid = step, GridPoints(self.scores, step)
+        return self._on_grid[1]
 
     def share_above(self, points: Array) -> Array:
         """Return the weight of the scores > `points`."""

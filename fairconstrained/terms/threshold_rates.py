@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,9 +15,9 @@ from fairconstrained.functions.elementary import SubgradientError
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable, Term
 from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
-from fairconstrained.terms.difference_sums import difference_sums
-from fairconstrained.terms.ranked import Ranked
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.terms.difference_sums import FEW, difference_sums, precise_step
+from fairconstrained.terms.ranked import NODES, GridPoints, Ranked, with_neighbours
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,16 +103,18 @@ class ThresholdRates(FunctionAverages, Shardable):
             What is averaged in place of phi.
         """
         thresholds = auxiliary if self.free and len(auxiliary) else self.thresholds
-        return RateSums(function or self.function, self._rows_by_cell, scores, thresholds)
+        function = function or self.function
+        if len(scores) * len(thresholds) > FEW and function.knots is None:
+            step = precise_step(function, scores, thresholds)
+            if step is not None:
+                cells = self.rates.cells
+                return RatesOnGrid(function, cells, scores, thresholds, self.free, step)
+        return _RatesByCell(function, self._rows_by_cell, scores, thresholds, self.free)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the rates and their pullback."""
         sums = self.sums(scores, auxiliary)
-        return sums.values.ravel(), RatesPullback(sums, self.free)
-
-    def pulled_back(self, pullback: Pullback, table: Array) -> tuple[Array, Array]:
-        """Return the pullbacks of several weights: thresholds that they share count once."""
-        return cast("RatesPullback", pullback).of_table(table)
+        return sums.values.ravel(), sums
 
     def take(self, rows: Array, weights: Array) -> ThresholdRates:
         """Return the term on some rows; cell sizes stay those of the full data."""
@@ -154,45 +156,136 @@ class ThresholdRates(FunctionAverages, Shardable):
         return (2.0 if self.free else 1.0) * (self.rates.cells.T @ bend)
 
 
-@dataclass(frozen=True, eq=False)
-class RatesPullback:
-    """Weights on rates at thresholds -> weights on scores and on free thresholds.
-
-    Attributes
-    ----------
-    sums : RateSums
-        The rates.
-    free : bool
-        Whether the thresholds are variables.
-    """
-
-    sums: RateSums
-    free: bool
-
-    def __call__(self, u: Array) -> tuple[Array, Array]:
-        """Return the weights for those of all rates, (n_statistics,)."""
-        on_scores, on_thresholds = self.of_table(u[None])
-        return on_scores[0], on_thresholds[0]
-
-    def of_table(self, table: Array) -> tuple[Array, Array]:
-        """Return the same for several weights of the rates, (m, n_statistics)."""
-        weights = table.reshape(len(table), len(self.sums.cells), -1)
-        if not self.free:
-            return self.sums.pull(weights), np.zeros((len(table), 0))
-        return self.sums.pull(weights), -np.sum(weights * self.sums.slopes, axis=1)
-
-
-class RateSums:
+class RateSums(ABC):
     r"""The averages over cells of :math:`\phi(s_i - \theta_j)`, with products with their slopes.
+
+    Called with weights of the averages, it returns those of the scores and of free thresholds.
 
     Parameters
     ----------
     function : ScalarFunction
         phi.
-    cells : list of (rows, weights)
-        The cells.
     scores, thresholds : ndarray
         s and theta.
+    free : bool
+        Whether the thresholds are variables.
+    """
+
+    def __init__(self, function: ScalarFunction, scores: Array, thresholds: Array, free: bool):
+        self.function, self.scores, self.thresholds, self.free = function, scores, thresholds, free
+
+    def __call__(self, u: Array) -> tuple[Array, Array]:
+        """Return the pullback of weights of the averages, see :meth:`Term.forward`."""
+        weights = u.reshape(self.values.shape)
+        return self.pull(weights), self.on_thresholds(weights)
+
+    def on_thresholds(self, weights: Array) -> Array:
+        """Return the weights of free thresholds for those of the averages."""
+        if not self.free:
+            return np.zeros((*weights.shape[:-2], 0))
+        return -np.sum(weights * self.slopes, axis=-2)
+
+    @property
+    @abstractmethod
+    def values(self) -> Array:
+        """The averages, shape (n_cells, n_thresholds)."""
+
+    @property
+    @abstractmethod
+    def slopes(self) -> Array:
+        """Minus the derivatives of the averages by the thresholds."""
+
+    @abstractmethod
+    def push(self, change: Array) -> Array:
+        """Return sum_i A_ki phi'(s_i - theta_j) change_i, shape (n_cells, n_thresholds)."""
+
+    @abstractmethod
+    def pull(self, u: Array) -> Array:
+        """Return sum_kj u_kj A_ki phi'(s_i - theta_j), shape (n_rows,)."""
+
+
+class RatesOnGrid(RateSums):
+    """For smooth functions and many differences: each row is spread on six nodes of a grid.
+
+    The cost is n_rows + n_nodes n_thresholds in place of n_rows n_thresholds.
+
+    Parameters
+    ----------
+    function, scores, thresholds, free
+        See :class:`RateSums`.
+    cells : CSC of shape (n_cells, n_rows)
+        A.
+    step : float
+        The distance of the nodes.
+
+    Attributes
+    ----------
+    spread : CSC of shape (n_cells * n_nodes, n_rows)
+        The share of every row in the nodes of its cells.
+    """
+
+    def __init__(
+        self,
+        function: ScalarFunction,
+        cells: SparseMatrix,
+        scores: Array,
+        thresholds: Array,
+        free: bool,
+        step: float,
+    ):
+        super().__init__(function, scores, thresholds, free)
+        lengths = np.diff(cells.indptr)
+        in_one_each = bool(np.all(lengths == 1))
+        grid = GridPoints(scores if in_one_each else scores.repeat(lengths), step, cells.data)
+        nodes = with_neighbours(grid.lowest + grid.n_nodes * cells.indices)
+        entries = (grid.shares.ravel(), nodes, NODES * cells.indptr)
+        self.n_cells, size = cells.shape[0], cells.shape[0] * grid.n_nodes
+        self.spread = sp.csc_array(entries, shape=(size, len(scores)))
+        at = step * (grid.first + np.arange(grid.n_nodes))
+        self._differences = at[:, None] - thresholds
+        self._phi = function.value(self._differences)
+
+    @cached_property
+    def _mass(self) -> Array:
+        sums = np.bincount(self.spread.indices, self.spread.data, self.spread.shape[0])
+        return sums.reshape(self.n_cells, -1)
+
+    @cached_property
+    def _slopes(self) -> Array:
+        return self.function.derivative(self._differences, self._phi)
+
+    @cached_property
+    def values(self) -> Array:
+        """The averages: the masses of the nodes times phi."""
+        return self._mass @ self._phi
+
+    @cached_property
+    def slopes(self) -> Array:
+        """Minus the derivatives of the averages by the thresholds."""
+        return self._mass @ self._slopes
+
+    def push(self, change: Array) -> Array:
+        """Return the change of the averages with the scores."""
+        return (self.spread @ change).reshape(self.n_cells, -1) @ self._slopes
+
+    def on_nodes(self, weights: Array) -> Array:
+        """Return weights, (..., n_cells * n_nodes), of nodes: of the rows of `spread`."""
+        return (weights @ self._slopes.T).reshape(*weights.shape[:-2], -1)
+
+    def pull(self, u: Array) -> Array:
+        """Return the weights of the scores for those of the averages."""
+        return self.spread.T @ self.on_nodes(u)
+
+
+class _RatesByCell(RateSums):
+    """Sums over the rows of every cell, see :mod:`~fairconstrained.terms.difference_sums`.
+
+    Parameters
+    ----------
+    function, scores, thresholds, free
+        See :class:`RateSums`.
+    cells : list of (rows, weights)
+        The cells.
     """
 
     def __init__(
@@ -201,38 +294,36 @@ class RateSums:
         cells: Sequence[tuple[Array, Array]],
         scores: Array,
         thresholds: Array,
+        free: bool,
     ):
-        self.n_rows, self.thresholds, self.cells = len(scores), thresholds, cells
-        origin = float(thresholds.sum()) / max(
-            len(thresholds), 1
-        )  # squares of the scores keep their digits
+        super().__init__(function, scores, thresholds, free)
+        self.cells = cells
+        # squares of the scores keep their digits
+        origin = float(thresholds.sum()) / max(len(thresholds), 1)
         points = Ranked(thresholds - origin)
         self.sums = [
             difference_sums(function, Ranked(scores[rows] - origin, weights), points)
             for rows, weights in cells
         ]
 
-    @cached_property
-    def values(self) -> Array:
-        """The averages, shape (n_cells, n_thresholds)."""
-        return self._table(sums.over_first() for sums in self.sums)
-
     def _table(self, by_cell: Iterable[Array]) -> Array:
         return np.array(list(by_cell)).reshape(len(self.cells), len(self.thresholds))
 
     @cached_property
+    def values(self) -> Array:
+        return self._table(sums.over_first() for sums in self.sums)
+
+    @cached_property
     def slopes(self) -> Array:
-        """Minus the derivatives of the averages by the thresholds."""
         return self._table(sums.over_first(slope=True) for sums in self.sums)
 
     def push(self, change: Array) -> Array:
-        """Return sum_i A_ki phi'(s_i - theta_j) change_i, shape (n_cells, n_thresholds)."""
         each = zip(self.cells, self.sums, strict=True)
         return self._table(s.over_first(w * change[rows], slope=True) for (rows, w), s in each)
 
     def pull(self, u: Array) -> Array:
-        """Return sum_kj u_mkj A_ki phi'(s_i - theta_j), shape (m, n_rows)."""
-        out = np.zeros((len(u), self.n_rows))
-        for k, ((rows, w), sums) in enumerate(zip(self.cells, self.sums, strict=True)):
-            out[:, rows] += w * sums.over_second_each(u[:, k])
+        out = np.zeros(len(self.scores))
+        for (rows, w), sums, weights in zip(self.cells, self.sums, u, strict=True):
+            if weights.any():
+                out[rows] += w * sums.over_second(weights, slope=True)
         return out
