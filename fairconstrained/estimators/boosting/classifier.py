@@ -94,9 +94,9 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
     n_iter_no_change : int, default=10
         Growing stops after this number of iterations without a smaller validation loss.
     lightgbm_params : dict or None, default=None
-        Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``. Unknown names, and
-        parameters that would have no effect or not hold after the fit of the leaf values, such as
-        ``monotone_constraints`` and ``boosting="dart"``, raise an error.
+        Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``. Unknown names,
+        parameters of this estimator, and what would break a fit, such as ``monotone_constraints``
+        and ``boosting="dart"``, raise an error.
     alpha : float, default=0.1
         The strength of the penalty that keeps leaf values close to the boosted ones, >= 0.
     n_fitted_trees : int or None, default=25

@@ -20,8 +20,8 @@ from fairconstrained.estimators.boosting._lagrangian import (
     MultiplierRule,
     ScoreLagrangian,
 )
-from fairconstrained.estimators.boosting._lightgbm_names import import_lightgbm
 from fairconstrained.estimators.boosting.losses import LogLoss, LossOf
+from fairconstrained.estimators.boosting.options import import_lightgbm
 from fairconstrained.estimators.boosting.trees import Trees, as_lightgbm_data
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models.scores import ScoreModel, ScoreSpace

@@ -6,19 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from numbers import Integral, Real
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from fairconstrained.estimators.boosting._lightgbm_names import (
-    BOOSTING,
-    FIXED,
-    OF_THE_ESTIMATOR,
-    REFUSED,
-    known_names,
-    main_name,
-)
+from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.validation import check_count, check_switch, is_number
 from fairconstrained.utils.workers import check_jobs
 
@@ -70,20 +65,39 @@ _NUMBERS = {
     "alpha": _Number(Real, 0.0),
 }
 
-_PASSED = (
-    "learning_rate",
-    "num_leaves",
-    "max_depth",
-    "min_child_samples",
-    "min_child_weight",
-    "min_split_gain",
-    "subsample",
-    "subsample_freq",
-    "colsample_bytree",
-    "reg_alpha",
-    "reg_lambda",
-    "max_bin",
-)
+_PASSED = {
+    "learning_rate": "learning_rate",
+    "num_leaves": "num_leaves",
+    "max_depth": "max_depth",
+    "min_child_samples": "min_data_in_leaf",
+    "min_child_weight": "min_sum_hessian_in_leaf",
+    "min_split_gain": "min_gain_to_split",
+    "subsample": "bagging_fraction",
+    "subsample_freq": "bagging_freq",
+    "colsample_bytree": "feature_fraction",
+    "reg_alpha": "lambda_l1",
+    "reg_lambda": "lambda_l2",
+    "max_bin": "max_bin",
+}  # the estimator's parameters by LightGBM's main names
+
+_SET = {  # by every fit, whatever lightgbm_params says: so it may not say anything else
+    "num_iterations": "n_estimators",
+    "num_threads": "n_jobs",
+    "seed": "random_state",
+    "categorical_feature": "categorical_features",
+}
+
+_REFUSED = {  # what would break a fit
+    "objective": "the loss and the constraints are the objective",
+    "num_class": "only two classes are supported",
+    "metric": "use early_stopping",
+    "early_stopping_round": "use early_stopping and n_iter_no_change",
+    "linear_tree": "leaves must have constant values",
+    "monotone_constraints": "leaf values are fitted by the library, which would not keep the order",
+    "boost_from_average": "the first score is set by the library",
+    "boosting": "only 'gbdt' is supported; DART and random forests change the weights of earlier "
+    "trees, which the multipliers of the constraints do not follow",
+}
 
 
 def check_boosting_options(estimator: Any) -> None:
@@ -116,29 +130,51 @@ def _check_others(estimator: Any, given: object) -> None:
             "lightgbm_params must be None or a dict of LightGBM's other parameters, such as "
             f"{{'path_smooth': 1.0}}; got {given!r}."
         )
+    main = main_names()
+    owned = dict(zip(_PASSED.values(), _PASSED, strict=True)) | _SET
     for name, value in given.items():
-        _check_other(type(estimator).__name__, name, value)
+        known = main.get(name, name)
+        if known in owned:
+            raise ValueError(
+                f"lightgbm_params must not contain {name!r}: it is the parameter {owned[known]} of "
+                f"{type(estimator).__name__}."
+            )
+        if known in _REFUSED and (known != "boosting" or value not in ("gbdt", "gbrt")):
+            raise ValueError(
+                f"lightgbm_params must not contain {name!r}: {value!r}, because {_REFUSED[known]}."
+            )
+        if main and name not in main:
+            close = " or ".join(map(repr, get_close_matches(name, main)))
+            meant = f" Did you mean {close}?" if close else ""
+            raise ValueError(f"lightgbm_params: LightGBM has no parameter {name!r}.{meant}")
 
 
-def _check_other(kind: str, name: str, value: object) -> None:
-    """Check one of LightGBM's other parameters of an estimator of this kind."""
-    known = main_name(name)
-    if known == BOOSTING and value not in ("gbdt", "gbrt"):
-        raise ValueError(
-            f"lightgbm_params={{{name!r}: {value!r}}}: only 'gbdt' is supported. DART and "
-            "random forests change the weights of earlier trees, which the multipliers of the "
-            "constraints do not follow."
-        )
-    if name in OF_THE_ESTIMATOR or known in REFUSED:
-        why = REFUSED.get(known, f"it is a parameter of {kind} itself")
-        raise ValueError(f"lightgbm_params must not contain {name!r}: {why}.")
-    if known in FIXED and value != FIXED[known]:
-        raise ValueError(f"lightgbm_params={{{name!r}: {value!r}}}: it is always {FIXED[known]!r}.")
-    names = known_names()
-    if names and name not in names:
-        close = " or ".join(map(repr, get_close_matches(name, names)))
-        meant = f" Did you mean {close}?" if close else ""
-        raise ValueError(f"lightgbm_params: LightGBM has no parameter {name!r}.{meant}")
+@cache
+def main_names() -> Mapping[str, str]:
+    """Return LightGBM's main name for every name and alias that the installed version has.
+
+    LightGBM's Python package has a function that lists them; it is not public. In a version without
+    it the result is empty, and only main names are recognised.
+    """
+    import_lightgbm()
+    try:
+        from lightgbm.basic import _ConfigAliases
+
+        aliases = _ConfigAliases._get_all_param_aliases()
+    except (ImportError, AttributeError):
+        return {}
+    return {alias: name for name, others in aliases.items() for alias in (name, *others)}
+
+
+def import_lightgbm() -> ModuleType:
+    """Return the module lightgbm.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed; the message says how to install it.
+    """
+    return import_extra("lightgbm", "boosting", "An estimator with boosted trees")
 
 
 def lightgbm_parameters(estimator: Any, seed: int, num_threads: int) -> dict[str, Any]:
@@ -154,11 +190,13 @@ def lightgbm_parameters(estimator: Any, seed: int, num_threads: int) -> dict[str
         0 is LightGBM's default.
     """
     return {
-        **{name: getattr(estimator, name) for name in _PASSED},
+        "deterministic": True,
+        "verbosity": -1,
+        **{main: getattr(estimator, name) for name, main in _PASSED.items()},
         **(estimator.lightgbm_params or {}),
         "seed": seed,
         "num_threads": num_threads,
-        **FIXED,
+        "feature_pre_filter": False,
         "metric": "none",
     }
 

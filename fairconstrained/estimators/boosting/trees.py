@@ -11,8 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.estimators.boosting._lightgbm_names import import_lightgbm
-from fairconstrained.estimators.boosting.options import thread_count
+from fairconstrained.estimators.boosting.options import import_lightgbm, thread_count
 from fairconstrained.models.leaves import LeafFeatures
 from fairconstrained.utils.typing import Array
 
