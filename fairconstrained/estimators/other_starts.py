@@ -10,7 +10,6 @@ from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Start
-from fairconstrained.terms.base import SeveralKinds
 
 _FEASIBLE = 1e-3  # the violation up to which a point counts as feasible
 _WIDTH = 0.1  # of the kinks that are rounded
@@ -22,7 +21,7 @@ def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]
     """Return a start near a better local solution of another kind, and the data passes it took.
 
     Rates that are compared within a range only may be made equal there, or moved beyond one of its
-    ends. From every constant score that a constraint proposes (`SeveralKinds.other_starts`), one
+    ends. From every constant score that a constraint proposes (`Term.other_starts`), one
     short round of the augmented Lagrangian method is made. The Lagrangian after a round estimates
     the objective at the local solution to a few thousandths.
 
@@ -35,7 +34,7 @@ def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]
     """
     levels: set[float] = set()
     for part in problem.constraints:
-        if isinstance(part.term, SeveralKinds):
+        if part.term is not None:
             levels |= set(part.term.other_starts(at.statistics_of(part)))
     comparable = len(problem.models) == 1 and problem.smoothable and problem.models[0].linear
     direction = unit_shift(problem) if levels and comparable else None

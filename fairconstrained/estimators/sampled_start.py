@@ -17,7 +17,8 @@ from fairconstrained.shards.in_memory import RowsInMemory, drawn
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard
 from fairconstrained.solvers import SQP, Result, Solver, Status, default_solver
-from fairconstrained.terms.base import Shiftable
+from fairconstrained.terms.affine import AffineHead
+from fairconstrained.terms.class_scores import ByClass
 from fairconstrained.terms.tilted import Tilted
 from fairconstrained.utils.blocks import MANY_ROWS
 from fairconstrained.utils.typing import Array
@@ -222,7 +223,7 @@ def _is_large(problem: Problem) -> bool:
     if len(problem.models) != 1 or problem.n_rows < MANY_ROWS:
         return False
     model = problem.models[0]
-    shiftable = all(isinstance(part.term, Shiftable) for part in problem.constraints)
+    shiftable = all(isinstance(part.term, AffineHead | ByClass) for part in problem.constraints)
     if isinstance(model, ShardedLinearModel):
         return problem.smooth and shiftable and _rows_of(model) is not None
     sampled = problem.batchable and shiftable and problem.blocks() == [None]

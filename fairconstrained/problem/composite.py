@@ -8,7 +8,7 @@ import numpy as np
 
 from fairconstrained.models.base import HasGram, Model, curvature
 from fairconstrained.penalties import Penalty, Zero
-from fairconstrained.terms.base import Batchable, Curved, Shiftable, Smoothable, Term, smoothed
+from fairconstrained.terms.base import Term
 from fairconstrained.utils.typing import Array
 
 
@@ -64,7 +64,7 @@ class CompositeFunction:
     def twice_differentiable(self) -> bool:
         """Whether the Hessian is known and costs little: a curved term of a linear model."""
         term, model = self.term, self.model
-        curved = isinstance(term, Curved) and term.curved and not term.n_auxiliary
+        curved = term is not None and term.curved and not term.n_auxiliary
         return (
             curved and self.penalty.quadratic and isinstance(model, HasGram) and model.gram_is_cheap
         )
@@ -75,7 +75,7 @@ class CompositeFunction:
         term = self.term
         if self.model is not None and not self.model.in_memory:
             return False
-        return term is None or (isinstance(term, Batchable) and term.batchable)
+        return term is None or term.batchable
 
     @property
     def difference_of_convex(self) -> bool:
@@ -95,9 +95,9 @@ class CompositeFunction:
         return replace(self, penalty=self.penalty + penalty)
 
     def shifted(self, shift: Array) -> CompositeFunction:
-        """Return the part with other tolerances, see :meth:`Shiftable.shifted`."""
-        if not isinstance(self.term, Shiftable):
-            raise TypeError(f"Tolerances need a Shiftable term; got {self.term!r}.")
+        """Return the part with other tolerances, see :meth:`Term.shifted`."""
+        if self.term is None:
+            raise TypeError("A penalty alone has no tolerance that could be changed.")
         return replace(self, term=self.term.shifted(shift))
 
     def zero_one(self) -> CompositeFunction:
@@ -118,13 +118,11 @@ class CompositeFunction:
     def smoothable(self) -> bool:
         """Whether term and penalty are smooth or can be smoothed."""
         term = self.term
-        return self.penalty.smoothed(1.0).smooth and (
-            term is None or term.smooth or (isinstance(term, Smoothable) and term.smoothable)
-        )
+        return self.penalty.smoothed(1.0).smooth and (term is None or term.smoothable)
 
     def smoothed(self, width: float) -> CompositeFunction:
         """Return the part with its kinks rounded over `width`."""
-        term = None if self.term is None else smoothed(self.term, width)
+        term = None if self.term is None else self.term.smoothed(width)
         return replace(self, term=term, penalty=self.penalty.smoothed(width))
 
     def modulus(self) -> float:

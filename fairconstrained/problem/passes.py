@@ -14,7 +14,7 @@ import numpy as np
 from fairconstrained.models.base import HasGram, Model, Pullback, Scores
 from fairconstrained.shards import quantiles
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.terms.base import CurvedPullback, Term, subgradient_error
+from fairconstrained.terms.base import CurvedPullback, Term
 from fairconstrained.terms.base import Pullback as TermPullback
 from fairconstrained.terms.threshold_rates import RatesOnGrid
 from fairconstrained.utils.quantiles import score_below_share
@@ -150,7 +150,7 @@ class ModelPass(ABC):
 
     @abstractmethod
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
-        """Return the subgradient error of a term, see :class:`Smoothable`."""
+        """Return the subgradient error of a term, see :meth:`Term.subgradient_error`."""
 
     @abstractmethod
     def root_mean_square_change(self, v: Array) -> float:
@@ -243,7 +243,7 @@ class RowsPass(ModelPass):
 
     def subgradient_error(self, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term."""
-        return subgradient_error(term, self.scores, auxiliary)
+        return term.subgradient_error(self.scores, auxiliary)
 
     def root_mean_square_change(self, v: Array) -> float:
         """Return the root mean square of the scores' change: one forward pass."""

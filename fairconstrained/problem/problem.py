@@ -16,7 +16,7 @@ from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.penalties import Linear, Penalty, Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation, EvaluationCounter
-from fairconstrained.terms.base import Batchable, common_blocks
+from fairconstrained.terms.base import common_blocks
 from fairconstrained.utils.codes import by_first_row, joint_codes
 from fairconstrained.utils.typing import Array, RandomState
 
@@ -274,8 +274,6 @@ class Problem:
         def take(part: CompositeFunction) -> CompositeFunction:
             if part.term is None:
                 return part
-            if not isinstance(part.term, Batchable):
-                raise TypeError(f"batch needs Batchable terms; got {part.term!r}.")
             model, chosen, weight = drawn[self.model_index(part)]
             return replace(part, model=model, term=part.term.batch(chosen, weight))
 
@@ -283,7 +281,7 @@ class Problem:
 
     def strata(self) -> list[Array]:
         """Return, for every model, codes of the cells of its rows, in the order of first rows."""
-        terms = [(p.model, p.term) for p in self.parts if isinstance(p.term, Batchable)]
+        terms = [(p.model, p.term) for p in self.parts if p.term is not None]
         return [
             by_first_row(joint_codes([term.strata() for own, term in terms if own is model]))
             for model in self.models

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairconstrained.shards.places import Shards
 from fairconstrained.shards.rows import Shard
-from fairconstrained.terms.base import Reweightable, Shardable, Term
+from fairconstrained.terms.base import Shardable, Term
 from fairconstrained.utils.typing import Array
 
 SCORE_BINS = 4096
@@ -22,7 +22,7 @@ _FEW_ROWS = 20_000  # up to which scores are collected, so that distributions ar
 def of_distribution(term: Term) -> bool:
     """Return whether a term is evaluated from the distribution of the scores, not from sums."""
     summed = isinstance(term, Shardable) and term.shardable
-    return isinstance(term, Reweightable) and not summed
+    return term.batchable and not summed
 
 
 def are_collected(shards: Shards) -> bool:
@@ -78,7 +78,6 @@ def from_distribution(
     totals : ndarray of shape (n_atoms,)
         The total weight of each of these.
     """
-    assert isinstance(term, Reweightable)
     return term.take(atoms, weight / totals[atoms]).forward(scores, auxiliary)[0]
 
 

@@ -34,7 +34,7 @@ from fairconstrained.shards.sums import (
     subgradient_errors,
     weighted_gradient,
 )
-from fairconstrained.terms.base import Shardable, Smoothable, Term
+from fairconstrained.terms.base import Shardable, Term
 from fairconstrained.utils.typing import Array, Matrix
 
 _KEPT_TERMS = 256
@@ -314,9 +314,7 @@ class ShardedLinearModel:
         ]
 
     def subgradient_error(self, w: Array, term: Term, auxiliary: Array) -> Array:
-        """Return the subgradient error of a term, shape (n_outputs,); zeros without a round."""
-        if not isinstance(term, Smoothable):
-            return np.zeros(term.n_outputs)
+        """Return the subgradient error of a term, shape (n_outputs,): one round."""
         asked = [(self.sharded(term), auxiliary)]
         return total(self.shards, subgradient_errors, *self.place(w), asked)[0]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.shards.rows import Block, Shard
-from fairconstrained.terms.base import Shardable, Term, subgradient_error
+from fairconstrained.terms.base import Shardable, Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array
 
@@ -292,7 +292,7 @@ def subgradient_errors(
         scores = block.scores(coefficients, intercept)
         for error, (one, auxiliary) in zip(found, requests, strict=True):
             term, rows = one.on(block)
-            error += subgradient_error(term, scores[rows], auxiliary)
+            error += term.subgradient_error(scores[rows], auxiliary)
     return tuple(found)
 
 

@@ -6,24 +6,16 @@ Only the statistics read the scores of rows. What a term means as a notion of fa
 
 from fairconstrained.terms.affine import AffineHead, FunctionAverages, Majorant
 from fairconstrained.terms.base import (
-    Batchable,
-    Blockwise,
     Shardable,
-    Shiftable,
-    Smoothable,
     Term,
 )
 from fairconstrained.terms.cell_means import CellMeans
 
 __all__ = [
     "AffineHead",
-    "Batchable",
-    "Blockwise",
     "CellMeans",
     "FunctionAverages",
     "Majorant",
     "Shardable",
-    "Shiftable",
-    "Smoothable",
     "Term",
 ]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from fairconstrained.terms.base import Batchable, Smoothable, Term
+from fairconstrained.terms.base import Term
 from fairconstrained.utils.codes import joint_codes
 from fairconstrained.utils.typing import Array
 
-Ability = TypeVar("Ability", bound=Term)
 
-
-class Composed(Batchable, Smoothable):
+class Composed(Term):
     """A term that has the abilities that all of its `terms` on the same rows have."""
 
     terms: tuple[Term, ...]
@@ -31,18 +28,16 @@ class Composed(Batchable, Smoothable):
     @property
     def batchable(self) -> bool:
         """Whether all terms are batchable."""
-        return all(isinstance(term, Batchable) and term.batchable for term in self.terms)
+        return all(term.batchable for term in self.terms)
 
     @property
     def smoothable(self) -> bool:
         """Whether all terms are smooth or can be rounded."""
-        return all(
-            term.smooth or (isinstance(term, Smoothable) and term.smoothable) for term in self.terms
-        )
+        return all(term.smoothable for term in self.terms)
 
     def strata(self) -> Array:
         """Return codes of the cells of all terms together."""
-        return joint_codes([term.strata() for term in with_ability(Batchable, self.terms)])
+        return joint_codes([term.strata() for term in self.terms])
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,22 +80,3 @@ class WrappedTerm(Term):
     def weak_curvature(self) -> Array:
         """Return what makes every output of the term convex."""
         return self.term.weak_curvature()
-
-
-def with_ability(ability: type[Ability], terms: Iterable[Term]) -> tuple[Ability, ...]:
-    """Return the terms, all of which must have an ability.
-
-    Raises
-    ------
-    TypeError
-        If one has not; the message names both.
-    """
-    out = []
-    for term in terms:
-        if not isinstance(term, ability):
-            raise TypeError(
-                f"A term made of other terms needs ones that are {ability.__name__}; got a "
-                f"{type(term).__name__}."
-            )
-        out.append(term)
-    return tuple(out)

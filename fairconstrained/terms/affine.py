@@ -15,10 +15,7 @@ import scipy.sparse as sp
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.base import (
     NO_AUXILIARY,
-    Batchable,
     Pullback,
-    Shiftable,
-    Smoothable,
     Term,
 )
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
@@ -27,7 +24,7 @@ Pushforward = Callable[[Array, Array], Array]
 _DENSE = 1 << 12  # entries of R up to which it is used as a dense array
 
 
-class AffineHead(Shiftable):
+class AffineHead(Term):
     r"""Outputs that are affine in the statistics: :math:`c = R\, r + d - b`.
 
     Subclasses are dataclasses with the fields below. Those whose outputs are affine in a function
@@ -126,7 +123,7 @@ class AffineHead(Shiftable):
         return replace(self, **changes)  # type: ignore[type-var]
 
 
-class FunctionAverages(AffineHead, Batchable, Smoothable):
+class FunctionAverages(AffineHead):
     """An affine head on weighted averages, with weights >= 0, of a function phi.
 
     Attributes
@@ -136,6 +133,7 @@ class FunctionAverages(AffineHead, Batchable, Smoothable):
     """
 
     function: ScalarFunction
+    batchable = True
 
     @abstractmethod
     def _with_function(self, function: ScalarFunction) -> FunctionAverages:
@@ -250,7 +248,7 @@ class Tangent:
 
 
 @dataclass(frozen=True, eq=False)
-class Majorant(AffineHead, Batchable, Smoothable):
+class Majorant(AffineHead):
     r"""The convex majorant of a term :math:`R\,(p^+ - p^-) + d - b` with convex :math:`p^\pm`.
 
     With the tangents :math:`t^\pm` of :math:`p^\pm` and :math:`R = R^+ - R^-` it is
@@ -283,6 +281,7 @@ class Majorant(AffineHead, Batchable, Smoothable):
     offset: Array
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
+    batchable = True
 
     @classmethod
     def of(cls, term: FunctionAverages, scores: Array, auxiliary: Array) -> Majorant:
@@ -308,10 +307,7 @@ class Majorant(AffineHead, Batchable, Smoothable):
         """The initial values of the term's own variables."""
         return self.term.auxiliary_start
 
-    @property
-    def convex(self) -> bool:
-        """It is convex."""
-        return True
+    convex = True
 
     @property
     def smooth(self) -> bool:
@@ -343,7 +339,7 @@ class Majorant(AffineHead, Batchable, Smoothable):
         """Return the majorant on some rows."""
         first, second = self.tangents
         return self._with(
-            term=cast("Batchable", self.term).take(rows, weights),
+            term=self.term.take(rows, weights),
             plus=self.plus.take(rows, weights),
             minus=self.minus.take(rows, weights),
             tangents=(first.take(rows, weights), second.take(rows, weights)),

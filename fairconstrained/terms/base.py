@@ -22,9 +22,8 @@ class Term(ABC):
     r"""A function c: scores -> (n_outputs,), with c <= 0 where it is a constraint.
 
     Subclasses define `n_rows`, `n_outputs`, `names`, `forward`, `head`, `head_vjp` and `zero_one`.
-    Values and derivatives follow. A term declares further abilities by deriving from
-    :class:`Shiftable`, :class:`Batchable`, :class:`Blockwise`, :class:`Shardable`,
-    :class:`Smoothable` and :class:`SeveralKinds`.
+    Values and derivatives follow. A term declares further abilities by its properties, and defines
+    the methods that they name; :class:`Shardable` terms are sums over rows.
     """
 
     @property
@@ -50,6 +49,21 @@ class Term(ABC):
     @property
     def convex(self) -> bool:
         """Whether every output is convex in the scores."""
+        return False
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether `smoothed` returns a smooth term."""
+        return self.smooth
+
+    @property
+    def batchable(self) -> bool:
+        """Whether `take` is defined, so that the term can be put on some of its rows."""
+        return False
+
+    @property
+    def curved(self) -> bool:
+        """Whether pullbacks are a :class:`CurvedPullback`."""
         return False
 
     @property
@@ -122,6 +136,94 @@ class Term(ABC):
         """The largest value allowed for each gap: 0 for a term without a tolerance."""
         return np.zeros(self.n_outputs)
 
+    def shifted(self, shift: Array) -> Self:
+        """Return the term plus `shift`, (n_outputs,): other tolerances and the same gaps."""
+        raise self._without("other tolerances")
+
+    def smoothed(self, width: float) -> Term:
+        """Return the term with the kinks of its functions rounded over `width`."""
+        return self
+
+    def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        r"""Return :math:`\epsilon`, (n_outputs,), for which gradients are epsilon-subgradients.
+
+        It is positive only for a term that `smoothed` returned; its gradients at the scores are
+        :math:`\epsilon`-subgradients of the term before rounding.
+        """
+        return np.zeros(self.n_outputs)
+
+    def take(self, rows: Array, weights: Array) -> Term:
+        """Return the term on some rows, each multiplied by a weight.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (b,)
+            The rows, perhaps with repetitions.
+        weights : ndarray of shape (b,)
+            What the share of each row in the statistics is multiplied by.
+        """
+        raise self._without("batches of rows")
+
+    def batch(self, rows: Array, weights: Array | None = None) -> Term:
+        """Return the term on some rows, its statistics estimates of those on all rows.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (b,)
+            The rows drawn.
+        weights : ndarray of shape (b,) or None, default=None
+            One over the expected number of times each of them is drawn; None stands for a uniform
+            draw, n_rows / b.
+        """
+        if weights is None:
+            weights = np.full(len(rows), self.n_rows / len(rows))
+        return self.take(rows, weights)
+
+    def strata(self) -> Array:
+        """Return codes, (n_rows,), that are equal for rows of the same cells; all equal here."""
+        return np.zeros(self.n_rows, dtype=int)
+
+    def blocks(self) -> Array | None:
+        """Return codes, (n_rows,), of the rows that a batch must hold together; None for any.
+
+        They start at 0. Blocks are for instance the rows of a query.
+        """
+        return None
+
+    def output_blocks(self) -> Array | None:
+        """Return the block whose rows determine each output, (n_outputs,).
+
+        None if outputs depend on rows of several blocks.
+        """
+        return None
+
+    def take_outputs(self, rows: Array, outputs: Array) -> Term:
+        """Return some outputs on the rows of the blocks that determine them.
+
+        Their values are exact, not estimates, since no other rows count.
+
+        Parameters
+        ----------
+        rows : ndarray of int of shape (b,)
+            All rows of some blocks.
+        outputs : ndarray of int of shape (n_chosen,)
+            The outputs that these blocks determine.
+        """
+        raise self._without("outputs by blocks")
+
+    def other_starts(self, statistics: Array) -> tuple[float, ...]:
+        """Return constant scores near which there are local solutions of another kind than these.
+
+        Parameters
+        ----------
+        statistics : ndarray of shape (n_statistics,)
+            The statistics of a local solution.
+        """
+        return ()
+
+    def _without(self, ability: str) -> TypeError:
+        return TypeError(f"{type(self).__name__} has no {ability}.")
+
     def value(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return c(scores), shape (n_outputs,)."""
         return self.head(self.forward(scores, auxiliary)[0])
@@ -165,109 +267,7 @@ class Term(ABC):
         return self
 
 
-class Shiftable(Term):
-    """A term whose outputs are gaps minus tolerances, so that tolerances can be changed."""
-
-    @abstractmethod
-    def shifted(self, shift: Array) -> Self:
-        """Return the term plus `shift`, (n_outputs,): other tolerances and the same gaps."""
-
-
-class SeveralKinds(Term):
-    """A term with which problems have local solutions of several kinds, far from each other."""
-
-    @abstractmethod
-    def other_starts(self, statistics: Array) -> tuple[float, ...]:
-        """Return constant scores near which there are local solutions of another kind than these.
-
-        Parameters
-        ----------
-        statistics : ndarray of shape (n_statistics,)
-            The statistics of a local solution.
-        """
-
-
-class Reweightable(Term):
-    """A term that can be put on some of its rows, with other weights."""
-
-    @abstractmethod
-    def take(self, rows: Array, weights: Array) -> Term:
-        """Return the term on some rows, each multiplied by a weight.
-
-        Parameters
-        ----------
-        rows : ndarray of int of shape (b,)
-            The rows, perhaps with repetitions.
-        weights : ndarray of shape (b,)
-            What the share of each row in the statistics is multiplied by.
-        """
-
-
-class Batchable(Reweightable):
-    """A term that can be estimated from some of its rows."""
-
-    @property
-    def batchable(self) -> bool:
-        """Whether `batch` can be called; a composite term asks its parts."""
-        return True
-
-    def batch(self, rows: Array, weights: Array | None = None) -> Term:
-        """Return the term on some rows, its statistics estimates of those on all rows.
-
-        Parameters
-        ----------
-        rows : ndarray of int of shape (b,)
-            The rows drawn.
-        weights : ndarray of shape (b,) or None, default=None
-            One over the expected number of times each of them is drawn; None stands for a uniform
-            draw, n_rows / b.
-        """
-        if weights is None:
-            weights = np.full(len(rows), self.n_rows / len(rows))
-        return self.take(rows, weights)
-
-    def strata(self) -> Array:
-        """Return codes, (n_rows,), that are equal for rows of the same cells; all equal here."""
-        return np.zeros(self.n_rows, dtype=int)
-
-    def blocks(self) -> Array | None:
-        """Return codes, (n_rows,), of the rows that a batch must hold together; None for any.
-
-        They start at 0. Only a :class:`Blockwise` term, or a sum of such terms, has blocks.
-        """
-        return None
-
-
-class Blockwise(Batchable):
-    """A term whose batches consist of whole blocks of rows, for instance all rows of a query."""
-
-    @abstractmethod
-    def blocks(self) -> Array:
-        """Return codes, (n_rows,), that are equal for rows of the same block; they start at 0."""
-
-    @abstractmethod
-    def output_blocks(self) -> Array | None:
-        """Return the block whose rows determine each output, (n_outputs,).
-
-        None if outputs depend on rows of several blocks.
-        """
-
-    @abstractmethod
-    def take_outputs(self, rows: Array, outputs: Array) -> Term:
-        """Return some outputs on the rows of the blocks that determine them.
-
-        Their values are exact, not estimates, since no other rows count.
-
-        Parameters
-        ----------
-        rows : ndarray of int of shape (b,)
-            All rows of some blocks.
-        outputs : ndarray of int of shape (n_chosen,)
-            The outputs that these blocks determine.
-        """
-
-
-class Shardable(Batchable):
+class Shardable(Term):
     r"""A term whose statistics are sums over rows, so that shards of the rows can be merged.
 
     For any partition of the rows into shards,
@@ -283,6 +283,8 @@ class Shardable(Batchable):
     Rows that agree in all their cells and signs are an atom. A term on one row per atom, weighted
     by the atom's total W, gives the term on all rows: ``take(atoms, weights / W[atoms])``.
     """
+
+    batchable = True
 
     @property
     def shardable(self) -> bool:
@@ -304,15 +306,6 @@ class Shardable(Batchable):
         return np.sum(list(statistics), axis=0)
 
 
-class Curved(Term):
-    """A term that may have second derivatives: affine in statistics that are sums over rows."""
-
-    @property
-    def curved(self) -> bool:
-        """Whether pullbacks are a :class:`CurvedPullback`; it may depend on the function."""
-        return True
-
-
 class CurvedPullback(Protocol):
     """A pullback that knows the second derivatives at its scores."""
 
@@ -323,39 +316,6 @@ class CurvedPullback(Protocol):
         """Return the second derivatives of <u, statistics> in every score, shape (n_rows,)."""
 
 
-class Smoothable(Term):
-    """A term whose kinks can be rounded."""
-
-    @property
-    def smoothable(self) -> bool:
-        """Whether `smoothed` returns a smooth term; it may depend on the term's function."""
-        return True
-
-    @abstractmethod
-    def smoothed(self, width: float) -> Term:
-        """Return the term with the kinks of its functions rounded over `width`."""
-
-    @abstractmethod
-    def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
-        r"""Return :math:`\epsilon`, (n_outputs,), for which gradients are epsilon-subgradients.
-
-        It is positive only for a term that `smoothed` returned; its gradients at the scores are
-        :math:`\epsilon`-subgradients of the term before rounding.
-        """
-
-
-def smoothed(term: Term, width: float) -> Term:
-    """Return the rounded term, or the term itself if it has no kinks to round."""
-    return term.smoothed(width) if isinstance(term, Smoothable) else term
-
-
-def subgradient_error(term: Term, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
-    """Return the subgradient error of a term; zeros for one that is never rounded."""
-    if isinstance(term, Smoothable):
-        return term.subgradient_error(scores, auxiliary)
-    return np.zeros(term.n_outputs)
-
-
 def common_blocks(terms: Iterable[Term | None]) -> Array | None:
     """Return the blocks of terms on the same rows, None if none of them has any.
 
@@ -364,7 +324,7 @@ def common_blocks(terms: Iterable[Term | None]) -> Array | None:
     ValueError
         If terms have different blocks.
     """
-    known = (term.blocks() for term in terms if isinstance(term, Batchable))
+    known = (term.blocks() for term in terms if term is not None)
     blocks = [one for one in known if one is not None]
     if any(not np.array_equal(blocks[0], one) for one in blocks[1:]):
         raise ValueError("Terms on the same rows must have the same blocks, such as queries.")

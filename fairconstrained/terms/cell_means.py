@@ -13,13 +13,13 @@ import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
-from fairconstrained.terms.base import NO_AUXILIARY, Curved, Pullback, Shardable
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
 from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class CellMeans(FunctionAverages, Shardable, Curved):
+class CellMeans(FunctionAverages, Shardable):
     r"""The affine function :math:`c(s) = R\, A\, \phi(y \circ (s + t)) + d - b` of cell averages.
 
     Parameters

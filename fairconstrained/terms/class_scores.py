@@ -11,15 +11,11 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.terms._composed import Composed, with_ability
+from fairconstrained.terms._composed import Composed
 from fairconstrained.terms.base import (
     NO_AUXILIARY,
-    Batchable,
     Pullback,
-    Shiftable,
     Term,
-    smoothed,
-    subgradient_error,
 )
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.clipped_rates import ClippedRates
@@ -69,7 +65,7 @@ def predicted(scores: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class ByClass(Composed, Shiftable):
+class ByClass(Composed):
     r"""Terms of one score, one for every class, applied to the log odds of the classes.
 
     The sigmoid of the log odds of class k is its soft-max probability, so that the average of the
@@ -233,23 +229,23 @@ class ByClass(Composed, Shiftable):
     def shifted(self, shift: Array) -> Self:
         """Return the term plus `shift`."""
         parts = self._split(shift, [term.n_outputs for term in self.terms])
-        each = zip(with_ability(Shiftable, self.terms), parts, strict=True)
+        each = zip(self.terms, parts, strict=True)
         return replace(self, terms=tuple(term.shifted(part) for term, part in each))
 
     def take(self, rows: Array, weights: Array) -> ByClass:
         """Return the terms on some rows."""
-        taken = [term.take(rows, weights) for term in with_ability(Batchable, self.terms)]
+        taken = [term.take(rows, weights) for term in self.terms]
         return replace(self, terms=tuple(taken))
 
     def smoothed(self, width: float) -> ByClass:
         """Return the terms with their kinks rounded."""
-        return replace(self, terms=tuple(smoothed(term, width) for term in self.terms))
+        return replace(self, terms=tuple(term.smoothed(width) for term in self.terms))
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the subgradient errors of all terms."""
         own = self._split(auxiliary, [term.n_auxiliary for term in self.terms])
         each = zip(self.terms, self._scores(self.sharpness * scores), own, strict=True)
-        return np.concatenate([subgradient_error(term, one, aux) for term, one, aux in each])
+        return np.concatenate([term.subgradient_error(one, aux) for term, one, aux in each])
 
 
 def counts_predictions(term: Term) -> bool:

@@ -16,9 +16,7 @@ from fairconstrained.terms.affine import AffineHead, Majorant, as_csr, column_ma
 from fairconstrained.terms.base import (
     NO_AUXILIARY,
     Pullback,
-    SeveralKinds,
     Shardable,
-    Smoothable,
     Term,
 )
 from fairconstrained.terms.cell_means import CellMeans
@@ -63,7 +61,7 @@ class Clip(ScalarFunction):
 
 
 @dataclass(frozen=True, eq=False)
-class ClippedRates(AffineHead, Shardable, Smoothable, SeveralKinds):
+class ClippedRates(AffineHead, Shardable):
     r"""The function :math:`c = R\, \mathrm{clip}(r, \alpha, \beta) + d - b` of rates r of cells.
 
     Parameters

@@ -8,20 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from fairconstrained.terms._composed import WrappedTerm, with_ability
+from fairconstrained.terms._composed import WrappedTerm
 from fairconstrained.terms.base import (
     NO_AUXILIARY,
-    Batchable,
     Pullback,
-    Smoothable,
-    smoothed,
-    subgradient_error,
 )
 from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Maximum(WrappedTerm, Batchable, Smoothable):
+class Maximum(WrappedTerm):
     r"""The largest output :math:`\max_j c_j(s)` of a term.
 
     It has kinks where several outputs are largest; the derivative is then that of the first of
@@ -72,16 +68,16 @@ class Maximum(WrappedTerm, Batchable, Smoothable):
     @property
     def smoothable(self) -> bool:
         """Whether the term is smooth or can be smoothed."""
-        return self.term.smooth or (isinstance(self.term, Smoothable) and self.term.smoothable)
+        return self.term.smoothable
 
     def smoothed(self, width: float) -> Maximum:
         """Return the rounded maximum of the term, whose own kinks are rounded as well."""
-        return replace(self, term=smoothed(self.term, width), width=width)
+        return replace(self, term=self.term.smoothed(width), width=width)
 
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return by how much the mean of the outputs is below the largest, and the term's error."""
         outputs = self.term.head(self.term.forward(scores, auxiliary)[0])
-        below = outputs.max() - outputs + subgradient_error(self.term, scores, auxiliary)
+        below = outputs.max() - outputs + self.term.subgradient_error(scores, auxiliary)
         return np.array([self._weights(outputs) @ below])
 
     def _weights(self, outputs: Array) -> Array:
@@ -103,7 +99,7 @@ class Maximum(WrappedTerm, Batchable, Smoothable):
     @property
     def batchable(self) -> bool:
         """Whether the term can be estimated from batches."""
-        return isinstance(self.term, Batchable) and self.term.batchable
+        return self.term.batchable
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the statistics of the term and their pullback."""
@@ -128,15 +124,12 @@ class Maximum(WrappedTerm, Batchable, Smoothable):
 
     def take(self, rows: Array, weights: Array) -> Maximum:
         """Return the largest output of the term on some rows."""
-        return replace(self, term=self._batchable().take(rows, weights))
+        return replace(self, term=self.term.take(rows, weights))
 
     def strata(self) -> Array:
         """Return the codes of the term's cells."""
-        return self._batchable().strata()
+        return self.term.strata()
 
     def blocks(self) -> Array | None:
         """Return the rows that a batch of the term must hold together."""
-        return self._batchable().blocks()
-
-    def _batchable(self) -> Batchable:
-        return with_ability(Batchable, [self.term])[0]
+        return self.term.blocks()

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import ShiftedSquare
 from fairconstrained.terms.affine import FunctionAverages
-from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback, Shardable
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
 from fairconstrained.terms.cell_means import cell_codes, reweighted, rows_by_cell
 from fairconstrained.terms.difference_sums import pair_subgradient_error, pair_sum
 from fairconstrained.terms.ranked import Ranked, centered
@@ -20,7 +20,7 @@ from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class PairTerm(FunctionAverages, Batchable):
+class PairTerm(FunctionAverages):
     r"""The affine function :math:`c = R\,p + d - b` of averages over pairs of rows.
 
     .. math::

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.terms.affine import FunctionAverages, Pushforward, as_csr
-from fairconstrained.terms.base import NO_AUXILIARY, Blockwise, Pullback
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback
 from fairconstrained.utils.ranges import ranges
 from fairconstrained.utils.typing import Array, Matrix
 
@@ -77,7 +77,7 @@ def pairs_within(positive: Array, queries: Array) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class QueryPairs(FunctionAverages, Blockwise):
+class QueryPairs(FunctionAverages):
     r"""The affine function :math:`c = R\,p + d - b` of averages over pairs of rows of a query.
 
     .. math::

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from fairconstrained.terms.affine import AffineHead
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Reweightable
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback
 from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
 from fairconstrained.utils.typing import Array, Matrix
 
@@ -17,7 +17,7 @@ _ROUNDING = 1e-12  # the error of sums of weights
 
 
 @dataclass(frozen=True, eq=False)
-class RankGaps(AffineHead, Reweightable):
+class RankGaps(AffineHead):
     r"""The gaps of predictions in a range of ranks, for every pair of cells, minus kappa.
 
     .. math::
@@ -57,6 +57,7 @@ class RankGaps(AffineHead, Reweightable):
     names: Sequence[str] = field(default=(), repr=False)
     combination: Matrix = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]
     constant: Array | float = field(default=0.0, kw_only=True)
+    batchable = True
 
     @property
     def n_rows(self) -> int:

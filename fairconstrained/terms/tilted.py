@@ -9,12 +9,12 @@ from typing import cast
 import numpy as np
 
 from fairconstrained.terms._composed import WrappedTerm
-from fairconstrained.terms.base import NO_AUXILIARY, Curved, CurvedPullback, Pullback
+from fairconstrained.terms.base import NO_AUXILIARY, CurvedPullback, Pullback
 from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted(WrappedTerm, Curved):
+class Tilted(WrappedTerm):
     r"""The function :math:`c(s) + b + A w` of scores and variables.
 
     As part of a problem its own variables are all of them: ``auxiliary=slice(0, n_variables)``.
@@ -56,7 +56,7 @@ class Tilted(WrappedTerm, Curved):
     @property
     def curved(self) -> bool:
         """Whether the term has second derivatives; those of affine functions are zero."""
-        return isinstance(self.term, Curved) and self.term.curved
+        return self.term.curved
 
     def head(self, statistics: Array) -> Array:
         """Return the sums of the term's outputs and the affine functions."""

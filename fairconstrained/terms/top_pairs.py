@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from fairconstrained.functions.base import Rounded, ScalarFunction
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.terms.affine import FunctionAverages
-from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Pullback
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback
 from fairconstrained.terms.cell_means import reweighted, rows_by_cell
 from fairconstrained.terms.difference_sums import (
     difference_sums,
@@ -24,7 +24,7 @@ from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class TopPairs(FunctionAverages, Batchable):
+class TopPairs(FunctionAverages):
     r"""The function :math:`c = R\,T + d - b` of sums over pairs with the highest negatives.
 
     With a `width` :math:`\omega > 0` the sums are rounded, so that they are smooth if the loss is:

@@ -10,15 +10,15 @@ import numpy as np
 
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.surrogates import Sigmoid
-from fairconstrained.terms.base import NO_AUXILIARY, Batchable, Term
+from fairconstrained.terms.base import NO_AUXILIARY, Term
 from fairconstrained.terms.cell_means import CellMeans
 
 
-class ToyTerm(Batchable):
+class ToyTerm(Term):
     """Averages minus a tolerance."""
 
     names = ("toy",)
-    smooth = True
+    smooth = batchable = True
 
     def head(self, statistics):
         return statistics - self.kappa

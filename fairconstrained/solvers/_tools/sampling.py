@@ -10,7 +10,6 @@ import numpy as np
 
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.terms.base import Blockwise
 from fairconstrained.utils.ranges import grouped, ranges
 from fairconstrained.utils.typing import Array
 
@@ -181,7 +180,7 @@ class ConstraintSampler:
             self.problem.constraints, self.outputs, strict=True
         ):
             chosen = order[ranges(starts[blocks], starts[blocks + 1])]
-            assert isinstance(part.term, Blockwise), "see applies"
+            assert part.term is not None, "see applies"
             parts.append(replace(part, model=model, term=part.term.take_outputs(rows, chosen)))
             positions.append(first + chosen)
         constraints = np.concatenate(positions)
@@ -190,4 +189,4 @@ class ConstraintSampler:
 
 def _output_blocks(part: CompositeFunction) -> Array | None:
     """Return the block that determines each output of a part, None if there is none."""
-    return part.term.output_blocks() if isinstance(part.term, Blockwise) else None
+    return None if part.term is None else part.term.output_blocks()
