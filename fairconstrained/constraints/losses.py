@@ -14,9 +14,9 @@ from fairconstrained.constraints.measures import ALL_ROWS, at_most, compared, ea
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
-from fairconstrained.terms.affine import as_csr
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, reweighted
+from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,8 +17,10 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import Surrogate
-from fairconstrained.terms.affine import as_csr
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
+from fairconstrained.terms.head import as_csr, identity
+from fairconstrained.terms.ordered_pairs import OrderedPairs, PairNames
+from fairconstrained.terms.ratios import Ratios
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
@@ -40,7 +42,7 @@ class Event:
         return np.logical_or.reduce([y == label for label in self.labels])
 
 
-Combined = tuple[Matrix, Array]
+Combined = tuple[Matrix, Array | float]
 _SMALL = 4096  # entries up to which a combination is dense: sparse ones cost microseconds each
 ALL_ROWS = Event("", (-1, 1))
 POSITIVES = Event(" | label +1", (1,))
@@ -242,9 +244,6 @@ def at_most(bound: float) -> Requirement:
     return Requirement(1.0, 0.0, bound, f"{{first}} <= {bound:g}")
 
 
-_CANCELLATION = 1e-12  # a sum smaller than this share of its summands is a rounding error of 0
-
-
 class RatioRequirement(Requirement):
     r"""A bound on a ratio, :math:`m_a / m_b \ge` ratio, without the division."""
 
@@ -258,49 +257,6 @@ class RatioRequirement(Requirement):
 def at_least(ratio: float) -> Requirement:
     """Return ratio m_b - m_a <= 0."""
     return RatioRequirement(-1.0, ratio, 0.0, f"{ratio:g} * {{second}} - {{first}} <= 0")
-
-
-@dataclass(frozen=True, eq=False)
-class Ratios(CellMeans):
-    r"""The constraints :math:`\text{ratio} \cdot m_b - m_a \le 0`, affine in the averages.
-
-    `gap` is the shortfall of the ratio, :math:`1 - m_a / m_b`, at most 1 - ratio where the
-    constraint holds; 0 where :math:`m_b` is 0 and there is nothing to fall short of.
-
-    Parameters
-    ----------
-    ratio : float
-        The least ratio allowed.
-    whole : CSR of shape (n_outputs, n_cells)
-        The weights of the averages in :math:`m_b`.
-    whole_constant : ndarray of shape (n_outputs,) or float
-        The constant part of :math:`m_b`.
-    """
-
-    ratio: float = 1.0
-    whole: Matrix = field(kw_only=True)
-    whole_constant: Array | float = 0.0
-
-    @property
-    def gap_bounds(self) -> Array:
-        """1 - ratio, the largest shortfall allowed."""
-        return np.full(self.n_outputs, 1.0 - self.ratio)
-
-    def some_outputs(self, outputs: Array) -> Self:
-        """Return the term with some of its ratios, on all cells."""
-        chosen = super().some_outputs(outputs)
-        constant = self._of_outputs(self.whole_constant, outputs)
-        return dataclasses.replace(chosen, whole=self.whole[outputs], whole_constant=constant)
-
-    def gap_of(self, statistics: Array) -> Array:
-        """Return 1 - m_a / m_b."""
-        whole = self.whole @ statistics + self.whole_constant
-        excess = self.head(statistics) + self.offset  # ratio m_b - m_a
-        summands = abs(self.whole) @ np.abs(statistics) + np.abs(self.whole_constant)
-        there = whole > _CANCELLATION * summands
-        gap = np.zeros(self.n_outputs)
-        gap[there] = 1.0 - self.ratio + excess[there] / whole[there]
-        return gap
 
 
 def compared(
@@ -326,16 +282,16 @@ def compared(
     signs : ndarray of shape (n_rows,) or None, default=None
         y where phi is a function of the margin.
     """
+    cells = _stacked([one.cells for one in measures])
+    fields = {"cells": cells, "function": function, "signs": signs}
+    n_pairs = sum(len(one) * (len(one) - 1) for one in measures)
+    if comparison is _with_each_other and n_pairs * cells.shape[0] > _SMALL:
+        return _all_pairs(measures, requirement, fields)
     chosen = [comparison(one) for one in measures]
-    fields = {
-        "cells": _stacked([one.cells for one in measures]),
-        "function": function,
-        "offset": np.full(sum(len(pairs) for _, _, pairs in chosen), requirement.bound),
-        "signs": signs,
-        "names": tuple(
-            requirement.text.format(first=a, second=b) for _, _, pairs in chosen for a, b in pairs
-        ),
-    }
+    fields["offset"] = np.full(sum(len(pairs) for _, _, pairs in chosen), requirement.bound)
+    fields["names"] = tuple(
+        requirement.text.format(first=a, second=b) for _, _, pairs in chosen for a, b in pairs
+    )
     both = []
     for sides in ([first for first, _, _ in chosen], [second for _, second, _ in chosen]):
         rows, constants = zip(
@@ -345,7 +301,27 @@ def compared(
     return requirement.term(fields, *both)
 
 
-def _block_diagonal(blocks: Sequence[SparseMatrix]) -> Matrix:
+def _all_pairs(
+    measures: Sequence[Measures], requirement: Requirement, fields: dict[str, Any]
+) -> CellMeans:
+    """Return the term that compares many groups with each other: pairs are not listed."""
+    numbers: Matrix | None = None
+    sizes = tuple(len(one) for one in measures)
+    if any(one.combination is not None for one in measures):
+        numbers = _block_diagonal([one.combined(identity(len(one)))[0] for one in measures])
+    both = OrderedPairs(1.0, 0.0, sizes, numbers), OrderedPairs(0.0, 1.0, sizes, numbers)
+    constants = np.concatenate([np.broadcast_to(one.constant, len(one)) for one in measures])
+    names = [name for one in measures for name in one.names]
+    fields["names"] = PairNames(both[0], requirement.text, names)
+    fields["offset"] = requirement.bound
+    if not constants.any():
+        return requirement.term(fields, *((pairs, 0.0) for pairs in both))
+    return requirement.term(
+        fields, *((pairs, replace(pairs, numbers=None) @ constants) for pairs in both)
+    )
+
+
+def _block_diagonal(blocks: Sequence[Matrix]) -> Matrix:
     """Return the matrix with these blocks: as an array if it is small, else as CSR."""
     shape = sum(one.shape[0] for one in blocks), sum(one.shape[1] for one in blocks)
     if shape[0] * shape[1] > _SMALL:
@@ -353,7 +329,7 @@ def _block_diagonal(blocks: Sequence[SparseMatrix]) -> Matrix:
     found, row, column = np.zeros(shape), 0, 0
     for one in blocks:
         below, right = row + one.shape[0], column + one.shape[1]
-        found[row:below, column:right] = one.toarray()
+        found[row:below, column:right] = as_csr(one).toarray()
         row, column = below, right
     return found
 

@@ -16,7 +16,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.terms.affine import as_csr
+from fairconstrained.terms.head import as_csr
 from fairconstrained.terms.query_pairs import QueryPairs, RowPairs, pairs_within
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from fairconstrained.terms.affine import as_csr
+from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 

@@ -10,7 +10,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from fairconstrained.decisions.coordinate_search import coordinate_search, is_better
 from fairconstrained.decisions.threshold_choices import ThresholdChoices
-from fairconstrained.terms.affine import as_csr
+from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 

@@ -13,9 +13,9 @@ from fairconstrained.decisions.candidates import correct_predictions
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.models.thresholds import ThresholdModel
 from fairconstrained.problem.problem import Problem
-from fairconstrained.terms.affine import as_csr
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 _MOST_ENTRIES = 2**24  # of a table of rates; with more, not every threshold is a choice

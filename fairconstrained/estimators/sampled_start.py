@@ -17,8 +17,6 @@ from fairconstrained.shards.in_memory import RowsInMemory, drawn
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard
 from fairconstrained.solvers import SQP, Result, Solver, Status, default_solver
-from fairconstrained.terms.affine import AffineHead
-from fairconstrained.terms.class_scores import ByClass
 from fairconstrained.terms.tilted import Tilted
 from fairconstrained.utils.blocks import MANY_ROWS
 from fairconstrained.utils.typing import Array
@@ -223,8 +221,7 @@ def _is_large(problem: Problem) -> bool:
     if len(problem.models) != 1 or problem.n_rows < MANY_ROWS:
         return False
     model = problem.models[0]
-    shiftable = all(isinstance(part.term, AffineHead | ByClass) for part in problem.constraints)
     if isinstance(model, ShardedLinearModel):
-        return problem.smooth and shiftable and _rows_of(model) is not None
-    sampled = problem.batchable and shiftable and problem.blocks() == [None]
+        return problem.smooth and _rows_of(model) is not None
+    sampled = problem.batchable and problem.blocks() == [None]
     return model.linear and problem.smooth and sampled

@@ -1,44 +1,28 @@
-"""Evaluation: a problem at a point, with one forward pass per model. The counter of rows read."""
+"""Evaluation: a problem at a point, with its values and its derivatives."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairconstrained.models.base import Model, Scores
+from fairconstrained.models.base import Scores
 from fairconstrained.penalties import Zero
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.known_gradients import KnownGradients
-from fairconstrained.problem.passes import ModelPass, TermPass, forward_pass
-from fairconstrained.utils.rounding import same_values, within_rounding, without_rounding
-from fairconstrained.utils.typing import Array, Gaps
+from fairconstrained.problem.forward import ForwardPasses
+from fairconstrained.problem.multipliers import Multipliers
+from fairconstrained.problem.passes import ModelPass, TermPass
+from fairconstrained.terms.head import as_csr
+from fairconstrained.utils.rounding import within_rounding, without_rounding
+from fairconstrained.utils.typing import Array, Gaps, Matrix
 
 if TYPE_CHECKING:
     from fairconstrained.problem.problem import Problem
 
-
-@dataclass
-class EvaluationCounter:
-    """Counts the rows that forward passes have read."""
-
-    rows: float = 0.0
-
-    def count(self, n_rows: int) -> None:
-        """Count a read of some rows."""
-        self.rows += n_rows
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows of the Jacobian that come from one part."""
-
-    part: CompositeFunction
-    places: Array
-    table: Array
-    spread: Array | None
+_MOST_ACTIVE = 300  # constraints whose gradients are wanted: each may cost a backward pass
+_FEW_ROWS = 4  # gradients of constraints that cost no more than those of all statistics
 
 
 class Evaluation:
@@ -60,114 +44,52 @@ class Evaluation:
     def __init__(self, problem: Problem, w: Array, *, like: Evaluation | None = None):
         self.problem = problem
         self.w = w
-        shared = like is not None and like._has_parameters_of(self)
-        self._models: list[ModelPass] = like._models if like is not None and shared else []
-        self._terms: list[TermPass] = [*like._terms] if like is not None and shared else []
-        self._found: dict[tuple[int, int, int], TermPass] = {}  # for models and terms kept in it
-        self._gradients = KnownGradients()
-        self._with_zero_one = False
-
-    def _has_parameters_of(self, other: Evaluation) -> bool:
-        """Return whether the models of another evaluation have the same parameters here."""
-        n = max((model.n_parameters for model in other.problem.models), default=0)
-        return self.w.size >= n and same_values(self.w[:n], other.w[:n])
+        shared: ForwardPasses | None = None if like is None else like.passes
+        self.passes: ForwardPasses = ForwardPasses(problem, w, like=shared)
 
     def with_zero_one(self) -> Evaluation:
         """Return this evaluation, which is to compute zero-one versions where it reads the rows.
 
         That costs rows in shards little. Without it, zero-one versions take a read of their own.
         """
-        self._with_zero_one = True
+        self.passes.with_zero_one = True
         return self
 
     def uncounted(self) -> Evaluation:
         """Return an evaluation of the same for measurements, which count no data passes."""
-        if len(self._models) == len(self.problem.models):
+        if len(self.passes.models) == len(self.problem.models):
             return self
         return self.problem.uncounted().at(self.w, like=self)
 
     def without_rows(self) -> Evaluation:
         """Return the evaluation with the values known so far and without its forward passes."""
         light = Evaluation(self.problem, self.w)
-        own = ("_models", "_terms", "_found")
-        vars(light).update((key, value) for key, value in vars(self).items() if key not in own)
+        vars(light).update((key, value) for key, value in vars(self).items() if key != "passes")
         return light
-
-    def _model_pass(self, model: Model) -> ModelPass:
-        for known in self._models:
-            if known.model is model:
-                return known
-        self.problem.counter.rows += model.n_rows
-        self._models.append(forward_pass(model, self.w[: model.n_parameters]))
-        return self._models[-1]
 
     def scores_of(self, part: CompositeFunction) -> Scores | None:
         """Return the scores of a part's rows, None for a part without a model."""
-        return None if part.model is None else self._model_pass(part.model).scores
+        return None if part.model is None else self.passes.model(part.model).scores
 
     def score_below_share(self, part: CompositeFunction, share: float, weight: Array) -> float:
-        """Return the score of a part's rows above which a share of the weight lies.
-
-        Parameters
-        ----------
-        part : CompositeFunction
-            With a model.
-        share : float
-            In (0, 1).
-        weight : ndarray of shape (n_rows,)
-            The weights of the rows; rows in shards have their own.
-        """
+        """Return the score of a part's rows above which a share of their weight lies."""
         assert part.model is not None
-        return self._model_pass(part.model).score_below_share(share, weight)
+        return self.passes.model(part.model).score_below_share(share, weight)
 
     def distribution(self, part: CompositeFunction) -> tuple[Scores, Array | None, Array | None]:
         """Return scores of a part with a model, see :meth:`ModelPass.distribution`."""
         assert part.model is not None
-        return self._model_pass(part.model).distribution()
+        return self.passes.model(part.model).distribution()
 
     def statistics_of(self, part: CompositeFunction) -> Array:
         """Return the statistics of the term of a part."""
-        return self._forward(part).statistics
-
-    def _known(self, part: CompositeFunction) -> TermPass | None:
-        """Return the pass of a part's term if it was made."""
-        assert part.term is not None and part.model is not None
-        model_pass, auxiliary = self._model_pass(part.model), self.w[part.auxiliary]
-        for one in self._terms:
-            if one.is_of(model_pass, part.term, auxiliary):
-                return one
-        return None
-
-    def _forward(self, part: CompositeFunction) -> TermPass:
-        """Return the pass of a part's term, which is made when first needed."""
-        key = id(part.model), id(part.term), part.auxiliary.start
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = self._known(part) or self._made(part)
-        return found
-
-    def _made(self, part: CompositeFunction) -> TermPass:
-        """Return a new pass of a part's term."""
-        assert part.term is not None and part.model is not None
-        model_pass, needed = self._model_pass(part.model), [part]
-        if model_pass.at_once:
-            others = [*self.problem.parts]
-            if self._with_zero_one:
-                others += [one.zero_one() for one in self.problem.constraints]
-            for one in others:
-                new = one.model is part.model and all(one.term is not k.term for k in needed)
-                if new and one.term is not None and self._known(one) is None:
-                    needed.append(one)
-        asked = [(one.term, self.w[one.auxiliary]) for one in needed if one.term is not None]
-        made = model_pass.terms(asked)
-        self._terms += made
-        return made[0]
+        return self.passes.term(part).statistics
 
     def _outputs(self, part: CompositeFunction) -> Array:
         penalty = part.penalty.value(self.w)
         if part.term is None:
             return np.array([penalty])
-        return part.term.head(self._forward(part).statistics) + penalty
+        return part.term.head(self.passes.term(part).statistics) + penalty
 
     @cached_property
     def objective(self) -> float:
@@ -182,30 +104,109 @@ class Evaluation:
             return found[0]
         return np.concatenate(found) if found else np.zeros(0)
 
-    @property
+    @cached_property
     def violation(self) -> float:
         """max(0, max_j g_j(w))."""
-        return float(max(self.constraints.max(initial=0.0), 0.0))
+        return max(self._greatest, 0.0)
+
+    @cached_property
+    def _greatest(self) -> float:
+        """max_j g_j(w), nan where one is, minus infinity without constraints."""
+        return max((self._greatest_of(part) for part in self.problem.constraints), default=-np.inf)
+
+    def _greatest_of(self, part: CompositeFunction) -> float:
+        penalty = float(part.penalty.value(self.w))
+        if part.term is None:
+            return penalty
+        return part.term.greatest(self.passes.term(part).statistics) + penalty
+
+    def values(self, which: Array) -> Array:
+        """Return the values of some constraints, by their positions."""
+        found = np.zeros(len(which))
+        for part, places, outputs in self._by_part(which):
+            found[places] = part.penalty.value(self.w)
+            if part.term is not None:
+                found[places] += part.term.values_of(self.passes.term(part).statistics, outputs)
+        return found
+
+    def _by_part(self, which: Array) -> Iterator[tuple[CompositeFunction, Array, Array]]:
+        """Yield parts, where constraints of theirs are in an array, and their outputs."""
+        for part, _, outputs in self.problem.places[1:]:
+            first = outputs.start - 1
+            places = np.flatnonzero((which >= first) & (which < outputs.stop - 1))
+            if len(places):
+                yield part, places, which[places] - first
+
+    def largest(self, least: float, most: int = _MOST_ACTIVE) -> Array:
+        """Return the positions of the largest constraints of at least `least`, at most `most`.
+
+        They are in falling order.
+        """
+        found = [np.zeros(0, int)]
+        for part, _, outputs in self.problem.places[1:]:
+            penalty = float(part.penalty.value(self.w))
+            own = np.flatnonzero(penalty >= least)
+            if part.term is not None:
+                own = part.term.largest(self.passes.term(part).statistics, least - penalty, most)
+            found.append(own + outputs.start - 1)
+        which = np.concatenate(found)
+        return which[np.argsort(-self.values(which), kind="stable")[:most]]
+
+    def largest_after(
+        self, s: Array, least: float, most: int, after: tuple[Evaluation, Array] | None = None
+    ) -> Array:
+        """Return the positions of constraints whose linearisation is largest after a step.
+
+        Of parts whose statistics have gradients that cost little, and of pairs those that do not
+        share groups: they are to enter a working set.
+
+        Parameters
+        ----------
+        s : ndarray of shape (n_variables,)
+            The step.
+        least : float
+            The least value.
+        most : int
+            The most constraints of each part.
+        after : tuple of Evaluation and ndarray, or None, default=None
+            An evaluation at another step, and this step: values are taken from there.
+        """
+        found = [np.zeros(0, int)]
+        there, step = (self, s) if after is None else (after[0], s - after[1])
+        for part, _, outputs in self.problem.places[1:]:
+            if part.term is None or part.model is None:
+                continue
+            slopes = self.passes.model(part.model).slopes(self.passes.term(part))
+            if slopes is not None:
+                statistics = there.statistics_of(part) + slopes @ step[: slopes.shape[1]]
+                penalty = float(part.penalty.value(there.w) + part.penalty.gradient(self.w) @ step)
+                own = part.term.largest(statistics, least - penalty, most, distinct=True)
+                found.append(own + outputs.start - 1)
+        return np.concatenate(found)
 
     @property
     def zero_one_constraints(self) -> Array:
         """g(w) with the indicator in place of the surrogate, shape (n_constraints,)."""
-        return self._of_decisions[0]
+        return self._decided().constraints
+
+    def _decided(self) -> Evaluation:
+        """Return the evaluation with the indicator in place of the surrogate."""
+        parts = [part.zero_one() for part in self.problem.constraints]
+        return self.problem.with_constraints(parts).at(self.w, like=self)
 
     @cached_property
-    def _of_decisions(self) -> tuple[Array, Gaps]:
-        """The constraints and the gaps with the indicator in place of the surrogate."""
-        parts = [part.zero_one() for part in self.problem.constraints]
-        at = self.problem.with_constraints(parts).at(self.w, like=self)
-        found = at.constraints, at.gaps
-        new = at._terms[len(self._terms) :]
-        self._terms += [one for one in new if one.model_pass.at_once]  # others cost memory
+    def _of_decisions(self) -> tuple[float, Gaps]:
+        """The violation and the gaps with the indicator in place of the surrogate."""
+        at = self._decided()
+        found = at.violation, at.gaps
+        new = at.passes.terms[len(self.passes.terms) :]
+        self.passes.terms += [one for one in new if one.model_pass.at_once]  # others cost memory
         return found
 
     @property
     def zero_one_violation(self) -> float:
         """max(0, max_j g_j(w)) with the indicator, 0 if it is within rounding of 0."""
-        return float(without_rounding(max(self.zero_one_constraints.max(initial=0.0), 0.0)))
+        return float(without_rounding(self._of_decisions[0]))
 
     @property
     def decision_gap(self) -> float:
@@ -224,89 +225,120 @@ class Evaluation:
 
     @cached_property
     def gaps(self) -> Gaps:
-        """The gaps on scores and their bounds, by part; excess by rounding only is left out."""
+        """The gaps on scores and their bounds, by part; excess by rounding only is left out.
+
+        Of all pairs of many groups with one bound only the largest gap is there.
+        """
         found = []
         for part in self.problem.constraints:
             gaps = bounds = np.zeros(0)
             if part.term is not None and part.model is not None:
-                bounds = part.term.gap_bounds
-                gaps = within_rounding(part.term.gap_of(self.statistics_of(part)), bounds)
+                gaps, bounds = part.term.largest_gaps(self.statistics_of(part))
+                gaps = within_rounding(gaps, bounds)
             found.append((gaps, bounds))
         return found
 
-    def subgradient_error(self, multipliers: Array) -> float:
+    def subgradient_error(self, multipliers: Array | Multipliers) -> float:
         r"""Return the :math:`\epsilon` for which `gradient` is an :math:`\epsilon`-subgradient.
 
         It is 0 but for problems that :meth:`Problem.smoothed` made: there the gradient is one of
         the problem that was rounded, to within this.
         """
-        errors = [np.zeros(0)]
+        errors = []
         for part in self.problem.parts:
             error = np.full(part.n_outputs, part.penalty.subgradient_error(self.w))
             if part.term is not None and part.model is not None:
-                known = self._model_pass(part.model)
+                known = self.passes.model(part.model)
                 error += known.subgradient_error(part.term, self.w[part.auxiliary])
             errors.append(error)
-        return float(np.append(1.0, multipliers) @ np.concatenate(errors))
+        objective, *constraints = errors
+        active = Multipliers.of(multipliers)
+        every = np.concatenate([np.zeros(0), *constraints])
+        return float(objective[0] + active.values @ every[active.which])
 
     def root_mean_square_change(self, v: Array) -> float:
-        """Return how much `v` changes the scores: the root mean square of the model most changed.
-
-        Parameters
-        ----------
-        v : ndarray of shape (n_variables,)
-            The change of the variables.
-        """
+        """Return the root mean square by which `v` changes the scores of the model most changed."""
         changes = [1.0] if not self.problem.models else []
         for model in self.problem.models:
-            known = self._model_pass(model)
+            known = self.passes.model(model)
             self.problem.counter.rows += model.n_rows
             changes.append(known.root_mean_square_change(v[: model.n_parameters]))
         return max(changes)
 
-    def gradient(self, multipliers: Array | None = None, *, objective: float = 1.0) -> Array:
-        r"""Return the gradient of :math:`f + \sum_j \lambda_j g_j`: one backward pass per model.
+    def _weighted(
+        self, multipliers: Array | Multipliers | None, objective: float = 1.0
+    ) -> Iterator[tuple[CompositeFunction, int, float, Array | None]]:
+        """Yield the parts of a Lagrangian, their models, and the weights of their functions.
 
-        If it is a combination of the last gradients at this point, no backward pass is made.
+        The latter are their sum, for the penalty, and the weights of the term's statistics.
+        """
+        if objective:
+            part, index, _ = self.problem.places[0]
+            weights = None
+            if part.term is not None:
+                weight = np.array([objective])
+                weights = part.term.head_vjp(self.passes.term(part).statistics, weight)
+            yield part, index, objective, weights
+        if multipliers is None:
+            return
+        known = Multipliers.of(multipliers)
+        for part, index, outputs in self.problem.places[1:]:
+            own = known.part(outputs.start - 1, outputs.stop - 1)
+            if not len(own.which):
+                continue
+            weights = None
+            if part.term is not None:
+                statistics = self.passes.term(part).statistics
+                weights = part.term.vjp_of(statistics, own.which, own.values)
+            yield part, index, own.total, weights
+
+    def gradient(
+        self, multipliers: Array | Multipliers | None = None, *, objective: float = 1.0
+    ) -> Array:
+        r"""Return the gradient of :math:`f + \sum_j \lambda_j g_j`: one backward pass per model.
 
         Parameters
         ----------
-        multipliers : ndarray of shape (n_constraints,) or None, default=None
+        multipliers : ndarray of shape (n_constraints,), Multipliers or None, default=None
             lambda; None for the objective alone.
         objective : float, default=1.0
             The weight of f; 0 for the constraints alone.
         """
-        weights = np.zeros(1 if multipliers is None else 1 + len(multipliers))
-        weights[0], weights[1:] = objective, 0.0 if multipliers is None else multipliers
-        found = self._gradients.find(weights)
-        if found is None:
-            found = self._backward(weights)
-            self._gradients.add(weights, found.copy())
-        return found
+        total = np.zeros(self.problem.n_variables)
+        weighted: list[list[tuple[TermPass, Array]]] = [[] for _ in self.problem.models]
+        owners: list[list[slice]] = [[] for _ in self.problem.models]
+        for part, index, weight, on_statistics in self._weighted(multipliers, objective):
+            if type(part.penalty) is not Zero:
+                total += weight * part.penalty.gradient(self.w)
+            if on_statistics is not None:
+                weighted[index].append((self.passes.term(part), on_statistics))
+                owners[index].append(part.auxiliary)
+        for model, terms, slices in zip(self.problem.models, weighted, owners, strict=True):
+            if terms:
+                gradient, own = self.passes.model(model).gradient(terms)
+                total[: model.n_parameters] += gradient
+                for where, change in zip(slices, own, strict=True):
+                    total[where] += change
+        return total
 
-    def hessian(self, multipliers: Array) -> Array:
+    def hessian(self, multipliers: Array | Multipliers) -> Array:
         r"""Return the Hessian of :math:`f + \sum_j \lambda_j g_j`; it counts as a data pass.
 
         Parameters
         ----------
-        multipliers : ndarray of shape (n_constraints,)
+        multipliers : ndarray of shape (n_constraints,) or Multipliers
             lambda. The problem is :attr:`Problem.twice_differentiable`.
         """
-        problem, weights = self.problem, np.append(1.0, multipliers)
+        problem = self.problem
         (model,) = problem.models
         diagonal, weighted = np.zeros(problem.n_variables), []
-        for part, _, outputs in problem.places:
-            weight = weights[outputs]
-            if not np.count_nonzero(weight):
-                continue
+        for part, _, weight, on_statistics in self._weighted(multipliers):
             if type(part.penalty) is not Zero:
-                own = part.penalty.second_derivatives(problem.n_variables)
-                diagonal += np.add.reduce(weight) * own
-            assert part.term is not None
-            known = self._forward(part)
-            weighted.append((known, part.term.head_vjp(known.statistics, weight)))
+                diagonal += weight * part.penalty.second_derivatives(problem.n_variables)
+            assert on_statistics is not None
+            weighted.append((self.passes.term(part), on_statistics))
         problem.counter.rows += model.n_rows
-        total = self._model_pass(model).hessian(weighted)
+        total = self.passes.model(model).hessian(weighted)
         total.flat[:: len(total) + 1] += diagonal
         return total
 
@@ -322,74 +354,39 @@ class Evaluation:
             Positions of constraints.
         """
         found = np.zeros((len(which), self.problem.n_variables))
-        asked: list[list[_Rows]] = [[] for _ in self.problem.models]
-        for part, index, outputs in self.problem.places[1:]:
-            own = slice(outputs.start - 1, outputs.stop - 1)
-            places = np.flatnonzero((which >= own.start) & (which < own.stop))
-            if not len(places):
-                continue
+        asked: dict[ModelPass, list[tuple[TermPass, Array]]] = {}
+        spreads: dict[ModelPass, list[tuple[Array, Matrix, slice]]] = {}
+        for part, places, outputs in self._by_part(which):
             found[places] = part.penalty.gradient(self.w)
-            if part.term is not None:
-                table, spread = self._weights_of_outputs(part, which[places] - own.start)
-                asked[index].append(_Rows(part, places, table, spread))
-        for model, requests in zip(self.problem.models, asked, strict=True):
-            if not requests:
+            if part.term is None or part.model is None:
                 continue
-            weighted = [(self._forward(one.part), one.table) for one in requests]
-            rows = self._model_pass(model).jacobian_rows(weighted)
-            for one, (gradients, own_variables) in zip(requests, rows, strict=True):
-                whole = np.zeros((len(one.table), self.problem.n_variables))
-                whole[:, : gradients.shape[1]] = gradients
-                whole[:, one.part.auxiliary] += own_variables
-                found[one.places] += whole if one.spread is None else one.spread @ whole
+            known, model_pass = self.passes.term(part), self.passes.model(part.model)
+            weights = part.term.rows_of(known.statistics, outputs)
+            slopes = model_pass.slopes(known) if len(outputs) > _FEW_ROWS else known.slopes
+            if slopes is not None:
+                found[places, : slopes.shape[1]] += weights @ slopes
+                continue
+            table, spread = _of_statistics(weights)
+            asked.setdefault(model_pass, []).append((known, table))
+            spreads.setdefault(model_pass, []).append((places, spread, part.auxiliary))
+        for model_pass, weighted in asked.items():
+            rows = zip(spreads[model_pass], model_pass.jacobian_rows(weighted), strict=True)
+            for (places, spread, auxiliary), (gradients, own) in rows:
+                found[places, : gradients.shape[1]] += spread @ gradients
+                found[places, auxiliary] += spread @ own
         return found
 
-    def _weights_of_outputs(
-        self, part: CompositeFunction, outputs: Array
-    ) -> tuple[Array, Array | None]:
-        """Return the weights of the statistics of a part's term that some outputs need.
 
-        Returns
-        -------
-        table : ndarray of shape (m, n_statistics)
-            Of each output; or of each statistic that outputs depend on, if these are fewer.
-        spread : ndarray of shape (n_outputs, m) or None
-            The gradients of the outputs in these of statistics; None if they are the same.
-        """
-        assert part.term is not None
-        known, unit, weights = self._forward(part), np.zeros(part.n_outputs), []
-        for output in outputs:
-            unit[output] = 1.0
-            weights.append(part.term.head_vjp(known.statistics, unit))
-            unit[output] = 0.0
-        table = np.array(weights)
-        used = np.flatnonzero(table.any(axis=0))
-        if len(used) >= len(outputs):
-            return table, None
-        return np.eye(table.shape[1])[used], table[:, used]
+def _of_statistics(weights: Matrix) -> tuple[Array, Matrix]:
+    """Return the weights of some sums of statistics, and those of the sums in outputs.
 
-    def _backward(self, weights: Array) -> Array:
-        """Return the gradient of the functions' weighted sum; the last ones may be left out."""
-        total = np.zeros(self.problem.n_variables)
-        weighted: list[list[tuple[TermPass, Array]]] = [[] for _ in self.problem.models]
-        owners: list[list[slice]] = [[] for _ in self.problem.models]
-        for part, index, outputs in self.problem.places:
-            weight = weights[outputs]
-            if not np.count_nonzero(weight):  # takes a fraction of the time of any()
-                continue
-            if type(part.penalty) is not Zero:
-                total += np.add.reduce(weight) * part.penalty.gradient(self.w)
-            if part.term is not None:
-                known = self._forward(part)
-                weighted[index].append((known, part.term.head_vjp(known.statistics, weight)))
-                owners[index].append(part.auxiliary)
-        for model, terms, slices in zip(self.problem.models, weighted, owners, strict=True):
-            if terms:
-                gradient, own = self._model_pass(model).gradient(terms)
-                total[: model.n_parameters] += gradient
-                for where, change in zip(slices, own, strict=True):
-                    total[where] += change
-        return total
+    The sums are the outputs, or the statistics that they depend on where these are fewer.
+    """
+    table = weights if isinstance(weights, np.ndarray) else as_csr(weights).toarray()
+    used = np.flatnonzero(table.any(axis=0))
+    if len(used) >= len(table):
+        return table, np.eye(len(table))
+    return np.eye(table.shape[1])[used], table[:, used]
 
 
 def _largest(gaps: Gaps) -> float:

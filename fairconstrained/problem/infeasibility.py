@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.kkt import largest
+from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.utils.least_squares import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 
@@ -14,7 +14,7 @@ _FLAT = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
 _REACH = 10.0  # feature scales within which a mean of convex constraints shows that none is met
 
 
-def is_stuck(at: Evaluation, tol: float, multipliers: Array | None = None) -> bool:
+def is_stuck(at: Evaluation, tol: float, multipliers: Array | Multipliers | None = None) -> bool:
     """Return whether a point violates the constraints and is stationary for the violation.
 
     The gradient must be small, and so small that a step of one feature scale would not
@@ -66,7 +66,7 @@ def violation_stationarity(at: Evaluation) -> float:
     return combined_violation(at, stationary_weights(at))[1]
 
 
-def stationary_weights(at: Evaluation) -> Array:
+def stationary_weights(at: Evaluation) -> Multipliers:
     """Return the weights of the constraints for which `violation_stationarity` is the least.
 
     They are zero where no constraint is violated.
@@ -76,14 +76,12 @@ def stationary_weights(at: Evaluation) -> Array:
     at : Evaluation
         The problem at the point.
     """
-    weights = np.zeros(at.problem.n_constraints)
-    near = largest(at.constraints, 0.9 * at.violation)
-    if near.size:
-        weights[near] = _least_slope(at, at.constraint_gradients(near).T)
-    return weights
+    near = np.sort(at.largest(0.9 * at.violation))
+    weights = _least_slope(at, at.constraint_gradients(near).T) if near.size else np.zeros(0)
+    return Multipliers.at(near, weights, at.problem.n_constraints)
 
 
-def combined_violation(at: Evaluation, multipliers: Array) -> tuple[float, float]:
+def combined_violation(at: Evaluation, multipliers: Array | Multipliers) -> tuple[float, float]:
     r"""Return a weighted mean of constraint values, and how far it is from a stationary value.
 
     With weights :math:`\lambda_j` that are proportional to multipliers, these are
@@ -97,16 +95,20 @@ def combined_violation(at: Evaluation, multipliers: Array) -> tuple[float, float
     multipliers : ndarray of shape (n_constraints,)
         Numbers >= 0. If all are zero, v is 0 and h is infinite.
     """
-    total = float(multipliers.sum())
-    if not 0.0 < total < np.inf:
+    known = Multipliers.of(multipliers)
+    if not 0.0 < known.total < np.inf:
         return 0.0, np.inf
-    weights = multipliers / total
+    weights = known.scaled(1.0 / known.total)
     slope = at.gradient(weights, objective=0.0)
-    return float(weights @ at.constraints), _distance_from_cone(at, slope)
+    return float(weights.values @ at.values(weights.which)), _distance_from_cone(at, slope)
 
 
 def shows_infeasible(
-    at: Evaluation, multipliers: Array, tol: float, *, rounded: Evaluation | None = None
+    at: Evaluation,
+    multipliers: Array | Multipliers,
+    tol: float,
+    *,
+    rounded: Evaluation | None = None,
 ) -> bool:
     """Return whether a mean of convex constraints shows that they cannot all be met.
 
@@ -126,8 +128,10 @@ def shows_infeasible(
     """
     violation, slope = combined_violation(rounded or at, multipliers)
     if rounded is not None and np.isfinite(slope):
-        weights = multipliers / multipliers.sum()
-        violation = float(weights @ at.constraints) - rounded.subgradient_error(weights)
+        known = Multipliers.of(multipliers)
+        weights = known.scaled(1.0 / known.total)
+        violation = float(weights.values @ at.values(weights.which))
+        violation -= rounded.subgradient_error(weights)
     return violation > tol and slope <= min(_FLAT, violation / _REACH)
 
 

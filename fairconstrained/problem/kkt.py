@@ -9,13 +9,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.utils.least_squares import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 
 _SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity
 _WIDTHS = 0.05 * 0.3 ** np.arange(12)
 _TRIED = 4  # of these, once they are narrow enough: solvers meet kinks at one scale or another
-_MOST = 300  # constraints whose multipliers are estimated: each may cost a backward pass
 _SMALL_LOSS, _LEAST_SCALE = 3.0, 1e-3  # losses below a third make tolerances relative
 
 
@@ -44,14 +44,20 @@ class KKT:
     scale: float = 1.0
 
     @classmethod
-    def of(cls, at: Evaluation, multipliers: Array, *, rounded: Evaluation | None = None) -> KKT:
+    def of(
+        cls,
+        at: Evaluation,
+        multipliers: Array | Multipliers,
+        *,
+        rounded: Evaluation | None = None,
+    ) -> KKT:
         r"""Return the conditions at an evaluation.
 
         Parameters
         ----------
         at : Evaluation
             The problem at the point.
-        multipliers : ndarray of shape (n_constraints,)
+        multipliers : ndarray of shape (n_constraints,) or Multipliers
             lambda >= 0.
         rounded : Evaluation or None, default=None
             The problem with its kinks rounded, at the same point. Its gradient is an
@@ -59,10 +65,11 @@ class KKT:
             one that happens to be chosen on the kinks; epsilon counts as complementarity, which it
             is once every max{} is written as constraints on a variable of its own.
         """
-        gradient = (rounded or at).gradient(multipliers)
+        active = Multipliers.of(multipliers)
+        gradient = (rounded or at).gradient(active)
         residual = at.problem.domain.normal_cone_residual(at.w, gradient)
-        complementarity = _complementarity(multipliers, at.constraints)
-        complementarity += 0.0 if rounded is None else rounded.subgradient_error(multipliers)
+        complementarity = _complementarity(active.values, at.values(active.which))
+        complementarity += 0.0 if rounded is None else rounded.subgradient_error(active)
         stationarity = float(np.linalg.norm(residual))
         return cls(stationarity, complementarity, at.violation, objective_scale(at))
 
@@ -116,11 +123,11 @@ def objective_scale(at: Evaluation) -> float:
 
 def certify(
     at: Evaluation,
-    multipliers: Array | None,
+    multipliers: Array | Multipliers | None,
     tol: float,
     *,
     rounded: Evaluation | None = None,
-) -> tuple[Array, KKT]:
+) -> tuple[Array | Multipliers, KKT]:
     """Return multipliers and the optimality conditions at a point, on kinks the better ones.
 
     On a kink every subgradient is as good as any other, and the one that an evaluation happens to
@@ -131,7 +138,7 @@ def certify(
     ----------
     at : Evaluation
         The problem at the point.
-    multipliers : ndarray of shape (n_constraints,) or None
+    multipliers : ndarray of shape (n_constraints,), Multipliers or None
         The multipliers; None has them estimated.
     tol : float
         The tolerance to which the point is to be judged.
@@ -160,7 +167,9 @@ def certify(
     return best
 
 
-def _roundings(at: Evaluation, multipliers: Array | None, allowed: float) -> Iterator[Evaluation]:
+def _roundings(
+    at: Evaluation, multipliers: Array | Multipliers | None, allowed: float
+) -> Iterator[Evaluation]:
     """Yield rounded problems whose gradients are `allowed`-subgradients, none if smooth."""
     problem = at.problem
     if problem.smooth or not problem.smoothable:
@@ -218,7 +227,7 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
         How near its bound a constraint must be to get a multiplier.
     """
     multipliers = np.zeros(at.problem.n_constraints)
-    near = largest(at.constraints, -active)
+    near = np.sort(at.largest(-active))
     if near.size == 0:
         return multipliers
     columns = at.constraint_gradients(near).T
@@ -237,9 +246,3 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
         options={"gtol": 1e-10, "ftol": 1e-15, "maxiter": 500},
     ).x
     return multipliers
-
-
-def largest(values: Array, level: float) -> Array:
-    """Return the positions of values of at least `level`, in rising order, of many the largest."""
-    largest = np.argsort(-values, kind="stable")[:_MOST]
-    return np.sort(largest[values[largest] >= level])

@@ -14,8 +14,9 @@ import numpy as np
 from fairconstrained.models.base import HasGram, Model, Pullback, Scores
 from fairconstrained.shards import quantiles
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.terms.base import CurvedPullback, Term
+from fairconstrained.terms.base import NO_AUXILIARY, CurvedPullback, Term
 from fairconstrained.terms.base import Pullback as TermPullback
+from fairconstrained.terms.cell_means import MeansPullback
 from fairconstrained.terms.threshold_rates import RatesOnGrid
 from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.rounding import same_values
@@ -35,6 +36,7 @@ class TermPass:
     model_pass: ModelPass
     pullback: TermPullback | None = None
     jacobian: Array | None = None
+    slopes: Array | None = None
 
     def is_of(self, model_pass: ModelPass, term: Term, auxiliary: Array) -> bool:
         """Return whether it is this term's, with the same variables."""
@@ -43,6 +45,8 @@ class TermPass:
 
 
 _FEW_ROWS = 6  # gradients that cost less than those of all nodes that a row is spread on
+_LARGEST_JACOBIAN = 1 << 21  # entries of a Jacobian of all statistics, 16 MB
+_MOST_KEPT = 3  # gradients
 
 _Weighted = tuple["ref[TermPass]", bytes]  # a pass is not kept alive by what is known of it
 
@@ -118,6 +122,14 @@ class ModelPass(ABC):
             For each term the gradients in the parameters of the model and in its own variables.
         """
 
+    @abstractmethod
+    def slopes(self, known: TermPass) -> Array | None:
+        """Return the gradients of all statistics of a term in the parameters of the model.
+
+        They are of shape (n_statistics, n_parameters); None where they cost more than those of a
+        few.
+        """
+
     def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
         """Return the Hessian of the weighted sum of statistics in the parameters of the model.
 
@@ -161,15 +173,15 @@ class ModelPass(ABC):
 class RowsPass(ModelPass):
     """A pass over rows whose scores are all in memory.
 
-    It keeps the last gradient: a subproblem asks for that of its Lagrangian, then the problem for
-    the same one.
+    It keeps the last gradients: those of the objective and of a Lagrangian are asked for more than
+    once, the latter by a subproblem and then by the problem.
     """
 
     model: Model
     w: Array
     known: tuple[Scores, Pullback] = field(repr=False)
-    _last: tuple[list[_Weighted], tuple[Array, list[Array]]] | None = field(
-        default=None, repr=False
+    _last: list[tuple[list[_Weighted], tuple[Array, list[Array]]]] = field(
+        default_factory=list, repr=False
     )
 
     at_once = False
@@ -189,22 +201,37 @@ class RowsPass(ModelPass):
 
     def gradient(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Array]]:
         """Return the gradient: weights on the scores, then one backward pass."""
-        if self._last is None or not _is_for(self._last[0], weighted):
-            asked = [(ref(known), weights.tobytes()) for known, weights in weighted]
-            self._last = asked, self._gradient(weighted)
-        return self._last[1]
+        for asked, gradient in self._last:
+            if _is_for(asked, weighted):
+                return gradient
+        gradient = self._gradient(weighted)
+        asked = [(ref(known), weights.tobytes()) for known, weights in weighted]
+        self._last = [(asked, gradient), *self._last[: _MOST_KEPT - 1]]
+        return gradient
 
     def _gradient(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Array]]:
         on_scores: Array | None = None
-        owns = []
+        owns, total = [], np.zeros(self.model.n_parameters)
         for known, weights in weighted:
+            if known.slopes is not None:
+                total += weights @ known.slopes
+                owns.append(NO_AUXILIARY)
+                continue
             assert known.pullback is not None
             back, own = known.pullback(weights)
             on_scores = back if on_scores is None else on_scores + back
             owns.append(own)
-        if on_scores is None:
-            return np.zeros(self.model.n_parameters), owns
-        return self.known[1](on_scores), owns
+        return total if on_scores is None else total + self.known[1](on_scores), owns
+
+    def slopes(self, known: TermPass) -> Array | None:
+        """Return the gradients of averages over cells, by one product with X."""
+        pullback, model = known.pullback, self.model
+        if known.slopes is not None or not isinstance(pullback, MeansPullback):
+            return known.slopes
+        small = len(known.statistics) * model.n_parameters <= _LARGEST_JACOBIAN
+        if small and isinstance(model, HasGram):
+            known.slopes = model.rows_times(pullback.jacobian)
+        return known.slopes
 
     def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
         """Return the gradients: weights on the scores, then backward."""
@@ -292,6 +319,12 @@ class ShardsPass(ModelPass):
             for k, change in zip(later, changes, strict=True):
                 owns[k] = change
         return total, owns
+
+    def slopes(self, known: TermPass) -> Array | None:
+        """Return the Jacobian that came with the statistics."""
+        if known.slopes is None and known.jacobian is not None:
+            known.slopes = np.array([self.model.gradient(row) for row in known.jacobian])
+        return known.slopes
 
     def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
         """Return the gradients: from Jacobians that are known, and a round for all other terms."""

@@ -15,7 +15,8 @@ from fairconstrained.models.base import Model
 from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.penalties import Linear, Penalty, Proximity
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation, EvaluationCounter
+from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.forward import EvaluationCounter
 from fairconstrained.terms.base import common_blocks
 from fairconstrained.utils.codes import by_first_row, joint_codes
 from fairconstrained.utils.typing import Array, RandomState

@@ -311,7 +311,7 @@ class Solver(Parametrized, ABC):
         if kept is None or status is Status.CONVERGED or kept.iterate.at.w is last.iterate.at.w:
             kept = last
         limits = (Status.ITERATION_LIMIT, Status.PASS_LIMIT)
-        if status in limits and is_stuck(kept.iterate.at, start.tol, kept.multipliers):
+        if status in limits and is_stuck(kept.iterate.at, start.tol, kept.certified):
             status = Status.INFEASIBLE
         if status is Status.INFEASIBLE and kept.violation <= start.tol:
             status = Status.STALLED  # of a later point than the one that is returned

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.lbfgs import InverseHessian
 from fairconstrained.utils.typing import Array
@@ -39,7 +40,7 @@ class Curvature(ABC):
     exact = False
     extra: Array | float = 0.0
 
-    def prepare(self, at: Evaluation, multipliers: Array, rows: Array, active: Array) -> None:
+    def prepare(self, at: Evaluation, multipliers: Multipliers, rows: Array, active: Array) -> None:
         """Take the curvature of a point; `rows` are the gradients of its `active` constraints."""
         return
 
@@ -85,10 +86,10 @@ class ExactCurvature(Curvature):
         self._matrix: Array | None = None
         self._gamma = self._weight = 0.0
 
-    def prepare(self, at: Evaluation, multipliers: Array, rows: Array, active: Array) -> None:
+    def prepare(self, at: Evaluation, multipliers: Multipliers, rows: Array, active: Array) -> None:
         """Compute the Hessian, unless that of a problem nearby is there for the first step."""
         self.extra, self._gamma, self._weight = 0.0, 0.0, 0.0
-        self._rows, self._values = rows, at.constraints[active]
+        self._rows, self._values = rows, at.values(active)
         if self._borrowed:
             self._borrowed = False
             return

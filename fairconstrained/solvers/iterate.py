@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT, certify
+from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.solvers.result import Status
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
@@ -19,7 +20,7 @@ class Iterate:
     ----------
     at : Evaluation
         The problem at the point.
-    multipliers : ndarray or None
+    multipliers : ndarray, Multipliers or None
         The solver's multipliers; None has them estimated.
     iteration : int
         Iterations made so far.
@@ -35,7 +36,7 @@ class Iterate:
     """
 
     at: Evaluation
-    multipliers: Array | None
+    multipliers: Array | Multipliers | None
     iteration: int
     state: SolverState | None = None
     status: Status | None = None
@@ -48,9 +49,15 @@ class Measured:
     """An iterate with its measures: what callbacks receive and the loop compares."""
 
     iterate: Iterate
-    multipliers: Array
+    certified: Array | Multipliers
     objective: float
     kkt: KKT
+
+    @property
+    def multipliers(self) -> Array:
+        """The multipliers of the certificate, shape (n_constraints,)."""
+        known = self.certified
+        return known.dense() if isinstance(known, Multipliers) else known
 
     @classmethod
     def of(cls, iterate: Iterate, tol: float) -> Measured:

@@ -11,6 +11,7 @@ import numpy as np
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.kkt import KKT
+from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.curvature import (
@@ -110,7 +111,8 @@ class SQP(Solver):
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the points that are moved to, and first that of a warm start."""
-        at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
+        at = start.at(problem)
+        multipliers = Multipliers.of(start.first_multipliers(problem.n_constraints))
         if start.multipliers is not None:
             yield Iterate(at, multipliers, 0, start.state)
         run = _Run(self, at, multipliers, self._curvature(problem, start), start.tol)
@@ -134,18 +136,24 @@ class SQPState(SolverState):
 
     def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
         """Return a step with the last Hessian; it needs the gradients of active constraints."""
-        model = Linearised(at, multipliers, _FIRST_WIDTH)
+        active = Multipliers.of(multipliers)
+        model = Linearised(at, active, _FIRST_WIDTH)
         curvature = ExactCurvature(self.factor)
-        curvature.prepare(at, multipliers, *model.active(multipliers))
-        step = model.solve(curvature, curvature.inverse(0.0)[0], _CAP_LIMIT, multipliers)
-        return step.s, step.multipliers
+        curvature.prepare(at, active, *model.active(active))
+        step = model.solve(curvature, curvature.inverse(0.0)[0], _CAP_LIMIT, active)
+        return step.s, step.multipliers.dense()
 
 
 class _Run:
     """The state of a run: the point, its linearisation, the shift and the penalty."""
 
     def __init__(
-        self, solver: SQP, at: Evaluation, multipliers: Array, curvature: Curvature, tol: float
+        self,
+        solver: SQP,
+        at: Evaluation,
+        multipliers: Multipliers,
+        curvature: Curvature,
+        tol: float,
     ):
         self.curvature, self.tol = curvature, tol
         self.cap, self.growth = solver.rho, solver.growth
@@ -155,15 +163,15 @@ class _Run:
         self.least = np.inf
         self._move(at, multipliers, _FIRST_WIDTH, np.inf)
 
-    def _move(self, at: Evaluation, multipliers: Array, width: float, error: float) -> None:
+    def _move(self, at: Evaluation, multipliers: Multipliers, width: float, error: float) -> None:
         """Take a point; its Hessian only where the last one did not serve well."""
         self.at, self.multipliers = at, multipliers
-        self.model = Linearised(at, multipliers, width)
+        self.model = Linearised(at, multipliers, width, self.tol)
         before, self.error = error, KKT.of(at, multipliers).error if self.curvature.exact else 0.0
         if not self.error <= _KEPT * before or not np.isfinite(before):
             self._prepare(multipliers)
 
-    def _prepare(self, multipliers: Array) -> None:
+    def _prepare(self, multipliers: Multipliers) -> None:
         self.curvature.prepare(self.at, multipliers, *self.model.active(multipliers))
 
     @property
@@ -180,7 +188,7 @@ class _Run:
         if self._cannot_be_met(step):
             self.failure = Status.INFEASIBLE
             return False
-        price = max(_LEAST_PRICE, 2.0 * float(step.multipliers.sum()))
+        price = max(_LEAST_PRICE, 2.0 * step.multipliers.total)
         predicted = step.predicted(at, price, curvature.added(step.s), self.level)
         trial, taken = at.problem.at(at.w + step.s), step
         merit = self._merit(at, price)
@@ -190,7 +198,7 @@ class _Run:
             if predicted > -noise
             else 0.0
         )
-        if ratio < _POOR and trial.violation > at.violation and step.multipliers.any():
+        if ratio < _POOR and trial.violation > at.violation and len(step.multipliers.which):
             # Constraints bend away from their tangents (Maratos): once more, from their values
             # after the step. The ratio is measured, not set: else the shift would never fall.
             corrected = model.solve(
@@ -198,7 +206,7 @@ class _Run:
                 inverse,
                 self.cap,
                 step.multipliers,
-                bend=trial.constraints - model.linear(step.s),
+                after=(trial, step.s),
                 level=self.level,
             )
             second = at.problem.at(at.w + corrected.s)
@@ -214,14 +222,14 @@ class _Run:
         self.failed = 0
         self.shift = curvature.lowered(used) if ratio > _GOOD else used
         self._watch(step, trial, price)
-        width = 2.0 * float(np.abs(trial.constraints - at.constraints).max(initial=0.0))
+        width = 2.0 * float(np.abs(trial.values(model.near) - model.values).max(initial=0.0))
         self._move(trial, step.multipliers, width, self.error)
         return True
 
     def _cannot_be_met(self, step: Step) -> bool:
         """Raise the penalty where it holds a step back; return whether the violation is least."""
         at, allowed = self.at, self.tol / 3.0  # by a certificate
-        if step.multipliers.sum() < 0.999 * self.cap:
+        if step.multipliers.total < 0.999 * self.cap:
             self.still = 0
             return False
         if min(at.violation, step.violation) <= allowed and not self.level:
@@ -236,11 +244,11 @@ class _Run:
     def _reject(self, step: Step, used: float, price: float) -> None:
         """Learn from a step that was too long."""
         self.failed += 1
-        total = float(step.multipliers.sum())
+        total = step.multipliers.total
         if (
             self.failed == 1
             and self.curvature.exact
-            and total > 2.0 * float(self.multipliers.sum()) + 1e-3
+            and total > 2.0 * self.multipliers.total + 1e-3
         ):
             # The Hessian lacks the curvature of constraints that were not active before. Their
             # multipliers are known now: strongly convex ones need it, not a shift.

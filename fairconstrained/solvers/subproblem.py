@@ -8,10 +8,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.solvers.curvature import Curvature, Inverse
 from fairconstrained.utils.typing import Array
 
-_MOST = 50  # constraints that are linearised: each costs a backward pass
+_MOST = 50  # constraints that are linearised at first: each may cost a backward pass
+_ENTERING = 8  # constraints of each part that enter the working set at a time
+_ROUNDS = 40  # in which constraints enter
+_EXACT = 1e-3  # of the tolerance: what linearised constraints may exceed those of the working set
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +25,7 @@ class Step:
     Attributes
     ----------
     s : ndarray of shape (n_variables,)
-    multipliers : ndarray of shape (n_constraints,)
+    multipliers : Multipliers
     image : ndarray of shape (n_variables,)
         (B + shift) s.
     violation : float
@@ -29,7 +33,7 @@ class Step:
     """
 
     s: Array
-    multipliers: Array
+    multipliers: Multipliers
     image: Array
     violation: float
 
@@ -45,63 +49,92 @@ class Step:
 
 
 class Linearised:
-    """The nearly active constraints at a point, with their gradients.
+    """The working set of constraints at a point, with their gradients.
+
+    It starts with the nearly active ones; of pairs of many groups others enter as linearised values
+    exceed theirs, so that of k (k - 1) pairs as many are formed as are active.
 
     Parameters
     ----------
     at : Evaluation
         The point.
-    multipliers : ndarray of shape (n_constraints,)
+    multipliers : Multipliers
         Constraints with the largest positive multipliers are linearised, whatever their values.
     width : float
         How far below the largest value a constraint may be to be linearised.
+    tol : float, default=1e-4
+        The tolerance of the run.
     """
 
-    def __init__(self, at: Evaluation, multipliers: Array, width: float):
-        self.at = at
-        level = at.violation - width
-        self.near = np.union1d(largest(multipliers, 1e-300), largest(at.constraints, level))
-        self.values = at.constraints[self.near]
+    def __init__(self, at: Evaluation, multipliers: Multipliers, width: float, tol: float = 1e-4):
+        self.at, self._negligible = at, _EXACT * tol
+        order = np.argsort(-multipliers.values, kind="stable")[:_MOST]
+        positive = multipliers.which[order[multipliers.values[order] > 0.0]]
+        self.near = np.union1d(positive, at.largest(at.violation - width, _MOST))
+        self.values = at.values(self.near)
         self.rows = at.constraint_gradients(self.near)
 
-    def active(self, multipliers: Array) -> tuple[Array, Array]:
+    def active(self, multipliers: Multipliers) -> tuple[Array, Array]:
         """Return the gradients and the positions of constraints with positive multipliers."""
-        positive = multipliers[self.near] > 0.0
+        positive = multipliers.of_constraints(self.near) > 0.0
         return self.rows[positive], self.near[positive]
-
-    def linear(self, s: Array) -> Array:
-        """Return the change of all constraints that the linearisation predicts, 0 for far ones."""
-        change = np.zeros(self.at.problem.n_constraints)
-        change[self.near] = self.rows @ s
-        return change
 
     def solve(
         self,
         curvature: Curvature,
         inverse: Inverse,
         cap: float,
-        guess: Array,
-        bend: Array | None = None,
+        guess: Multipliers,
+        after: tuple[Evaluation, Array] | None = None,
         level: float = 0.0,
     ) -> Step:
         """Return the step to constraint values of at most `level`.
 
-        `bend` are values to take in place of those at the point.
+        `after` is the evaluation at a step, and this step: constraints are as curved as they are
+        there.
         """
-        values = (self.values if bend is None else bend[self.near]) - level
         gradient = self.at.gradient() + curvature.extra
-        if self.at.problem.domain.whole_space:
-            images = inverse(np.column_stack([gradient, self.rows.T]))
-            free, images = images[:, 0], images[:, 1:]
-            products = self.rows @ images
-            found = capped_dual(products, values - self.rows @ free, cap, guess[self.near])
-            s = -free - images @ found
-        else:
-            found, s = self._projected(gradient, inverse, cap, guess[self.near], values)
-        multipliers = np.zeros(self.at.problem.n_constraints)
-        multipliers[self.near] = found
-        after = float((values + self.rows @ s).max(initial=0.0))
-        return Step(s, multipliers, -(gradient + found @ self.rows), after)
+        whole_space = self.at.problem.domain.whole_space
+        images = inverse(np.column_stack([gradient, self.rows.T])) if whole_space else gradient
+        first = guess.of_constraints(self.near)
+        for _ in range(_ROUNDS):
+            values = self._values(after) - level
+            if whole_space:
+                found, s = self._unbounded(images, cap, first, values)
+            else:
+                found, s = self._projected(gradient, inverse, cap, first, values)
+            violation = float((values + self.rows @ s).max(initial=0.0))
+            new = self._entering(s, violation + level, after)
+            if not len(new):
+                break
+            rows = self.at.constraint_gradients(new)
+            self.near = np.concatenate([self.near, new])
+            self.values = np.concatenate([self.values, self.at.values(new)])
+            self.rows = np.vstack([self.rows, rows])
+            first = np.concatenate([found, np.zeros(len(new))])
+            images = np.column_stack([images, inverse(rows.T)]) if whole_space else images
+        multipliers = Multipliers.at(self.near, found, self.at.problem.n_constraints)
+        return Step(s, multipliers, -(gradient + found @ self.rows), violation)
+
+    def _values(self, after: tuple[Evaluation, Array] | None) -> Array:
+        """Return the values at the point, or those that agree with the values after a step."""
+        return self.values if after is None else after[0].values(self.near) - self.rows @ after[1]
+
+    def _entering(self, s: Array, largest: float, after: tuple[Evaluation, Array] | None) -> Array:
+        """Return constraints whose linearisation exceeds the largest of the working set."""
+        if len(self.near) == self.at.problem.n_constraints:
+            return np.zeros(0, dtype=int)
+        least = largest + self._negligible
+        return np.setdiff1d(self.at.largest_after(s, least, _ENTERING, after), self.near)
+
+    def _unbounded(
+        self, images: Array, cap: float, guess: Array, values: Array
+    ) -> tuple[Array, Array]:
+        """Return multipliers and step in the whole space, from B^-1 (gradient, rows')."""
+        free, images = images[:, 0], images[:, 1:]
+        products = self.rows @ images
+        found = capped_dual(products, values - self.rows @ free, cap, guess)
+        return found, -free - images @ found
 
     def _projected(
         self, gradient: Array, inverse: Inverse, cap: float, guess: Array, values: Array
@@ -134,12 +167,6 @@ class Linearised:
             )
             found = np.clip(answer.x, 0.0, cap)
         return found, domain.project(w - length * (gradient + found @ self.rows)) - w
-
-
-def largest(values: Array, least: float) -> Array:
-    """Return the positions of the largest values that are at least `least`: at most `_MOST`."""
-    order = np.argsort(-values, kind="stable")[:_MOST]
-    return order[values[order] >= least]
 
 
 def capped_dual(quadratic: Array, linear: Array, cap: float, guess: Array) -> Array:

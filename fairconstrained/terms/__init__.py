@@ -4,12 +4,13 @@ Only the statistics read the scores of rows. What a term means as a notion of fa
 ``constraints``.
 """
 
-from fairconstrained.terms.affine import AffineHead, FunctionAverages, Majorant
+from fairconstrained.terms.affine import FunctionAverages, Majorant
 from fairconstrained.terms.base import (
     Shardable,
     Term,
 )
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.head import AffineHead
 
 __all__ = [
     "AffineHead",

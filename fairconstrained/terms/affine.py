@@ -2,125 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.terms.base import (
-    NO_AUXILIARY,
-    Pullback,
-    Term,
-)
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
+from fairconstrained.terms.head import AffineHead, as_csr
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 Pushforward = Callable[[Array, Array], Array]
-_DENSE = 1 << 12  # entries of R up to which it is used as a dense array
-
-
-class AffineHead(Term):
-    r"""Outputs that are affine in the statistics: :math:`c = R\, r + d - b`.
-
-    Subclasses are dataclasses with the fields below. Those whose outputs are affine in a function
-    of the statistics extend `head` and `head_vjp`.
-
-    Attributes
-    ----------
-    combination : sparse matrix or ndarray of shape (n_outputs, n_statistics)
-        R; where a subclass allows None, that is the identity.
-    offset : ndarray of shape (n_outputs,)
-        b, the tolerance, for instance kappa.
-    names : sequence of str
-        A description of each output.
-    constant : ndarray of shape (n_outputs,) or float
-        d, the constant part of the gap, for instance the 1 of "1 - rate".
-    """
-
-    combination: Matrix
-    offset: Array
-    constant: Array | float
-    _shared: ClassVar[tuple[str, ...]] = ("_small", "_combination_transposed", "_signed_parts")
-
-    def __post_init__(self) -> None:
-        """Make a missing combination the identity."""
-        if self.combination is None:
-            object.__setattr__(self, "combination", identity(len(self.offset)))
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of outputs."""
-        return int(self.combination.shape[0])
-
-    @cached_property
-    def _small(self) -> Matrix:
-        """R, dense if it is small: products with sparse arrays cost microseconds each."""
-        combination = self.combination
-        if isinstance(combination, np.ndarray) or math.prod(combination.shape) > _DENSE:
-            return combination
-        return as_csr(combination).toarray()
-
-    @cached_property
-    def _combination_transposed(self) -> Matrix:
-        return self._small.T
-
-    @cached_property
-    def _level(self) -> Array:
-        """The outputs for statistics of zero."""
-        return self.constant - self.offset
-
-    @cached_property
-    def _signed_parts(self) -> tuple[Matrix, Matrix]:
-        """R = positive - negative, both >= 0."""
-        return _positive_part(self.combination), _positive_part(-self.combination)
-
-    @property
-    def _has_negative_weights(self) -> bool:
-        return bool(self._signed_parts[1].sum() > 0.0)
-
-    def head(self, statistics: Array) -> Array:
-        """Return R r + d - b."""
-        return self._small @ statistics + self._level
-
-    def head_vjp(self, statistics: Array, v: Array) -> Array:
-        """Return R' v."""
-        return self._combination_transposed @ v
-
-    def gap_of(self, statistics: Array) -> Array:
-        """Return R r + d."""
-        return self.head(statistics) + self.offset
-
-    @property
-    def gap_bounds(self) -> Array:
-        """The largest value allowed for each gap: b."""
-        return self.offset
-
-    def shifted(self, shift: Array) -> Self:
-        """Return the term with the tolerance b - shift."""
-        return self._sharing(self._with(offset=self.offset - shift))
-
-    def _sharing(self, other: Self) -> Self:
-        """Return a term with the same cells and the same R, with what is known of these here."""
-        known = vars(self)
-        vars(other).update({name: known[name] for name in self._shared if name in known})
-        return other
-
-    def scaled(self, factor: float) -> Self:
-        """Return the term times a factor."""
-        return self._with(
-            combination=factor * self.combination,
-            offset=factor * self.offset,
-            constant=factor * self.constant,
-        )
-
-    def _with(self, **changes: Any) -> Self:
-        """Return a copy with other values of some fields: subclasses are dataclasses."""
-        return replace(self, **changes)  # type: ignore[type-var]
 
 
 class FunctionAverages(AffineHead):
@@ -278,7 +174,7 @@ class Majorant(AffineHead):
     minus: FunctionAverages
     tangents: tuple[Tangent, Tangent]
     combination: Matrix
-    offset: Array
+    offset: Array | float
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
     batchable = True
@@ -363,27 +259,6 @@ class Majorant(AffineHead):
         return self.combination @ np.concatenate([*errors, np.zeros(2 * len(errors[0]))])
 
 
-def as_csr(matrix: Matrix) -> sp.csr_array:
-    """Return a matrix, dense or sparse, as a CSR array."""
-    return sp.csr_array(matrix)  # type: ignore[call-overload]
-
-
-def _positive_part(matrix: Matrix) -> Matrix:
-    """Return max(matrix, 0), dense or sparse as the matrix is."""
-    if isinstance(matrix, np.ndarray):
-        return np.maximum(matrix, 0.0)
-    part = as_csr(matrix).copy()  # before 1.14 the result of its maximum shares indices with it
-    part.sum_duplicates()
-    part.data = np.maximum(part.data, 0.0)
-    part.eliminate_zeros()
-    return part
-
-
 def column_maxima(matrix: SparseMatrix) -> Array:
     """Return the largest entry of each column."""
     return np.ravel(matrix.max(axis=0).toarray())
-
-
-def identity(n: int) -> SparseMatrix:
-    """Return the combination whose outputs are the statistics themselves."""
-    return sp.csr_array(sp.eye_array(n, format="csr"))

@@ -12,7 +12,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, Matrix
 
 Pullback = Callable[[Array], tuple[Array, Array]]
 NO_AUXILIARY = np.zeros(0)
@@ -119,13 +119,40 @@ class Term(ABC):
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return the gradient of <v, outputs> with respect to the statistics."""
 
-    @abstractmethod
-    def zero_one(self) -> Term:
-        """Return the zero-one version: the term with the indicator in place of the surrogate."""
+    def values_of(self, statistics: Array, outputs: Array) -> Array:
+        """Return some outputs, shape (n_chosen,), by their positions."""
+        return self.head(statistics)[outputs]
 
-    def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
-        """Return the gaps that a tolerance bounds, shape (n_outputs,) unless a subclass differs."""
-        return self.gap_of(self.forward(scores, auxiliary)[0])
+    def vjp_of(self, statistics: Array, outputs: Array, v: Array) -> Array:
+        """Return the gradient of <v, some outputs> with respect to the statistics."""
+        full = np.zeros(self.n_outputs)
+        full[outputs] = v
+        return self.head_vjp(statistics, full)
+
+    def rows_of(self, statistics: Array, outputs: Array) -> Matrix:
+        """Return the gradients of some outputs in the statistics, (n_chosen, n_statistics)."""
+        rows, unit = [], np.zeros(self.n_outputs)
+        for output in outputs:
+            unit[output] = 1.0
+            rows.append(self.head_vjp(statistics, unit))
+            unit[output] = 0.0
+        return np.array(rows)
+
+    def greatest(self, statistics: Array) -> float:
+        """Return the largest output, minus infinity without outputs."""
+        return float(self.head(statistics).max(initial=-np.inf))
+
+    def largest(
+        self, statistics: Array, least: float, most: int, *, distinct: bool = False
+    ) -> Array:
+        """Return the positions of the largest outputs that are at least `least`, the largest first.
+
+        There are at most `most`. Of all pairs of many numbers, `distinct` asks for pairs that do
+        not share numbers.
+        """
+        values = self.head(statistics)
+        order = np.argsort(-values, kind="stable")[:most]
+        return order[values[order] >= least]
 
     def gap_of(self, statistics: Array) -> Array:
         """Return the gaps for the statistics: the outputs, for a term without a tolerance."""
@@ -136,9 +163,21 @@ class Term(ABC):
         """The largest value allowed for each gap: 0 for a term without a tolerance."""
         return np.zeros(self.n_outputs)
 
+    def largest_gaps(self, statistics: Array) -> tuple[Array, Array]:
+        """Return gaps and their bounds, among them the largest gap and the largest excess."""
+        return self.gap_of(statistics), self.gap_bounds
+
     def shifted(self, shift: Array) -> Self:
-        """Return the term plus `shift`, (n_outputs,): other tolerances and the same gaps."""
+        """Return the same gaps with tolerances that are smaller by `shift`, (n_outputs,)."""
         raise self._without("other tolerances")
+
+    @abstractmethod
+    def zero_one(self) -> Term:
+        """Return the zero-one version: the term with the indicator in place of the surrogate."""
+
+    def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
+        """Return the gaps that a tolerance bounds, shape (n_outputs,) unless a subclass differs."""
+        return self.gap_of(self.forward(scores, auxiliary)[0])
 
     def smoothed(self, width: float) -> Term:
         """Return the term with the kinks of its functions rounded over `width`."""

@@ -29,9 +29,9 @@ class CellMeans(FunctionAverages, Shardable):
         the data, so that both products and batches are cheap; other formats are converted.
     function : ScalarFunction
         phi, a surrogate or a loss.
-    combination : CSR or ndarray of shape (n_outputs, n_cells)
+    combination : CSR, ndarray or OrderedPairs of shape (n_outputs, n_cells)
         R, the weights of the averages in the outputs.
-    offset : ndarray of shape (n_outputs,)
+    offset : ndarray of shape (n_outputs,) or float
         b, the tolerance, for instance kappa.
     signs : ndarray of shape (n_rows,) or None, default=None
         y, which turns scores into margins; None stands for ones.
@@ -47,7 +47,7 @@ class CellMeans(FunctionAverages, Shardable):
     cells: SparseMatrix
     function: ScalarFunction
     combination: Matrix
-    offset: Array
+    offset: Array | float
     signs: Array | None = None
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
@@ -152,7 +152,7 @@ class CellMeans(FunctionAverages, Shardable):
 
     def outputs_at(self, shares: Array) -> Array:
         """Return the outputs for averages of shape (n_cells, n_points), (n_outputs, n_points)."""
-        level = self.head(np.zeros(self.n_statistics))
+        level = np.broadcast_to(self._level, self.n_outputs)
         return np.asarray(self.combination @ shares + level[:, None])
 
     def take(self, rows: Array, weights: Array) -> CellMeans:
@@ -176,9 +176,9 @@ class CellMeans(FunctionAverages, Shardable):
         return replace(
             self,
             combination=self.combination[outputs],
-            offset=self.offset[outputs],
+            offset=self._of_outputs(self.offset, outputs),
             constant=self._of_outputs(self.constant, outputs),
-            names=tuple(np.array(self.names, dtype=object)[outputs]),
+            names=tuple(self.names[k] for k in np.arange(self.n_outputs)[outputs]),
         )
 
     def _of_outputs(self, values: Array | float, outputs: Array) -> Array:
@@ -262,6 +262,12 @@ class MeansPullback:
         if self.term.signs is not None:
             back *= self.term.signs
         return back, NO_AUXILIARY
+
+    @property
+    def jacobian(self) -> SparseMatrix:
+        """The derivatives of the averages in the scores, CSC of shape (n_cells, n_rows)."""
+        signs = self.term.signs
+        return reweighted(self.term.cells, self.slopes if signs is None else signs * self.slopes)
 
     def second_derivatives(self, u: Array) -> Array:
         """Return phi'' A' u."""

@@ -10,8 +10,9 @@ from typing import Self
 import numpy as np
 
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.terms.affine import AffineHead, FunctionAverages
+from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
+from fairconstrained.terms.head import AffineHead
 from fairconstrained.utils.typing import Array, Matrix
 
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import PositivePart
-from fairconstrained.terms.affine import AffineHead, Majorant, as_csr, column_maxima
+from fairconstrained.terms.affine import Majorant, column_maxima
 from fairconstrained.terms.base import (
     NO_AUXILIARY,
     Pullback,
@@ -20,6 +20,7 @@ from fairconstrained.terms.base import (
     Term,
 )
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.head import AffineHead, as_csr
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 _BEYOND = 1e-3  # the largest distance from the range of rates that count as beyond it

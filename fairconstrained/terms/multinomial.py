@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.terms.affine import AffineHead
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.head import AffineHead
 from fairconstrained.utils.typing import Array, Matrix
 
 

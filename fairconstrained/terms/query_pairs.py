@@ -11,8 +11,9 @@ import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.terms.affine import FunctionAverages, Pushforward, as_csr
+from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback
+from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.ranges import ranges
 from fairconstrained.utils.typing import Array, Matrix
 

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from fairconstrained.terms.affine import AffineHead
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback
 from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
+from fairconstrained.terms.head import AffineHead
 from fairconstrained.utils.typing import Array, Matrix
 
 _ROUNDING = 1e-12  # the error of sums of weights

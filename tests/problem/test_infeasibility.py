@@ -51,7 +51,7 @@ def test_the_violation_is_least_stationary_with_the_best_weights(domain, point):
         if np.all(weights[at.constraints < 0.9 * at.violation] == 0.0):
             least = min(least, combined_violation(at, weights)[1])
     assert violation_stationarity(at) == pytest.approx(least, abs=2e-3)
-    weights = stationary_weights(at)
+    weights = stationary_weights(at).dense()
     assert weights.min() >= 0.0
     assert weights.sum() == pytest.approx(1.0)
 
@@ -67,7 +67,7 @@ def test_a_point_in_a_ball_nearest_to_a_half_space_is_stuck():
 
 def test_where_nothing_is_violated_no_weights_are_stationary():
     at = problem_of(WholeSpace()).at(np.array([3.0, 3.0]))
-    assert_allclose(stationary_weights(at), 0.0)
+    assert_allclose(stationary_weights(at).dense(), 0.0)
     assert violation_stationarity(at) == np.inf
     assert not is_stuck(at, 1e-4, np.ones(2))
 

@@ -19,7 +19,7 @@ from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.penalties import L2, Proximity
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import EvaluationCounter
+from fairconstrained.problem.forward import EvaluationCounter
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import average, cell_matrix
 

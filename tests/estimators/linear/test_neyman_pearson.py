@@ -282,4 +282,3 @@ def test_rounded_terms(scores):
     )
     assert_array_equal(term(Logistic()).subgradient_error(scores), 0.0)
     assert_array_equal(made.strata()[labels_of_rows == 1], -1)
-    assert_allclose(made.scaled(-2.0).value(scores), -2.0 * made.value(scores))

@@ -1,0 +1,177 @@
+"""Heads that are affine in the statistics."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from fairconstrained.terms.base import Term
+from fairconstrained.terms.ordered_pairs import OrderedPairs
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+
+_DENSE = 1 << 12  # entries of R up to which it is used as a dense array
+
+
+class AffineHead(Term):
+    r"""Outputs that are affine in the statistics: :math:`c = R\, r + d - b`.
+
+    Subclasses are dataclasses with the fields below. Those whose outputs are affine in a function
+    of the statistics extend `head` and `head_vjp`.
+
+    Attributes
+    ----------
+    combination : sparse matrix, ndarray or OrderedPairs of shape (n_outputs, n_statistics)
+        R; where a subclass allows None, that is the identity.
+    offset : ndarray of shape (n_outputs,) or float
+        b, the tolerance, for instance kappa.
+    names : sequence of str
+        A description of each output.
+    constant : ndarray of shape (n_outputs,) or float
+        d, the constant part of the gap, for instance the 1 of "1 - rate".
+    """
+
+    combination: Matrix
+    offset: Array | float
+    constant: Array | float
+    _shared: ClassVar[tuple[str, ...]] = ("_small", "_combination_transposed", "_signed_parts")
+
+    def __post_init__(self) -> None:
+        """Make a missing combination the identity."""
+        if self.combination is None:
+            object.__setattr__(self, "combination", identity(np.size(self.offset)))
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of outputs."""
+        return int(self.combination.shape[0])
+
+    @cached_property
+    def _small(self) -> Matrix:
+        """R, dense if it is small: products with sparse arrays cost microseconds each."""
+        combination = self.combination
+        if isinstance(combination, np.ndarray) or math.prod(combination.shape) > _DENSE:
+            return combination
+        return as_csr(combination).toarray()
+
+    @property
+    def _pairs(self) -> OrderedPairs | None:
+        """R, where it has all ordered pairs with one tolerance: the largest need no listing."""
+        uniform = np.ndim(self.constant) == 0 and np.ndim(self.offset) == 0
+        combination = self.combination
+        return combination if uniform and isinstance(combination, OrderedPairs) else None
+
+    @cached_property
+    def _combination_transposed(self) -> Matrix:
+        return self._small.T
+
+    @cached_property
+    def _level(self) -> Array | float:
+        """The outputs for statistics of zero."""
+        return self.constant - self.offset
+
+    @cached_property
+    def _signed_parts(self) -> tuple[Matrix, Matrix]:
+        """R = positive - negative, both >= 0."""
+        return _positive_part(self.combination), _positive_part(-self.combination)
+
+    @property
+    def _has_negative_weights(self) -> bool:
+        return bool(self._signed_parts[1].sum() > 0.0)
+
+    def head(self, statistics: Array) -> Array:
+        """Return R r + d - b."""
+        return self._small @ statistics + self._level
+
+    def head_vjp(self, statistics: Array, v: Array) -> Array:
+        """Return R' v."""
+        return self._combination_transposed @ v
+
+    def values_of(self, statistics: Array, outputs: Array) -> Array:
+        """Return some outputs."""
+        if self._pairs is None:
+            return super().values_of(statistics, outputs)
+        return self._pairs[outputs] @ statistics + self._level
+
+    def greatest(self, statistics: Array) -> float:
+        """Return the largest output."""
+        if self._pairs is None or np.isnan(statistics).any():
+            return super().greatest(statistics)
+        largest = self.values_of(statistics, self.largest(statistics, -np.inf, 1))
+        return float(largest.max(initial=-np.inf))
+
+    def vjp_of(self, statistics: Array, outputs: Array, v: Array) -> Array:
+        """Return the gradient of <v, some outputs> with respect to the statistics."""
+        if self._pairs is None:
+            return super().vjp_of(statistics, outputs, v)
+        return self._pairs[outputs].T @ v
+
+    def rows_of(self, statistics: Array, outputs: Array) -> Matrix:
+        """Return the gradients of some outputs: rows of R."""
+        return super().rows_of(statistics, outputs) if self._pairs is None else self._pairs[outputs]
+
+    def largest(
+        self, statistics: Array, least: float, most: int, *, distinct: bool = False
+    ) -> Array:
+        """Return the positions of the largest outputs."""
+        if self._pairs is None:
+            return super().largest(statistics, least, most, distinct=distinct)
+        level = float(self._level)
+        return self._pairs.largest(statistics, least - level, most, distinct=distinct)[:most]
+
+    def gap_of(self, statistics: Array) -> Array:
+        """Return R r + d."""
+        return self.head(statistics) + self.offset
+
+    @property
+    def gap_bounds(self) -> Array:
+        """The largest value allowed for each gap: b."""
+        return np.broadcast_to(self.offset, self.n_outputs)
+
+    def largest_gaps(self, statistics: Array) -> tuple[Array, Array]:
+        """Return the largest gap and its bound where all have one, else all of them."""
+        if self._pairs is None:
+            return super().largest_gaps(statistics)
+        outputs = self.largest(statistics, -np.inf, 1)
+        return self.values_of(statistics, outputs) + self.offset, self.gap_bounds[outputs]
+
+    def shifted(self, shift: Array) -> Self:
+        """Return the term with the tolerance b - shift."""
+        return self._sharing(self._with(offset=self.offset - shift))
+
+    def _sharing(self, other: Self) -> Self:
+        """Return a term with the same cells and the same R, with what is known of these here."""
+        known = vars(self)
+        vars(other).update({name: known[name] for name in self._shared if name in known})
+        return other
+
+    def _with(self, **changes: Any) -> Self:
+        """Return a copy with other values of some fields: subclasses are dataclasses."""
+        return replace(self, **changes)  # type: ignore[type-var]
+
+
+def as_csr(matrix: Matrix) -> sp.csr_array:
+    """Return a matrix, dense, sparse or of unlisted pairs, as a CSR array."""
+    if isinstance(matrix, OrderedPairs):
+        return matrix.tocsr()
+    return sp.csr_array(matrix)  # type: ignore[call-overload]
+
+
+def _positive_part(matrix: Matrix) -> Matrix:
+    """Return max(matrix, 0), dense or sparse as the matrix is."""
+    if isinstance(matrix, np.ndarray):
+        return np.maximum(matrix, 0.0)
+    part = as_csr(matrix).copy()  # before 1.14 the result of its maximum shares indices with it
+    part.sum_duplicates()
+    part.data = np.maximum(part.data, 0.0)
+    part.eliminate_zeros()
+    return part
+
+
+def identity(n: int) -> SparseMatrix:
+    """Return the combination whose outputs are the statistics themselves."""
+    return sp.csr_array(sp.eye_array(n, format="csr"))
