@@ -27,6 +27,7 @@ from fairconstrained.utils.parameter_constraints import LIMIT, ParameterConstrai
 from fairconstrained.utils.typing import Array
 
 _FIRST_WIDTH = 0.1  # below the largest constraint value, within which others are linearised
+_LARGE_CAP = 100.0  # losses per gap are often 10: only larger multipliers are signs of no interior
 _CAP_LIMIT = 1e6  # of the sum of the multipliers: the weight of the exact penalty
 _LEAST_PRICE = 0.1  # of violations in the merit function: multipliers start at zero
 _POOR, _GOOD = 0.1, 0.75  # actual over predicted decrease: a step is rejected, the shift falls
@@ -232,7 +233,8 @@ class _Run:
         if step.multipliers.total < 0.999 * self.cap:
             self.still = 0
             return False
-        if min(at.violation, step.violation) <= allowed and not self.level:
+        nearly_met = min(at.violation, step.violation) <= allowed
+        if nearly_met and not self.level and self.cap >= _LARGE_CAP:
             # No step meets the constraints exactly: they have no interior, and their multipliers
             # would grow without bound. They stay bounded if a part of the tolerance is used.
             self.level, self.still = 0.5 * allowed, 0
