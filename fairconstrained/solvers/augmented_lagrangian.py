@@ -14,7 +14,7 @@ from fairconstrained.problem.infeasibility import is_stuck, shows_infeasible
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.lbfgs import CurvaturePairs, InverseHessian
-from fairconstrained.solvers._tools.minimize import LatestEvaluation, minimize_smooth
+from fairconstrained.solvers._tools.minimize import minimize_smooth
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.solvers.result import Status
@@ -25,6 +25,7 @@ from fairconstrained.utils.parameter_constraints import (
     Number,
     ParameterConstraints,
 )
+from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 
 _FIRST_TOL = 1e-2  # of the first round; later rounds divide it by ten
@@ -45,7 +46,8 @@ class AugmentedLagrangian(PolishedSolver):
     and sets :math:`\lambda_j \leftarrow \max\{\lambda_j + \sigma g_j(w), 0\}`. sigma grows if the
     violation decreases too slowly. Every evaluation is one forward and one backward pass for any
     number of constraints. The curvature pairs of L-BFGS are kept from round to round, and in the
-    state for warm starts.
+    state for warm starts. On domains other than the whole space, projected gradient steps take the
+    place of L-BFGS.
 
     Parameters
     ----------
@@ -106,8 +108,8 @@ class AugmentedLagrangian(PolishedSolver):
         last = AugmentedLagrangianState.of(start.state)
         if last is None:
             last = AugmentedLagrangianState(self.sigma, max(_FIRST_TOL, 0.9 * start.tol))
-        sigma, inner_tol, before = last.sigma, last.inner_tol, np.inf
         hessian = InverseHessian.for_variables(at.w.size, last.curvature)
+        sigma, inner_tol, before = last.sigma, last.inner_tol, np.inf
         for k in range(1, self.max_iter + 1):
             # The last rounds are as accurate as the certificate asks for, and no more.
             inner_tol = max(inner_tol, 0.9 * start.tol * objective_scale(at))
@@ -146,10 +148,12 @@ class AugmentedLagrangian(PolishedSolver):
         hessian: InverseHessian,
     ) -> Evaluation:
         """Return the evaluation at the minimiser of the augmented Lagrangian."""
-        problem, latest = first.problem, LatestEvaluation(first)
+        problem, at = first.problem, first
 
-        def function(x: Array) -> tuple[float, Array]:
-            at = latest.at(x)
+        def function(w: Array) -> tuple[float, Array]:
+            nonlocal at
+            if not same_values(at.w, w):
+                at = problem.at(w.copy())
             updated = np.maximum(multipliers + sigma * at.constraints, 0.0)
             penalty = float(updated @ updated - multipliers @ multipliers) / (2.0 * sigma)
             return at.objective + penalty, at.gradient(updated)
@@ -161,11 +165,11 @@ class AugmentedLagrangian(PolishedSolver):
             problem.domain,
             tol=max(tol, _MIN_REDUCTION * float(np.linalg.norm(residual))),
             max_iter=self.max_inner,
-            preconditioner=problem.preconditioner,
-            inverse_hessian=hessian,
+            diagonal=problem.preconditioner**2,
+            hessian=hessian,
             stop=lambda: start.passes_used_up(problem),
         )
-        return latest.at(found)
+        return problem.at(found, like=at)
 
 
 @dataclass(frozen=True, eq=False)

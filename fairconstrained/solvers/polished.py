@@ -13,7 +13,7 @@ from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Callback, Measured, Solver, Start
 from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.result import Result, Status, describe
-from fairconstrained.solvers.rounded_kinks import RoundedKinks
+from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.state import RoundingState
 
 _SHARE = 0.25  # of the data passes of a run, kept for polishing
@@ -104,7 +104,7 @@ def refine(
     """
     steps: Solver = ExactPenalty()
     if steps.missing(problem):
-        steps = RoundedKinks(steps, tol=steps.tol)
+        steps = Smoothing(steps, tol=steps.tol)
     done = result.status in (Status.CONVERGED, Status.STOPPED) or start.passes_used_up(problem)
     if done or steps.missing(problem):
         return result, at

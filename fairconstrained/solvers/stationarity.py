@@ -8,10 +8,9 @@ import numpy as np
 
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
 from fairconstrained.solvers.base import Solver, check_point
-from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
+from fairconstrained.solvers.table import default_solver
 from fairconstrained.utils.parameter_constraints import (
     NON_NEGATIVE,
     POSITIVE,
@@ -66,9 +65,8 @@ def near_stationarity(
         The tolerance to which the subproblem is solved, and to which its constraints hold (the
         paper: 1e-2). The distance may be wrong by about ``sqrt(tol / rho)``.
     solver : Solver or None, default=None
-        The solver of the subproblem. None takes the augmented Lagrangian method for smooth
-        problems, and :class:`~fairconstrained.solvers.Smoothing` for problems whose kinks are
-        known. For all others it takes the switching subgradient method, as the paper does.
+        The solver of the subproblem. None takes that of ``solver="auto"`` if functions are smooth
+        or their kinks are known, else the switching subgradient method, as the paper does.
 
     Returns
     -------
@@ -115,7 +113,7 @@ def near_stationarity(
             raise ValueError("rho: the problem is not weakly convex, so that no bound is known.")
         rho = max(-problem.modulus, _LEAST)
     if solver is None:
-        solver = _solver_for(problem)
+        solver = default_solver(problem) if problem.smoothable else SwitchingSubgradient()
     w = np.asarray(w, dtype=float)
     bound = None if constraint_rho is None else 2.0 * constraint_rho
     near = problem.uncounted().proximal(w, 2.0 * rho, bound)
@@ -130,10 +128,3 @@ def near_stationarity(
             stacklevel=2,
         )
     return float(np.linalg.norm(found.w - w))
-
-
-def _solver_for(problem: Problem) -> Solver:
-    """Return the solver of a proximal subproblem."""
-    if problem.smooth:
-        return AugmentedLagrangian(polish=False)
-    return Smoothing() if problem.smoothable else SwitchingSubgradient()

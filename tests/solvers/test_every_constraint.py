@@ -107,7 +107,8 @@ def test_steps_on_squares_that_diverge_are_polished() -> None:
     assert result.objective == pytest.approx(reference.objective, rel=1e-3)
 
 
-def test_the_augmented_lagrangian_starts_again_where_ramps_are_flat() -> None:
+@pytest.mark.filterwarnings("ignore:.*is that of Smoothing, which is better")
+def test_narrow_ramps_that_are_flat_at_the_start_end_at_a_solution() -> None:
     X, y, groups = make_biased_classification(700, 10, random_state=0)
     clf = FairLogisticClassifier(
         kappa=0.05, surrogate="ramp", solver=Smoothing(AugmentedLagrangian(), width=0.05)

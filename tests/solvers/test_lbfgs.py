@@ -1,4 +1,4 @@
-"""L-BFGS: against the textbook's update formula, and on functions with a known minimum."""
+"""L-BFGS: against the textbook's update formula, and without pairs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained.solvers._tools.lbfgs import CurvaturePairs, InverseHessian, minimize_lbfgs
+from fairconstrained.solvers._tools.lbfgs import CurvaturePairs, InverseHessian
 
 
 def bfgs_matrix(pairs: CurvaturePairs, diagonal: np.ndarray) -> np.ndarray:
@@ -56,57 +56,3 @@ def test_pairs_of_another_number_of_variables_are_ignored() -> None:
     assert len(InverseHessian.for_variables(5, pairs)) == 3
     assert len(InverseHessian.for_variables(4, pairs)) == 0
     assert len(InverseHessian.for_variables(4, None)) == 0
-
-
-class Quadratic:
-    """f(w) = sum_i c_i (w_i - 1)^2 / 2, which counts its evaluations."""
-
-    def __init__(self, condition: float = 100.0, n: int = 12) -> None:
-        self.curvatures = np.geomspace(1.0, condition, n)
-        self.n_calls = 0
-
-    def __call__(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        self.n_calls += 1
-        gradient = self.curvatures * (w - 1.0)
-        return 0.5 * float(gradient @ (w - 1.0)), gradient
-
-
-def minimum(function, w, approximation=None, **options) -> np.ndarray:
-    given = {"tol": 1e-8, "max_iter": 500, "preconditioner": np.ones(w.size), **options}
-    approximation = InverseHessian() if approximation is None else approximation
-    return minimize_lbfgs(function, w, inverse_hessian=approximation, **given)
-
-
-def test_minimum_of_a_quadratic_is_found() -> None:
-    assert_allclose(minimum(Quadratic(), np.zeros(12)), 1.0, atol=1e-7)
-
-
-def test_pairs_of_an_earlier_run_save_evaluations() -> None:
-    function, approximation = Quadratic(), InverseHessian()
-    minimum(function, np.zeros(12), approximation, tol=1e-6)
-    first = function.n_calls
-    warm = InverseHessian.for_variables(12, approximation.pairs)
-    minimum(function, np.full(12, 1.1), warm, tol=1e-6)
-    assert function.n_calls - first < 0.6 * first
-
-
-def test_pairs_of_another_function_do_not_prevent_convergence() -> None:
-    wrong, rng = InverseHessian(), np.random.default_rng(0)
-    for _ in range(30):
-        step = rng.normal(size=12)
-        wrong.add(step, 1e-6 * step)
-    assert_allclose(minimum(Quadratic(), np.zeros(12), wrong), 1.0, atol=1e-7)
-
-
-def test_run_ends_at_its_start_if_no_lower_point_is_found() -> None:
-    w = np.ones(3)
-    assert_array_equal(minimum(lambda w: (float(w @ w), -2.0 * w), w, max_iter=50), w)
-
-
-def test_barrier_is_minimised_from_inside_its_domain() -> None:
-    def barrier(w: np.ndarray) -> tuple[float, np.ndarray]:
-        if w.min() <= 0.0:
-            return np.inf, np.zeros_like(w)
-        return float((w - 0.01 * np.log(w)).sum()), 1.0 - 0.01 / w
-
-    assert_allclose(minimum(barrier, np.array([1.0, 0.5, 2.0])), 0.01, rtol=1e-6)

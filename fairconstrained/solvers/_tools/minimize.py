@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from fairconstrained.domains import Domain
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.solvers._tools.lbfgs import (
-    Function,
-    InverseHessian,
-    Stop,
-    minimize_lbfgs,
-    never,
-)
-from fairconstrained.solvers._tools.projected import ProjectedSteps
-from fairconstrained.utils.rounding import same_values
+from fairconstrained.solvers._tools.lbfgs import InverseHessian, norm
 from fairconstrained.utils.typing import Array
 
+Function = Callable[[Array], tuple[float, Array]]
+
+_ARMIJO = 1e-4  # sufficient decrease: part of the decrease that the slope predicts
+_ROUNDING = 1e-14  # relative: smaller differences of values are rounding errors
+_MAX_TRIALS = 20  # evaluations in one line search
 # The callback stops the run, at the norm of the projected gradient.
 _BOX_OPTIONS = {"maxcor": 20, "gtol": 0.0, "ftol": 0.0, "maxls": 30}
+_WINDOW = 10  # steps within which the value must fall
 
 
 def minimize_smooth(
@@ -29,19 +29,21 @@ def minimize_smooth(
     *,
     tol: float,
     max_iter: int,
-    preconditioner: Array | None = None,
-    inverse_hessian: InverseHessian | None = None,
-    stop: Stop = never,
+    diagonal: Array,
+    hessian: InverseHessian,
+    stop: Callable[[], bool],
 ) -> Array:
     """Return a point of the domain whose projected gradient has a norm of at most `tol`.
 
-    The method is L-BFGS on the whole space, scipy's L-BFGS-B in boxes, and the projected
-    quasi-Newton method in other domains.
+    On the whole space directions are those of L-BFGS, in boxes scipy's L-BFGS-B is called. In other
+    domains directions lead to the projection of a gradient step of Barzilai and Borwein's length,
+    and values need only fall below the largest of the last ten (Birgin, Martinez and Raydan).
 
     Parameters
     ----------
     function : callable
-        w -> (value, gradient).
+        w -> (value, gradient). The value may be infinite outside an open set that contains the
+        first point; the gradient there is not used.
     w : ndarray of shape (n_variables,)
         The first point, in the domain.
     domain : Domain
@@ -51,95 +53,115 @@ def minimize_smooth(
         floating point; the caller measures the outcome.
     max_iter : int
         The largest number of iterations.
-    preconditioner : ndarray of shape (n_variables,) or None, default=None
-        L-BFGS works in the variables w / preconditioner; None means ones.
-    inverse_hessian : InverseHessian or None, default=None
-        The approximation that the method begins with, except in boxes; the pairs of this run are
-        added to it.
-    stop : callable, default=never
+    diagonal : ndarray of shape (n_variables,)
+        The inverse Hessian before there are pairs.
+    hessian : InverseHessian
+        The approximation to begin with; the pairs of this run are added to it.
+    stop : callable
         Called before every iteration; the run ends if it returns True.
-    """
-    bounds = domain.bounds(w.size)
-    scale = np.ones_like(w) if preconditioner is None else preconditioner
-    if bounds is None or np.all(np.isinf(bounds)):
-        return minimize_lbfgs(
-            function, w, tol=tol, max_iter=max_iter, preconditioner=scale,
-            inverse_hessian=InverseHessian() if inverse_hessian is None else inverse_hessian,
-            stop=stop, steps=None if bounds is not None else ProjectedSteps(domain),
-        )  # fmt: skip
-    return _minimize_in_box(function, w, domain, tol=tol, max_iter=max_iter, scale=scale, stop=stop)
 
-
-class LatestEvaluation:
-    """Evaluates a problem and keeps the latest evaluation, which is often asked for again.
-
-    Parameters
+    References
     ----------
-    first : Evaluation
-        The problem at the first point.
+    E. Birgin, J. Martinez, M. Raydan, "Nonmonotone spectral projected gradient methods on convex
+    sets", SIAM Journal on Optimization 10 (2000).
     """
+    whole, bounds = domain.whole_space, domain.bounds(w.size)
+    if bounds is not None and not whole:
+        return _in_box(function, w, domain, bounds, tol, max_iter, np.sqrt(diagonal), stop)
+    value, gradient = function(w)
+    best, least, reached = w, value, np.inf  # the least value when the present window began
+    recent = deque([value], maxlen=1 if whole else _WINDOW)
+    length = 1.0 / max(norm(gradient), 1e-12)
+    for k in range(max_iter):
+        if norm(domain.normal_cone_residual(w, gradient)) <= tol or not np.isfinite(value):
+            return w
+        if k % _WINDOW == 0:
+            if least >= reached - _ROUNDING * abs(reached):
+                break
+            reached = least
+        if stop():
+            break
+        if whole:
+            direction = -hessian.apply(gradient, diagonal)
+        else:
+            direction = domain.project(w - length * gradient) - w
+        scaled = len(hessian) > 0 or not whole
+        moved = _line_search(function, w, gradient, direction, max(recent), scaled)
+        if moved is None:
+            if not len(hessian):
+                break
+            hessian.clear()  # pairs of another function can mislead
+            continue
+        step, change = moved[0] - w, moved[2] - gradient
+        if whole:
+            hessian.add(step, change)
+        else:
+            bend = float(step @ change)
+            length = min(max(float(step @ step) / bend, 1e-10), 1e10) if bend > 0.0 else 1e10
+        w, value, gradient = moved
+        recent.append(value)
+        if value < least:
+            best, least = w, value
+    return best
 
-    def __init__(self, first: Evaluation):
-        self._latest = first
 
-    def at(self, w: Array) -> Evaluation:
-        """Return the evaluation at `w`."""
-        if not same_values(self._latest.w, w):
-            self._latest = self._latest.problem.at(w.copy())
-        return self._latest
+def _line_search(
+    function: Function, w: Array, gradient: Array, direction: Array, level: float, scaled: bool
+) -> tuple[Array, float, Array] | None:
+    """Return a point that is low enough with its value and gradient, None if there is none.
+
+    The value may rise by rounding errors if the slope shows that the point is nearer the minimum
+    (Hager and Zhang's approximate Wolfe condition).
+    """
+    slope = float(direction @ gradient)
+    if slope >= 0.0:
+        return None
+    length = 1.0 if scaled else min(1.0, 1.0 / np.sqrt(-slope))
+    for _ in range(_MAX_TRIALS):
+        moved = w + length * direction
+        value, turned = function(moved)
+        rise, after = value - level, float(direction @ turned)
+        near = rise <= _ROUNDING * abs(level) and abs(after) <= -slope
+        if np.isfinite(value) and (rise <= _ARMIJO * length * slope or near):
+            return moved, value, turned
+        secant = slope / (slope - after) if np.isfinite(value) and after > slope else 0.5
+        length *= min(max(secant, 0.1), 0.5)
+    return None
 
 
-def _minimize_in_box(
+def _in_box(
     function: Function,
     w: Array,
     domain: Domain,
-    *,
+    bounds: tuple[Array, Array],
     tol: float,
     max_iter: int,
     scale: Array,
-    stop: Stop,
+    stop: Callable[[], bool],
 ) -> Array:
-    """Minimise over a box by scipy's L-BFGS-B."""
-    recorded, bounds = _Recorded(function, domain), domain.bounds(w.size)
-    assert bounds is not None
-    if recorded.residual_at(w) <= tol:
-        return w
+    """Return the point that L-BFGS-B finds in the variables w / scale."""
+
+    def point(u: Array) -> Array:
+        return np.clip(scale * u, *bounds)
 
     def scaled(u: Array) -> tuple[float, Array]:
-        value, gradient = recorded(scale * u)
+        value, gradient = function(point(u))
         return value, scale * gradient
 
-    def stop_when_small(intermediate_result: OptimizeResult) -> None:
-        if recorded.residual_at(scale * intermediate_result.x) <= tol or stop():
+    def end(intermediate_result: OptimizeResult) -> None:
+        at = point(intermediate_result.x)
+        if norm(domain.normal_cone_residual(at, function(at)[1])) <= tol or stop():
             raise StopIteration
 
+    if norm(domain.normal_cone_residual(w, function(w)[1])) <= tol:
+        return w
     found = minimize(  # type: ignore[call-overload]  # the stubs do not know jac=True with bounds
         scaled,
         w / scale,
         jac=True,
         method="L-BFGS-B",
         bounds=np.column_stack(bounds) / scale[:, None],
-        callback=stop_when_small,
+        callback=end,
         options={**_BOX_OPTIONS, "maxiter": max_iter, "maxfun": 2 * max_iter},
     )
-    return np.clip(scale * found.x, *bounds)
-
-
-class _Recorded:
-    """A function that keeps its latest value and gradient."""
-
-    def __init__(self, function: Function, domain: Domain):
-        self.function = function
-        self.domain = domain
-        self.w: Array | None = None
-
-    def __call__(self, w: Array) -> tuple[float, Array]:
-        if self.w is None or not np.array_equal(w, self.w):
-            self.value, self.gradient = self.function(w)
-            self.w = np.array(w)
-        return self.value, self.gradient
-
-    def residual_at(self, w: Array) -> float:
-        """Return the norm of the projected gradient."""
-        gradient = self(w)[1]
-        return float(np.linalg.norm(self.domain.normal_cone_residual(w, gradient)))
+    return point(found.x)

@@ -4,7 +4,6 @@ import pytest
 
 from fairconstrained import FairHingeClassifier, make_biased_classification
 from fairconstrained.solvers import AugmentedLagrangian, Smoothing
-from fairconstrained.solvers.rounded_kinks import RoundedKinks
 
 X, Y, GROUPS = make_biased_classification(2000, gap=0.3, random_state=0)
 
@@ -21,7 +20,7 @@ def fairest(constraint, solver, increase=0.003):
 def test_the_first_width_leaves_a_bound_on_the_loss_feasible(constraint, monkeypatch):
     """Wide arcs raise the hinge loss above a bound that is 0.3% above the least loss."""
     result = fairest(constraint, Smoothing(AugmentedLagrangian()))
-    monkeypatch.setattr(RoundedKinks, "_first_width", lambda self, problem, start: self.width)
+    monkeypatch.setattr(Smoothing, "_first_width", lambda self, problem, start: self.width)
     wide = fairest(constraint, Smoothing(AugmentedLagrangian()))
     assert result.converged and wide.converged
     assert result.objective == pytest.approx(wide.objective, rel=1e-3)
