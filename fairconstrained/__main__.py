@@ -13,14 +13,11 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import fairconstrained
-from fairconstrained.command_line import EXAMPLES, SHOWN, DataError, run_example, run_own_data
+from fairconstrained.command_line import EXAMPLES, DataError, run_own_data
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS, resolve_constraints
 
-_DEFAULTS = {"data": "diabetes", "enforce": "score", "test_size": 0.25, "seed": 0}
-_FOR_FILES = (
-    "target", "positive", "sensitive", "enforce", "test_size", "seed",
-    "report", "model", "json", "path",
-)  # fmt: skip
+_DEFAULTS = {"enforce": "score", "test_size": 0.25, "seed": 0}
+_COLUMNS = "target", "positive", "sensitive"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -59,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data", choices=list(EXAMPLES),
         help="the example: diabetes comes with scikit-learn; adult is read from the folder that "
-        f"FAIRCONSTRAINED_DATA names, else from OpenML (default: {_DEFAULTS['data']})",
+        "FAIRCONSTRAINED_DATA names, else from OpenML (default: diabetes)",
     )  # fmt: skip
     parser.add_argument(
         "--constraint", choices=list(CLASSIFIER_CONSTRAINTS), default="demographic_parity",
@@ -71,27 +68,29 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--check", action="store_true", help="exit with status 3 if the bound is not met"
     )
-    own = parser.add_argument_group("for a file")
-    own.add_argument("--target", help="the column to predict")
-    own.add_argument("--positive", help="the favourable value of the target")
-    own.add_argument("--sensitive", nargs="+", help="the columns that make the groups")
-    own.add_argument(
+    columns = parser.add_argument_group("for a file")
+    columns.add_argument("--target", help="the column to predict")
+    columns.add_argument("--positive", help="the favourable value of the target")
+    columns.add_argument("--sensitive", nargs="+", help="the columns that make the groups")
+    parser.add_argument(
         "--enforce", choices=["score", "decision"],
         help="whether kappa bounds the gap of the mean probabilities or of the predictions "
         f"(default: {_DEFAULTS['enforce']})",
     )  # fmt: skip
-    own.add_argument(
+    parser.add_argument(
         "--test-size", type=_share,
         help="the share of the rows that is used for testing only "
         f"(default: {_DEFAULTS['test_size']})",
     )  # fmt: skip
-    own.add_argument(
+    parser.add_argument(
         "--seed", type=_seed, help=f"the seed of the split (default: {_DEFAULTS['seed']})"
     )
-    own.add_argument("--report", help="write a report on the test rows to this HTML file")
-    own.add_argument("--model", help="write the fair model to this .skops or .joblib file")
-    own.add_argument("--json", help="write all measures to this JSON file")
-    own.add_argument("--path", help="plot accuracy against the gap, for many kappas, to this file")
+    parser.add_argument("--report", help="write a report on the test rows to this HTML file")
+    parser.add_argument("--model", help="write the fair model to this .skops or .joblib file")
+    parser.add_argument("--json", help="write all measures to this JSON file")
+    parser.add_argument(
+        "--path", help="plot accuracy against the gap, for many kappas, to this file"
+    )
     return parser
 
 
@@ -101,11 +100,14 @@ def _options(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -
     given = {name: value for name, value in vars(options).items() if value is not None}
     if "file" in given and "data" in given:
         parser.error("--data is for example data, and there is a file: leave out one of them.")
-    idle = [f"--{name.replace('_', '-')}" for name in _FOR_FILES if name in given]
+    idle = [f"--{name}" for name in _COLUMNS if name in given]
     if "file" not in given and idle:
         parser.error(f"without a file with data, {' and '.join(idle)} cannot be used.")
-    if "file" not in given and options.constraint not in SHOWN:
-        parser.error(f"with example data --constraint is one of {', '.join(SHOWN)}.")
+    if "file" not in given:
+        example = EXAMPLES[options.data or "diabetes"].options
+        (asked,) = resolve_constraints(options.constraint)
+        takes = {name for name in example if name != "kappa" or asked.takes_kappa}
+        given = {"data": "diabetes"} | {name: example[name] for name in takes} | given
     try:
         (asked,) = resolve_constraints(options.constraint, kappa=options.kappa)
         asked.checked_kappa()
@@ -117,8 +119,6 @@ def _options(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the comparison and print it; return the exit status."""
     options = _options(_parser(), arguments)
-    if options.file is None:
-        return run_example(options.data, options.constraint, options.kappa, options.check)
     try:
         return run_own_data(options)
     except (DataError, ImportError) as error:

@@ -19,6 +19,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from fairconstrained.command_line._comparison import Figures, exit_status, table, unit, verdict
+from fairconstrained.command_line._examples import EXAMPLES, next_runs
 from fairconstrained.command_line._files import DataError, Table, read_table, with_roles
 from fairconstrained.constraints import resolve_constraints
 from fairconstrained.data.groups import Groups
@@ -34,6 +35,10 @@ from fairconstrained.utils.files import check_writable, whole_file
 _OUTPUTS = ("report", "model", "json", "path")  # the options that name files to write
 _SHOWN_GROUPS = 6  # more groups make the table too wide
 _LEAST_STRATUM = 4  # rows of a group and a label, for test rows of the same shares
+_ON_SCORES = (
+    "\n{} bounds the gap on scores of the training rows. To bound that of the predictions, use "
+    "--enforce decision."
+)
 
 
 def run_own_data(options: Namespace) -> int:
@@ -45,7 +50,9 @@ def run_own_data(options: Namespace) -> int:
     _check_kappa(options)
     _check_extras(options)
     _check_outputs(options)
-    data = with_roles(read_table(options.file), options.target, options.positive, options.sensitive)
+    example = EXAMPLES.get(options.data)
+    frame = read_table(options.file) if example is None else example.table()
+    data = with_roles(frame, options.target, options.positive, options.sensitive)
     run = _Run(options, data)
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
@@ -58,7 +65,10 @@ def run_own_data(options: Namespace) -> int:
         print(f"Note: {note}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they would repeat the notes
-        return run.write(found, models) or exit_status(fair, options.check)
+        status = run.write(found, models)
+    if example is not None:
+        print(f"\n{next_runs()}")
+    return status or exit_status(fair, options.check)
 
 
 def _compared(run: _Run) -> tuple[dict[tuple[str, str], Figures], dict[str, Pipeline]]:
@@ -204,11 +214,12 @@ class _Run:
         before, after = (found[name, "test"] for name in ("unconstrained", "fair"))
         status = models["fair"][-1].result_.status.value
         gap = f"changes from {before.decision_gap:.3f} to {after.decision_gap:.3f}"
+        what = "" if self.options.enforce == "decision" else _ON_SCORES.format(*self.tolerance)
         if np.isnan(after.decision_gap):
             gap = "cannot be measured"
         return (
             f"On the test rows the gap of the predictions {gap}. The accuracy changes from "
-            f"{before.accuracy:.3f} to {after.accuracy:.3f}. The solver ended: {status}."
+            f"{before.accuracy:.3f} to {after.accuracy:.3f}. The solver ended: {status}.{what}"
         )
 
     def write(self, found: dict[tuple[str, str], Figures], models: dict[str, Pipeline]) -> int:

@@ -10,7 +10,6 @@ from _support.command_line import N_ROWS, asked
 
 import fairconstrained
 from fairconstrained.__main__ import main
-from fairconstrained.command_line._examples import next_runs
 from fairconstrained.command_line._files import read_table
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
 from fairconstrained.deployment import trusted_types
@@ -336,14 +335,9 @@ def test_the_version(capsys):
     ("arguments", "message"),
     [
         (["--target", "income"], "without a file with data, --target cannot be used"),
-        (["--constraint", "roc_parity"], "with example data"),
         (["data.csv", "--test-size", "2"], "a number between 0 and 1"),
         (["data.csv", "--seed", "-1"], "an integer from 0"),
-        (["--path", "picture.png"], "--path cannot be used"),
         (["--positive", "yes", "--sensitive", "sex"], "--positive and --sensitive cannot be used"),
-        (["--enforce", "score"], "without a file with data, --enforce cannot be used"),
-        (["--test-size", "0.25"], "without a file with data, --test-size cannot be used"),
-        (["--seed", "0"], "without a file with data, --seed cannot be used"),
         (["data.csv", "--data", "diabetes"], "--data is for example data, and there is a file"),
     ],
 )
@@ -352,15 +346,3 @@ def test_options_that_do_not_go_together(capsys, arguments, message):
         main(arguments)
     assert stopped.value.code == 2
     assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("data", ["diabetes", "adult"])
-@pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
-@pytest.mark.parametrize("kappa", [0.01, 0.02, 0.05])
-def test_next_runs_are_other_runs(data, constraint, kappa):
-    made = f"--data {data} --constraint {constraint} --kappa {kappa:g}"
-    runs = next_runs(data, constraint, kappa)
-    assert len(set(runs)) == 2
-    assert made not in runs
-    if (data, constraint, kappa) == ("adult", "demographic_parity", 0.05):
-        assert "--data adult" not in runs
