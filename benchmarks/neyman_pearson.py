@@ -17,8 +17,7 @@ from benchmarks.harness.runs import draw_convergence, select, stop_after
 from benchmarks.harness.runs import run as run_solver
 from benchmarks.harness.tables import write_table
 from fairconstrained.domains import Blocks, L2Ball, Leading
-from fairconstrained.functions.elementary import Reflected
-from fairconstrained.functions.surrogates import Sigmoid
+from fairconstrained.functions.surrogates import Sigmoid, Stretched
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
@@ -54,7 +53,7 @@ def problem_of(n_rows: int | None = None) -> Problem:
     feasible: the loss of a class is then 8 / 2 - 4.5 = -0.5.
     """
     X, labels = mnist(n_rows)
-    function, weight = Reflected(Sigmoid()), np.ones(len(labels))
+    function, weight = Stretched(Sigmoid()), np.ones(len(labels))
     loss = class_losses(function, labels, weight, [0], [0.0], ["loss of 1"], left_out=[0])
     others = list(range(1, CLASSES))
     names = [f"loss of {(k + 1) % 10}" for k in others]

@@ -93,8 +93,7 @@ class ScalarFunction(Parametrized, ABC):
                 f"{self!r} has no convex parts: its second derivative has no lower bound. Override "
                 "convex_parts to split it."
             )
-        parabola = Parabola(max(-lower, 0.0))
-        return SumFunction(self, parabola), parabola
+        return PlusParabola(self, max(-lower, 0.0)), Parabola(max(-lower, 0.0))
 
     def zero_one(self) -> ScalarFunction:
         """Return the zero-one version: the indicator for a surrogate, otherwise the function."""
@@ -154,60 +153,60 @@ class Parabola(ScalarFunction):
         return self.coefficient * t
 
 
-class SumFunction(ScalarFunction):
-    """phi(t) = first(t) + second(t).
+class PlusParabola(ScalarFunction):
+    r"""phi(t) plus :math:`\tfrac{c}{2} t^2`, which makes a weakly convex function convex.
 
     Parameters
     ----------
-    first, second : ScalarFunction
-        The summands. The sum is taken as convex: it is made by `convex_parts` only.
+    function : ScalarFunction
+        phi, whose second derivative is at least -c.
+    coefficient : float
+        c.
     """
 
     convex = True
 
-    def __init__(self, first: ScalarFunction, second: ScalarFunction):
-        self.first = first
-        self.second = second
+    def __init__(self, function: ScalarFunction, coefficient: float):
+        self.function = function
+        self.coefficient = coefficient
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
-        """Whether both summands are smooth."""
-        return self.first.smooth and self.second.smooth
-
-    @property
-    def knots(self) -> tuple[float, ...] | None:
-        """Those of both summands."""
-        first, second = self.first.knots, self.second.knots
-        return None if first is None or second is None else tuple(sorted({*first, *second}))
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """The sums of the summands' bounds, at least 0 since the sum is convex."""
-        (a, b), (c, d) = self.first.curvature, self.second.curvature
-        return max(a + c, 0.0), b + d
-
-    def value(self, t: Array) -> Array:
-        """Return first(t) + second(t)."""
-        return self.first.value(t) + self.second.value(t)
-
-    def derivative(self, t: Array, value: Array) -> Array:
-        """Return first'(t) + second'(t)."""
-        one = self.first.derivative(t, self.first.value(t))
-        return one + self.second.derivative(t, self.second.value(t))
+        """Whether phi is smooth."""
+        return self.function.smooth
 
     @property
     def smoothable(self) -> bool:
-        """Whether both summands are."""
-        return self.first.smoothable and self.second.smoothable
+        """Whether phi is."""
+        return self.function.smoothable
 
-    def smoothed(self, width: float) -> SumFunction:
-        """Return the sum of the rounded summands."""
-        return SumFunction(self.first.smoothed(width), self.second.smoothed(width))
+    @property
+    def knots(self) -> tuple[float, ...] | None:
+        """Those of phi."""
+        return self.function.knots
 
     @property
     def corners(self) -> tuple[tuple[float, float, float], ...]:  # type: ignore[override]
-        """Those of both summands."""
-        return self.first.corners + self.second.corners
+        """Those of phi."""
+        return self.function.corners
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """The bounds of phi plus c, at least 0."""
+        lower, upper = self.function.curvature
+        return max(lower + self.coefficient, 0.0), upper + self.coefficient
+
+    def value(self, t: Array) -> Array:
+        """Return phi(t) + c t^2 / 2."""
+        return self.function.value(t) + 0.5 * self.coefficient * t * t
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return phi'(t) + c t."""
+        return self.function.derivative(t, self.function.value(t)) + self.coefficient * t
+
+    def smoothed(self, width: float) -> PlusParabola:
+        """Return the rounded function plus the parabola."""
+        return PlusParabola(self.function.smoothed(width), self.coefficient)
 
 
 class Rounded(ScalarFunction):

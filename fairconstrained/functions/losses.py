@@ -40,11 +40,7 @@ class Logistic(TwiceDifferentiable, Loss):
 
     convex = True
     gives_log_odds = True
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """Between 0 and 1/4."""
-        return 0.0, 0.25
+    curvature = 0.0, 0.25
 
     def value(self, t: Array) -> Array:
         """Return log1p(e) - min(t, 0) with e = exp(-|t|), which cannot overflow."""
@@ -133,11 +129,7 @@ class Hinge(Loss):
     smooth = False
     convex = True
     kinks = ((1.0, 1.0),)
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """Convex, with a kink."""
-        return 0.0, np.inf
+    curvature = 0.0, np.inf
 
     def value(self, t: Array) -> Array:
         """Return max(0, 1 - t)."""
@@ -161,11 +153,7 @@ class SquaredHinge(Loss):
 
     convex = True
     knots = (1.0,)
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """Between 0 and 1."""
-        return 0.0, 1.0
+    curvature = 0.0, 1.0
 
     def value(self, t: Array) -> Array:
         """Return max(0, 1 - t)^2 / 2."""
@@ -189,11 +177,7 @@ class Quadratic(Loss):
 
     convex = True
     knots = ()
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """One everywhere."""
-        return 1.0, 1.0
+    curvature = 1.0, 1.0
 
     def value(self, t: Array) -> Array:
         """Return (1 - t)^2 / 2."""

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
-from fairconstrained.functions.elementary import Indicator, PositivePart, Stretched
+from fairconstrained.functions.elementary import Indicator, PositivePart
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_positive
 
@@ -46,34 +46,95 @@ class Surrogate(ScalarFunction):
         params = self.get_params(deep=False)
         if "scale" in params:
             return type(self)(**{**params, "scale": self.scale / factor})
-        return Steeper(self, factor)
+        return Stretched(self, factor)
 
 
-class Steeper(Stretched, Surrogate):
+class Stretched(Surrogate):
     r"""The function :math:`\phi(c\, t)` of another function.
 
     Parameters
     ----------
     function : ScalarFunction
         phi.
-    factor : float, default=1.0
-        The factor c > 0.
+    factor : float, default=-1.0
+        c, not 0. With -1 a surrogate of 1{t > 0} becomes one of 1{t < 0}.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from fairconstrained.functions.surrogates import Ramp, Steeper
-    >>> Steeper(Ramp(), factor=2.0).value(np.array([-1.0, 0.0, 0.125, 1.0]))
+    >>> from fairconstrained.functions.surrogates import Ramp, Stretched
+    >>> Stretched(Ramp(), factor=2.0).value(np.array([-1.0, 0.0, 0.125, 1.0]))
     array([0.  , 0.5 , 0.75, 1.  ])
     """
 
-    def __init__(self, function: ScalarFunction, factor: float = 1.0):
+    def __init__(self, function: ScalarFunction, factor: float = -1.0):
         self.function = function
         self.factor = factor
 
+    def _of(self, function: ScalarFunction) -> Stretched:
+        """Return the same for another function."""
+        return Stretched(function, self.factor)
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        """Whether the function is smooth."""
+        return self.function.smooth
+
+    @property
+    def convex(self) -> bool:  # type: ignore[override]
+        """Whether the function is convex."""
+        return self.function.convex
+
+    @property
+    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
+        """Those of the function, with positions divided by c and jumps multiplied by abs(c)."""
+        factor = self.factor
+        return tuple((at / factor, jump * abs(factor)) for at, jump in self.function.kinks)
+
+    @property
+    def knots(self) -> tuple[float, ...] | None:
+        """Those of the function divided by c."""
+        knots = self.function.knots
+        return None if knots is None else tuple(sorted(at / self.factor for at in knots))
+
+    @property
+    def curvature(self) -> tuple[float, float]:
+        """The bounds of the function times the square of c."""
+        lower, upper = self.function.curvature
+        return lower * self.factor**2, upper * self.factor**2
+
+    def value(self, t: Array) -> Array:
+        """Return phi(c t)."""
+        return self.function.value(self.factor * t)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return c phi'(c t)."""
+        return self.factor * self.function.derivative(self.factor * t, value)
+
+    @property
+    def difference_of_convex(self) -> bool:
+        """Whether the function is a difference of convex functions."""
+        return self.function.difference_of_convex
+
+    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
+        """Return those of the function, of c t."""
+        plus, minus = self.function.convex_parts()
+        return self._of(plus), self._of(minus)
+
+    def smoothed(self, width: float) -> ScalarFunction:
+        """Return the rounded function of c t."""
+        return self._of(self.function.smoothed(abs(self.factor) * width))
+
+    @property
+    def corners(self) -> tuple[tuple[float, float, float], ...]:  # type: ignore[override]
+        """Those of the function, with positions and widths divided by c."""
+        c, size = self.factor, abs(self.factor)
+        return tuple((at / c, jump * size, w / size) for at, jump, w in self.function.corners)
+
     def zero_one(self) -> ScalarFunction:
-        """Return the indicator of t > 0."""
-        return Indicator()
+        """Return the zero-one version of the function, of c t: the same for an indicator, c > 0."""
+        sharp = self.function.zero_one()
+        return sharp if self.factor > 0.0 and isinstance(sharp, Indicator) else self._of(sharp)
 
 
 class Sigmoid(TwiceDifferentiable, Surrogate):
@@ -150,16 +211,12 @@ class Ramp(Surrogate):
     """
 
     smooth = False
+    curvature = -np.inf, np.inf
 
     @property
     def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
         """Where the slope begins and where it ends."""
         return (-0.5 * self.scale, 1.0 / self.scale), (0.5 * self.scale, -1.0 / self.scale)
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """Unbounded: a kink of either sign."""
-        return -np.inf, np.inf
 
     def value(self, t: Array) -> Array:
         """Return the ramp."""
@@ -194,11 +251,7 @@ class ShiftedSquare(ScalarFunction):
 
     convex = True
     knots = ()
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """One everywhere."""
-        return 1.0, 1.0
+    curvature = 1.0, 1.0
 
     def value(self, t: Array) -> Array:
         """Return (1 + t)^2 / 2."""

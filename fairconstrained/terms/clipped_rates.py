@@ -37,6 +37,7 @@ class Clip(ScalarFunction):
     """
 
     smooth = False
+    curvature = -np.inf, np.inf
 
     def __init__(self, low: float, high: float):
         self.low = low
@@ -46,11 +47,6 @@ class Clip(ScalarFunction):
     def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
         """At both ends."""
         return (self.low, 1.0), (self.high, -1.0)
-
-    @property
-    def curvature(self) -> tuple[float, float]:
-        """Unbounded: a kink of either sign."""
-        return -np.inf, np.inf
 
     def value(self, t: Array) -> Array:
         """Return the distance of t from low, after clipping t to [low, high]."""

@@ -41,12 +41,10 @@ from fairconstrained.domains import (
     WholeSpace,
 )
 from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.functions.base import Parabola, Rounded, SumFunction
+from fairconstrained.functions.base import Parabola, PlusParabola, Rounded
 from fairconstrained.functions.elementary import (
-    Identity,
     Indicator,
     PositivePart,
-    Reflected,
     SubgradientError,
 )
 from fairconstrained.functions.losses import (
@@ -60,7 +58,7 @@ from fairconstrained.functions.surrogates import (
     Ramp,
     ShiftedSquare,
     Sigmoid,
-    Steeper,
+    Stretched,
 )
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
 from fairconstrained.objectives.ranking import QueryPairLoss
@@ -94,18 +92,17 @@ OBJECTIVES = [
 OTHER_FUNCTIONS = [
     Indicator(),
     ShiftedSquare(),
-    Identity(),
     Parabola(1.5),
     Parabola(0.0),
     PositivePart(-0.5, 2.0),
-    SumFunction(Sigmoid(), Parabola(0.2)),
+    PlusParabola(Sigmoid(), 0.2),
     Clip(-0.3, 0.8),
     SubgradientError(Rounded(Ramp(), 0.4).corners),
-    Steeper(Sigmoid(), 3.0),
-    Steeper(Ramp(), 2.0),
-    Steeper(ShiftedSquare(), 1.5),
-    Reflected(Sigmoid(0.5)),
-    Reflected(Ramp()),
+    Stretched(Sigmoid(), 3.0),
+    Stretched(Ramp(), 2.0),
+    Stretched(ShiftedSquare(), 1.5),
+    Stretched(Sigmoid(0.5)),
+    Stretched(Ramp()),
     Rounded(Hinge(), 0.4),
     Rounded(Ramp(), 0.4),
 ]

@@ -8,10 +8,24 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.terms.base import NO_AUXILIARY, Term
 from fairconstrained.terms.cell_means import CellMeans
+
+
+class Identity(ScalarFunction):
+    """phi(t) = t, of which affine constraints are averages."""
+
+    convex = True
+    curvature = 0.0, 0.0
+
+    def value(self, t):
+        return t
+
+    def derivative(self, t, value):
+        return np.ones_like(t)
 
 
 class ToyTerm(Term):

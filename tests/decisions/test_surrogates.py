@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.special import expit
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
-from fairconstrained.functions.surrogates import Ramp, Sigmoid, Steeper, Surrogate
+from fairconstrained.functions.surrogates import Ramp, Sigmoid, Stretched, Surrogate
 
 RATES = [
     "demographic_parity",
@@ -45,7 +45,7 @@ def test_a_surrogate_needs_no_scale(constraint):
         FairLogisticClassifier(constraint, surrogate=one, enforce="decision", **options)
         .fit(X, y, sensitive_features=groups)
         .decision_search_
-        for one in (Slope(), Steeper(Sigmoid()))  # neither has a second derivative
+        for one in (Slope(), Stretched(Sigmoid(), 1.0))  # neither has a second derivative
     )
     assert found.met and not found.constant
     assert found.accuracy == pytest.approx(expected.accuracy, abs=0.01)
@@ -60,4 +60,4 @@ def test_steeper_surrogates():
         assert_allclose(steeper.steeper(2.0).value(t), one.value(3.0 * t), atol=1e-12)
         assert one.get_params() == type(one)(**one.get_params()).get_params()
     assert Ramp(2.0).steeper(4.0).scale == 0.5
-    assert isinstance(Slope().steeper(2.0), Steeper)
+    assert isinstance(Slope().steeper(2.0), Stretched)

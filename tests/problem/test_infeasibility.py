@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from _support.toy_terms import Identity
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_iris
 
 from fairconstrained import NeymanPearsonClassifier
 from fairconstrained.domains import Box, L1Ball, L2Ball, WholeSpace
 from fairconstrained.exceptions import InfeasibleConstraintWarning
-from fairconstrained.functions.elementary import Identity
 from fairconstrained.functions.losses import Quadratic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction

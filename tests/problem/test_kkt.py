@@ -7,10 +7,10 @@ With X the identity the scores are the two variables. The objective is the mean 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from _support.toy_terms import Identity
 from numpy.testing import assert_allclose
 
 from fairconstrained.domains import Box, L1Ball, L2Ball, WholeSpace
-from fairconstrained.functions.elementary import Identity
 from fairconstrained.functions.losses import Quadratic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from fairconstrained.functions.base import Parabola, Rounded, SumFunction
+from fairconstrained.functions.base import PlusParabola, Rounded
 from fairconstrained.functions.losses import Hinge
 from fairconstrained.functions.surrogates import Ramp, Sigmoid
 from fairconstrained.terms.difference_sums import difference_sums
@@ -38,7 +38,7 @@ FUNCTIONS = [
     *SCALAR_FUNCTIONS,
     Sigmoid(6.0),
     Sigmoid(0.01),
-    SumFunction(Rounded(Hinge(), 0.2), Parabola(0.2)),
+    PlusParabola(Rounded(Hinge(), 0.2), 0.2),
     Algebraic(),
     Wave(),
 ]

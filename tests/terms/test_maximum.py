@@ -8,8 +8,7 @@ from _support.problems import PROBLEMS, classification
 
 from fairconstrained import DemographicParity
 from fairconstrained.constraints import ROCParity
-from fairconstrained.functions.elementary import Reflected
-from fairconstrained.functions.surrogates import Sigmoid
+from fairconstrained.functions.surrogates import Sigmoid, Stretched
 from fairconstrained.problem.epigraph import swapped
 from fairconstrained.solvers import AugmentedLagrangian, SwitchingSubgradient, ThreeSEcon
 from fairconstrained.terms.class_margins import class_losses
@@ -79,7 +78,7 @@ def test_classes_that_are_left_out_do_not_enter_the_sums(classes) -> None:
     labels = np.arange(40) % 4
     scores = RNG.standard_normal((40, 4))
     losses = class_losses(
-        Reflected(Sigmoid()), labels, np.ones(40), classes, [0.0] * len(classes), left_out=[0]
+        Stretched(Sigmoid()), labels, np.ones(40), classes, [0.0] * len(classes), left_out=[0]
     )
 
     def phi(t):
@@ -101,6 +100,6 @@ def test_classes_that_are_left_out_do_not_enter_the_sums(classes) -> None:
 def test_zero_weights_are_strictly_feasible_with_kappa_four_and_a_half() -> None:
     labels = np.arange(30) % 10
     bounds = class_losses(
-        Reflected(Sigmoid()), labels, np.ones(30), range(1, 10), [4.5] * 9, left_out=[0]
+        Stretched(Sigmoid()), labels, np.ones(30), range(1, 10), [4.5] * 9, left_out=[0]
     )
     assert bounds.value(np.zeros((30, 10))) == pytest.approx(np.full(9, -0.5))

@@ -26,9 +26,8 @@ from fairconstrained.estimators.options import check_solver_options, penalty_of
 from fairconstrained.estimators.solution import Bound
 from fairconstrained.estimators.solving import warn_of
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.elementary import Reflected
 from fairconstrained.functions.losses import LOSSES, Loss
-from fairconstrained.functions.surrogates import SURROGATES, Surrogate
+from fairconstrained.functions.surrogates import SURROGATES, Stretched, Surrogate
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.penalties import Penalty
@@ -225,7 +224,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         table: dict[str, type[ScalarFunction]] = {**SURROGATES, **LOSSES}
         found = resolve("surrogate", self.surrogate, table, ScalarFunction)
         if isinstance(found, Surrogate):
-            return Reflected(found)
+            return Stretched(found)
         if not isinstance(found, Loss):
             raise TypeError(
                 f"surrogate must be a Surrogate, a Loss or the name of one; got {found!r}."

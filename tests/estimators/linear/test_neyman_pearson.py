@@ -15,15 +15,14 @@ from sklearn.datasets import load_iris, make_blobs
 from sklearn.model_selection import GridSearchCV
 
 from fairconstrained import InfeasibleConstraintWarning, NeymanPearsonClassifier
-from fairconstrained.functions.elementary import Reflected
 from fairconstrained.functions.losses import Hinge, Logistic
-from fairconstrained.functions.surrogates import Ramp, Sigmoid
+from fairconstrained.functions.surrogates import Ramp, Sigmoid, Stretched
 from fairconstrained.solvers import SOLVERS, AugmentedLagrangian, Smoothing
 from fairconstrained.terms.class_margins import class_losses
 
 labels_of_rows = np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 1])
 WEIGHT = np.linspace(0.5, 2.0, 10)
-FUNCTIONS = [Reflected(Sigmoid(0.7)), Reflected(Ramp()), Logistic(), Hinge()]
+FUNCTIONS = [Stretched(Sigmoid(0.7)), Stretched(Ramp()), Logistic(), Hinge()]
 
 
 # Bounds at the level of guessing leave the other classes as bad as that, where it helps the first.
@@ -250,7 +249,7 @@ def test_batches_are_unbiased(function, scores):
 
 
 def test_weak_curvature_bounds_the_curvature(rng):
-    made = term(Reflected(Sigmoid(0.4)))
+    made = term(Stretched(Sigmoid(0.4)))
     bend = made.weak_curvature()
     assert np.all(bend[labels_of_rows == 1] == 0.0) and np.all(bend[labels_of_rows != 1] > 0.0)
     h = 1e-3
