@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from fairconstrained.metrics.intervals import clopper_pearson
-from fairconstrained.shards.atom_scores import AtomScores
+from fairconstrained.shards.scores import AtomScores
 from fairconstrained.utils.typing import Array
 
 

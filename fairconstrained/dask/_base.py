@@ -28,7 +28,7 @@ from fairconstrained.estimators.documented import DOCUMENTATION
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import check_group_sizes, check_options
 from fairconstrained.estimators.thresholds import SelectionRate
-from fairconstrained.shards.data import ShardedData
+from fairconstrained.shards.in_memory import ShardedData
 from fairconstrained.terms.base import Shardable
 from fairconstrained.terms.pairs import PairMeans
 from fairconstrained.utils.meta_estimators import library_parameters

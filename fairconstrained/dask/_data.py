@@ -22,9 +22,9 @@ from fairconstrained.estimators.linear.parametrization import (
 )
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale, Moments
-from fairconstrained.shards.data import ShardedData
-from fairconstrained.shards.places import total
-from fairconstrained.shards.rows import AtomRows, Shard
+from fairconstrained.shards.in_memory import ShardedData
+from fairconstrained.shards.rows import AtomRows
+from fairconstrained.shards.sums import other_shares, total
 from fairconstrained.utils.typing import Array
 
 
@@ -188,7 +188,7 @@ def sharded_data(
     whole = Moments.merged(moments)
     factors = (data.loss_weight / data.sample_weight)[present] / whole.weight
     if scale is None:
-        scale = whole.scale(lambda values: total(shards, Shard.other_shares, factors, values)[0])
+        scale = whole.scale(lambda values: total(shards, other_shares, (), factors, values)[0])
     return ShardedData(
         AtomRows(np.arange(len(present))),
         data.y[present],

@@ -17,7 +17,7 @@ from fairconstrained.decisions.held_out import HeldOut, claims_on_all, expected_
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.binding import ScoresOnRows
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.shards.data import ShardedData
+from fairconstrained.shards.in_memory import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
 
 

@@ -21,7 +21,7 @@ from fairconstrained.data.group_interactions import FeatureMap
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.inputs import check_held, check_labels, check_weight
 from fairconstrained.models.feature_scale import Moments
-from fairconstrained.shards.rows import Shard, ordered_shard
+from fairconstrained.shards.rows import Shard
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -273,14 +273,10 @@ def make_shard(prepared: Prepared, atoms: Array, folder: str | None) -> Shard:
         Where to write dense features to a file that is read in blocks; None keeps them in memory.
     """
     weight, X = prepared.sample_weight, prepared.X
-    out = None
     if folder is not None and isinstance(X, np.ndarray):
-        out = _on_disk(X.shape, X.dtype, folder)
-    made = ordered_shard(X, atoms[prepared.atoms], None if np.all(weight == 1.0) else weight, out)
-    if isinstance(out, np.memmap):
-        out.flush()
+        X = _on_disk(X, folder)
     _release_unused()
-    return made
+    return Shard(X, atoms[prepared.atoms], None if np.all(weight == 1.0) else weight)
 
 
 def _release_unused() -> None:
@@ -290,12 +286,14 @@ def _release_unused() -> None:
         arrow.default_memory_pool().release_unused()
 
 
-def _on_disk(shape: tuple[int, ...], dtype: Any, folder: str) -> Array:
-    """Return an array in a file that is removed when the array is."""
+def _on_disk(X: Array, folder: str) -> Array:
+    """Return a copy of an array in a file that is removed when the array is."""
     place = worker_folder() if folder == "worker" else folder
     handle, path = tempfile.mkstemp(suffix=".rows", dir=place)
     os.close(handle)
-    stored = np.memmap(path, dtype=dtype, mode="w+", shape=shape)
+    stored = np.memmap(path, dtype=X.dtype, mode="w+", shape=X.shape)
+    stored[:] = X
+    stored.flush()
     # The map keeps the file open; where that is not possible, it goes with the worker's folder.
     with suppress(OSError):
         os.unlink(path)

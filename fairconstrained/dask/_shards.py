@@ -24,8 +24,7 @@ from fairconstrained.dask._rows import (
     prepare,
     prepare_with_summary,
 )
-from fairconstrained.shards.places import LocalShards, Shards
-from fairconstrained.shards.sums import Sums
+from fairconstrained.shards.sums import LocalShards, Shards, Sums
 from fairconstrained.utils.extras import import_extra
 from fairconstrained.utils.typing import Array
 

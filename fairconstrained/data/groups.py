@@ -15,7 +15,6 @@ from pandas.api.types import infer_dtype
 from fairconstrained.data.attributes import group_columns, names_of_columns, title_of
 from fairconstrained.utils.blocks import codes_in_blocks
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.splits import in_fold
 from fairconstrained.utils.typing import Array, MatrixLike
 
 MISSING = "missing"
@@ -350,6 +349,8 @@ def check_shared(groups: Groups, n_rows: int) -> None:
     ValueError
         If they are more than 50, and more than half the rows. Folds of scikit-learn do not count.
     """
+    from fairconstrained.utils.splits import in_fold  # workers have no scikit-learn
+
     for one in groups.separate:
         if len(one) > max(_MANY, n_rows / 2) and not in_fold():
             raise ValueError(

@@ -18,8 +18,8 @@ from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards.atom_scores import AtomScores
 from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.scores import AtomScores
 from fairconstrained.utils.codes import by_first_row
 from fairconstrained.utils.typing import Array, RandomState
 

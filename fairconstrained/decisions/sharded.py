@@ -15,14 +15,9 @@ from fairconstrained.decisions.score_line import Line, Measure, Scores
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards.distributions import (
-    SCORE_BINS,
-    are_collected,
-    n_reads,
-    of_distribution,
-)
 from fairconstrained.shards.lines import LineSums, densities_at, rate_slopes_at
 from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.scores import BINS, are_collected, n_reads, of_distribution
 from fairconstrained.terms.cell_means import average
 from fairconstrained.terms.decision_rates import as_cell_means
 from fairconstrained.utils.typing import Array
@@ -151,7 +146,7 @@ class ShardedCandidateSearch(CandidateSearch):
             return strict
         if all(are_collected(model.shards) for model in sharded_models(self.problem)):
             return strict
-        return strict.shifted(np.minimum(1.0 / SCORE_BINS, 0.1 * strict.term.gap_bounds))
+        return strict.shifted(np.minimum(1.0 / BINS, 0.1 * strict.term.gap_bounds))
 
     @cached_property
     def _shares(self) -> list[Measure]:
@@ -175,8 +170,8 @@ class ShardedCandidateSearch(CandidateSearch):
         def outputs(position: int, own: list[Measure]) -> list[Array]:
             model, asked = models[position], [(one.term, w[one.auxiliary]) for one in own]
             self._count_for_lines(model.n_rows * n_reads([term for term, _ in asked], model.shards))
-            sums = model.values(w[: model.n_parameters], asked)
-            return [one.term.head(values) for one, values in zip(own, sums, strict=True)]
+            sums = model.statistics(w[: model.n_parameters], asked, derivatives=False)
+            return [one.term.head(values.statistics) for one, values in zip(own, sums, strict=True)]
 
         return by_model(measures, outputs)
 

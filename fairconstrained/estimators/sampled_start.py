@@ -13,9 +13,10 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards.in_memory import RowsInMemory, drawn
+from fairconstrained.shards.in_memory import drawn
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard
+from fairconstrained.shards.sums import LocalShards
 from fairconstrained.solvers import SQP, Result, Solver, Status, default_solver
 from fairconstrained.terms.tilted import Tilted
 from fairconstrained.utils.blocks import MANY_ROWS
@@ -211,9 +212,9 @@ def _sample(problem: Problem) -> Problem:
 
 def _rows_of(model: Model) -> Shard | None:
     """Return the rows of a linear model in memory that are read once per evaluation."""
-    if not isinstance(model, ShardedLinearModel) or not isinstance(model.shards, RowsInMemory):
+    if not isinstance(model, ShardedLinearModel) or not isinstance(model.shards, LocalShards):
         return None
-    return model.shards.shard
+    return model.shards.shards[0] if len(model.shards.shards) == 1 else None
 
 
 def _is_large(problem: Problem) -> bool:

@@ -12,7 +12,7 @@ from weakref import ref
 import numpy as np
 
 from fairconstrained.models.base import HasGram, Model, Pullback, Scores
-from fairconstrained.shards import quantiles
+from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.terms.base import NO_AUXILIARY, CurvedPullback, Term
 from fairconstrained.terms.base import Pullback as TermPullback
@@ -301,24 +301,9 @@ class ShardsPass(ModelPass):
 
     def gradient(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Array]]:
         """Return the gradient: from Jacobians that are known, and a round for the other terms."""
-        owns = [np.zeros(known.term.n_auxiliary) for known, _ in weighted]
-        sums = np.zeros(self.model.n_coefficients + 1)
-        later = []
-        for index, (known, weights) in enumerate(weighted):
-            if known.jacobian is None:
-                later.append(index)
-            else:
-                sums += weights @ known.jacobian
-        total = self.model.gradient(sums)
-        if later:
-            asked = [(weighted[k][0].term, weighted[k][0].auxiliary) for k in later]
-            more, changes = self.model.weighted_gradient(
-                self.w, asked, [weighted[k][1] for k in later]
-            )
-            total = total + more
-            for k, change in zip(later, changes, strict=True):
-                owns[k] = change
-        return total, owns
+        rows = self.jacobian_rows([(known, weights[None]) for known, weights in weighted])
+        total = sum((row[0] for row, _ in rows), np.zeros(self.model.n_parameters))
+        return total, [own[0] for _, own in rows]
 
     def slopes(self, known: TermPass) -> Array | None:
         """Return the Jacobian that came with the statistics."""
@@ -349,7 +334,7 @@ class ShardsPass(ModelPass):
 
     def score_below_share(self, share: float, weight: Array) -> float:
         """Return the score above which a share of the rows' own weight lies: a few rounds."""
-        return quantiles.score_below_share(self.model, self.w, share)
+        return sharded_scores.score_below_share(self.model, self.w, share)
 
     def distribution(self) -> tuple[Scores, Array | None, Array | None]:
         """Return the scores, or the bins of a histogram, of the atoms: a round or two."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.models.feature_scale import feature_scale
-from fairconstrained.shards.data import ShardedData
+from fairconstrained.models.feature_scale import FeatureScale, feature_scale
 from fairconstrained.shards.rows import AtomRows, Shard
-from fairconstrained.shards.sums import Sums
+from fairconstrained.shards.sums import LocalShards, Shards
 from fairconstrained.utils.blocks import blocks, only_ones
 from fairconstrained.utils.typing import Array
 
@@ -20,25 +17,27 @@ _MOST_ATOMS = 32  # with more, derivatives by cell cost more than a second read 
 
 
 @dataclass(frozen=True, eq=False)
-class RowsInMemory:
-    """All rows as one shard, in the order of the caller's array, which is not copied.
+class ShardedData(TrainingData):
+    """Training data with one row per atom; the rows of the atoms are in shards.
 
-    Parameters
+    Attributes
     ----------
-    shard : Shard
+    shards : Shards
         The rows.
+    feature_scale : FeatureScale
+        Of all rows.
+    largest : float
+        The largest weight of a row.
     """
 
-    shard: Shard
+    shards: Shards = field(kw_only=True)
+    feature_scale: FeatureScale = field(kw_only=True)
+    largest: float = field(kw_only=True)
 
     @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return self.shard.n_rows
-
-    def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
-        """Return ``function(shard, *arguments)`` of the one shard."""
-        return [function(self.shard, *arguments)]
+    def largest_weight(self) -> float:
+        """The largest weight of a row."""
+        return self.largest
 
 
 def rows_by_atom(data: TrainingData) -> ShardedData | None:
@@ -89,7 +88,7 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
     }
     return ShardedData(
         **own,
-        shards=RowsInMemory(Shard(data.X, atoms, None if ones else weight, ordered=False)),
+        shards=LocalShards([Shard(data.X, atoms, None if ones else weight)]),
         feature_scale=feature_scale(data.X, data.loss_weight),
         largest=float(weight.max()),
     )

@@ -6,25 +6,23 @@ for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from fairconstrained.shards.distributions import (
-    SCORE_BINS,
+from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.rows import Block
+from fairconstrained.shards.scores import (
     are_collected,
-    bins_with_rows,
-    collected,
+    bins_of,
+    distributions,
     from_distribution,
     of_distribution,
 )
-from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.shards.places import total
-from fairconstrained.shards.rows import Shard
-from fairconstrained.shards.sums import ShardedTerm, Sums, bins_of
+from fairconstrained.shards.sums import Place, Request, ShardedTerm, Sums, total
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.decision_rates import (
     as_cell_means,
     densities,
@@ -33,8 +31,6 @@ from fairconstrained.terms.decision_rates import (
     zeros_on_line,
 )
 from fairconstrained.utils.typing import Array
-
-Place = tuple[Array, float]  # coefficients of X and an intercept
 
 _ZEROS = 4096  # about how many zeros on a line stand for all of them
 _ZERO_BINS = 1 << 16
@@ -63,9 +59,9 @@ class LineSums:
     def _ends(self) -> tuple[Place, Place]:
         return self.model.place(self.w), self.model.place(self.direction)
 
-    def _total(self, function: Callable[..., Sums], *arguments: object) -> Sums:
+    def _total(self, function: Callable[..., Sums], *arguments: object, join: Any = np.add) -> Sums:
         self.count(self.model.n_rows)
-        return total(self.model.shards, function, *self._ends, *arguments)
+        return total(self.model.shards, function, self._ends, *arguments, join=join)
 
     def zeros(self, reach: tuple[float, float]) -> Array:
         """Return points t that stand for those at which scores are zero, sorted: a read or two.
@@ -80,9 +76,8 @@ class LineSums:
         """
         low, high = reach
         if not np.isfinite(high - low):
-            self.count(self.model.n_rows)
-            found: Array = np.array(self.model.shards.gather(range_of_zeros, *self._ends))[:, 0]
-            low, high = max(low, found[:, 0].min()), min(high, found[:, 1].max())
+            (ends,) = self._total(range_of_zeros, join=np.maximum)
+            low, high = max(low, -ends[0]), min(high, ends[1])
         if not low <= high:
             return np.zeros(0)
         (counts,) = self._total(histogram_of_zeros, low, high)
@@ -123,39 +118,25 @@ class LineSums:
         points : ndarray of shape (n_points,)
             t.
         """
-        asked = list(zip(terms, auxiliary, strict=True))
-        summed = [
-            (self.model.sharded(term), own) for term, own in asked if not of_distribution(term)
-        ]
+        model, asked = self.model, list(zip(terms, auxiliary, strict=True))
+        summed = [(model.sharded(term), own) for term, own in asked if not of_distribution(term)]
         sums = iter(self._total(statistics_along, points, summed) if summed else ())
-        rest = [one for one in asked if of_distribution(one[0])]
-        others = iter(self._of_distributions(rest, points))
-        return [next(others if of_distribution(term) else sums) for term in terms]
-
-    def _of_distributions(self, asked: Sequence[tuple[Term, Array]], points: Array) -> list[Array]:
-        """Return the statistics of terms of the distribution of the scores."""
-        if not asked:
-            return []
-        found, totals = [list[Array]() for _ in asked], self.model.totals
-        for k, (scores, atoms, mass) in enumerate(self._distributions(points)):
-            for own, (term, auxiliary) in zip(found, asked, strict=True):
-                own.append(from_distribution(term, auxiliary[k], scores, atoms, mass, totals))
-        return [np.array(one) for one in found]
-
-    def _distributions(self, points: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield the distribution of the scores at every point, see `model.distribution`."""
-        model = self.model
-        self.count(model.n_rows)
-        if are_collected(model.shards):
-            start, change, atoms, weight = collected(model.shards, *self._ends)
-            for t in points:
-                yield model.own(start + t * change, atoms, weight)
-            return
-        ends: Array = np.array(model.shards.gather(ranges_along, *self._ends, points))[:, 0]
-        low, high = ends[..., 0].min(axis=0), ends[..., 1].max(axis=0)
-        (counts,) = self._total(histograms_along, points, low, high, model.n_all_atoms)
-        for k, weight in enumerate(counts):
-            yield model.own(*bins_with_rows(weight, low[k], high[k]))
+        scores = []
+        if len(summed) < len(asked):
+            self.count(model.n_rows * (1 if are_collected(model.shards) else 2))
+            of_all = distributions(model.shards, *self._ends, points, model.n_all_atoms)
+            scores = [model.own(one) for one in of_all]
+        return [
+            np.array(
+                [
+                    from_distribution(term, here, *one, model.totals)
+                    for here, one in zip(own, scores, strict=True)
+                ]
+            )
+            if of_distribution(term)
+            else next(sums)
+            for term, own in asked
+        ]
 
 
 def densities_at(
@@ -165,7 +146,7 @@ def densities_at(
     if not terms:
         return []
     asked = [model.sharded(one) for one in terms]
-    return list(total(model.shards, densities_in_cells, model.place(w), asked, window))
+    return list(total(model.shards, densities_in_cells, (model.place(w),), asked, window))
 
 
 def rate_slopes_at(
@@ -176,118 +157,73 @@ def rate_slopes_at(
     Each has the shape (n_cells, n_parameters).
     """
     asked = [model.sharded(one) for one in terms]
-    sums = total(model.shards, threshold_slopes, model.place(w), asked, window)
+    sums = total(model.shards, threshold_slopes, (model.place(w),), asked, window)
     return [np.array([model.gradient(row) for row in one]) for one in sums]
 
 
-def _on_line(block_scores: Callable[..., Array], at: Place, by: Place) -> tuple[Array, Array]:
-    return block_scores(*at), block_scores(*by)
+def range_of_zeros(block: Block, start: Array, change: Array) -> Sums:
+    """Return minus the least and the largest t at which a score is zero, -inf if there is none."""
+    t = zeros_on_line(start, change)
+    t = t[np.isfinite(t)]
+    return (np.array([-t.min(initial=np.inf), t.max(initial=-np.inf)]),)
 
 
-def range_of_zeros(shard: Shard, at: Place, by: Place) -> Sums:
-    """Return the least and the largest t at which a score is zero, infinite if there is none."""
-    ends = [np.inf, -np.inf]
-    for block in shard.blocks():
-        t = zeros_on_line(*_on_line(block.scores, at, by))
-        t = t[np.isfinite(t)]
-        ends = [min(ends[0], t.min(initial=np.inf)), max(ends[1], t.max(initial=-np.inf))]
-    return (np.array(ends),)
-
-
-def histogram_of_zeros(shard: Shard, at: Place, by: Place, low: float, high: float) -> Sums:
+def histogram_of_zeros(block: Block, start: Array, change: Array, low: float, high: float) -> Sums:
     """Return the number of rows whose score is zero at a t in every bin of a range."""
-    counts = np.zeros(_ZERO_BINS, dtype=np.int64)
-    for block in shard.blocks():
-        t = zeros_on_line(*_on_line(block.scores, at, by))
-        t = t[(t >= low) & (t <= high)]
-        counts += np.bincount(bins_of(t, low, high, _ZERO_BINS), minlength=_ZERO_BINS)
-    return (counts,)
+    t = zeros_on_line(start, change)
+    t = t[(t >= low) & (t <= high)]
+    return (np.bincount(bins_of(t, low, high, _ZERO_BINS), minlength=_ZERO_BINS),)
 
 
 def rates_along(
-    shard: Shard, at: Place, by: Place, points: Array, terms: Sequence[ShardedTerm]
+    block: Block, start: Array, change: Array, points: Array, terms: Sequence[ShardedTerm]
 ) -> Sums:
-    """Return a shard's part of the rates of decisions, (n_cells, n_points) for every term."""
-    found = [np.zeros((one.term.n_statistics, len(points))) for one in terms]
-    for block in shard.blocks():
-        start, change = _on_line(block.scores, at, by)
-        for rates, one in zip(found, terms, strict=True):
-            term, rows = one.on(block)
-            rates += rates_on_line(as_cell_means(term), start[rows], change[rows], points)
+    """Return a block's part of the rates of decisions, (n_cells, n_points) for every term."""
+    found = []
+    for one in terms:
+        term, rows = one.on(block)
+        found.append(rates_on_line(as_cell_means(term), start[rows], change[rows], points))
     return tuple(found)
 
 
 def statistics_along(
-    shard: Shard,
-    at: Place,
-    by: Place,
-    points: Array,
-    requests: Sequence[tuple[ShardedTerm, Array]],
+    block: Block, start: Array, change: Array, points: Array, requests: Sequence[Request]
 ) -> Sums:
-    """Return a shard's part of the statistics of terms, (n_points, n_statistics) for every term."""
-    found = [np.zeros((len(points), one.term.n_statistics)) for one, _ in requests]
-    for block in shard.blocks():
-        start, change = _on_line(block.scores, at, by)
-        for values, (one, auxiliary) in zip(found, requests, strict=True):
-            term, rows = one.on(block)
-            for k, t in enumerate(points):
-                values[k] += term.forward(start[rows] + t * change[rows], auxiliary[k])[0]
+    """Return a block's part of the statistics of terms, (n_points, n_statistics) for every term.
+
+    Requests are terms with the values of their own variables at the points.
+    """
+    found = []
+    for one, auxiliary in requests:
+        term, rows = one.on(block)
+        scores = (start[rows] + t * change[rows] for t in points)
+        values = [term.forward(s, own)[0] for s, own in zip(scores, auxiliary, strict=True)]
+        found.append(np.reshape(values, (len(points), one.term.n_statistics)))
     return tuple(found)
-
-
-def ranges_along(shard: Shard, at: Place, by: Place, points: Array) -> Sums:
-    """Return the least and the largest score at every point, (n_points, 2)."""
-    ends = np.tile([np.inf, -np.inf], (len(points), 1))
-    for block in shard.blocks():
-        start, change = _on_line(block.scores, at, by)
-        for k, t in enumerate(points):
-            scores = start + t * change
-            ends[k] = min(ends[k, 0], scores.min()), max(ends[k, 1], scores.max())
-    return (ends,)
-
-
-def histograms_along(
-    shard: Shard, at: Place, by: Place, points: Array, low: Array, high: Array, n_atoms: int
-) -> Sums:
-    """Return the weight of every atom in bins of scores, (n_points, n_atoms, n_bins)."""
-    counts = np.zeros((len(points), n_atoms * SCORE_BINS))
-    for block in shard.blocks():
-        start, change = _on_line(block.scores, at, by)
-        first = block.atoms.astype(int) * SCORE_BINS
-        for k, t in enumerate(points):
-            places = first + bins_of(start + t * change, low[k], high[k], SCORE_BINS)
-            counts[k] += np.bincount(places, block.weight, minlength=counts.shape[1])
-    return (counts.reshape(len(points), n_atoms, SCORE_BINS),)
 
 
 def densities_in_cells(
-    shard: Shard, at: Place, terms: Sequence[ShardedTerm], window: float
+    block: Block, scores: Array, terms: Sequence[ShardedTerm], window: float
 ) -> Sums:
-    """Return a shard's part of the densities in the cells of terms, (n_cells, 2) for each."""
-    found = [np.zeros((one.term.n_statistics, 2)) for one in terms]
-    for block in shard.blocks():
-        scores = block.scores(*at)
-        for values, one in zip(found, terms, strict=True):
-            term, rows = one.on(block)
-            values += densities(as_cell_means(term), scores[rows], window)
-    return tuple(found)
+    """Return a block's part of the densities in the cells of terms, (n_cells, 2) for each."""
+    on_rows = (one.on(block) for one in terms)
+    return tuple(densities(as_cell_means(term), scores[rows], window) for term, rows in on_rows)
 
 
-def threshold_slopes(shard: Shard, at: Place, terms: Sequence[ShardedTerm], window: float) -> Sums:
-    """Return a shard's part of the gradients of the rates of decisions in the cells of terms.
+def threshold_slopes(
+    block: Block, scores: Array, terms: Sequence[ShardedTerm], window: float
+) -> Sums:
+    """Return a block's part of the gradients of the rates of decisions in the cells of terms.
 
     Returns
     -------
     *slopes : ndarray of shape (n_cells, n_features + 1)
         With respect to coefficients and intercept.
     """
-    found = [np.zeros((one.term.n_statistics, len(at[0]) + 1)) for one in terms]
-    for block in shard.blocks():
-        density = normal_density(block.scores(*at), window)
-        for slopes, one in zip(found, terms, strict=True):
-            term, rows = one.on(block)
-            weights = np.zeros((one.term.n_statistics, len(density)))
-            cells: CellMeans = as_cell_means(term)
-            weights[:, rows] = cells.cells.toarray() * density[rows]
-            slopes += block.gradient(weights)
+    density, found = normal_density(scores, window), []
+    for one in terms:
+        term, rows = one.on(block)
+        weights = np.zeros((one.term.n_statistics, len(density)))
+        weights[:, rows] = as_cell_means(term).cells.toarray() * density[rows]
+        found.append(block.gradient(weights))
     return tuple(found)

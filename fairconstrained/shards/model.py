@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
@@ -11,28 +11,25 @@ import numpy as np
 from fairconstrained.models.base import curvature, largest_eigenvalue
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.shards.distributions import (
-    SCORE_BINS,
-    are_collected,
-    bins_with_rows,
-    collected,
+from fairconstrained.shards.rows import AtomRows
+from fairconstrained.shards.scores import (
+    Distribution,
+    distributions,
     from_distribution,
     of_distribution,
+    score_ranges,
 )
-from fairconstrained.shards.places import Shards, total
-from fairconstrained.shards.rows import AtomRows
 from fairconstrained.shards.sums import (
+    Place,
     Request,
     ShardedTerm,
+    Shards,
     jacobian_rows,
     mean_square,
-    score_histogram,
-    score_range,
     square_gradient,
-    statistics_only,
-    statistics_with_jacobian,
-    subgradient_errors,
-    weighted_gradient,
+    statistics,
+    subgradient_error,
+    total,
 )
 from fairconstrained.terms.base import Shardable, Term
 from fairconstrained.utils.typing import Array, Matrix
@@ -168,13 +165,18 @@ class ShardedLinearModel:
         """Return the linear model of a few rows, with the same parameters."""
         return replace(self.plain, X=cast("Features", X), is_batch=True)
 
-    def place(self, w: Array) -> tuple[Array, float]:
+    def place(self, w: Array) -> Place:
         """Return the coefficients of X itself, (n_features,), and the intercept; linear in w."""
         coef, intercept = self.plain.coefficients(w)
         return coef[0], float(intercept[0])
 
-    def statistics(self, w: Array, requests: Sequence[tuple[Term, Array]]) -> list[Statistics]:
+    def statistics(
+        self, w: Array, requests: Sequence[tuple[Term, Array]], *, derivatives: bool = True
+    ) -> list[Statistics]:
         """Return the statistics of terms: one round, with derivatives where these are cheap.
+
+        Terms that need the distribution of the scores take one more, or two if there are many rows:
+        a histogram stands for these, so that the statistics are approximate.
 
         Parameters
         ----------
@@ -182,72 +184,38 @@ class ShardedLinearModel:
             The parameters.
         requests : sequence of (Term, ndarray)
             The terms, with the values of their own variables.
-        """
-        if any(of_distribution(term) for term, _ in requests):
-            return self._with_distributions(w, requests)
-        asked = [(self.sharded(term), auxiliary) for term, auxiliary in requests]
-        fused = [one for one, _ in asked if one.in_one_round]
-        others = [request for request in asked if not request[0].in_one_round]
-        if not fused:
-            return list(self._statistics_only(w, others))
-        given = *self.place(w), fused, others
-        values, jacobian, *more = total(self.shards, statistics_with_jacobian, *given)
-        ends = np.cumsum([one.term.n_statistics for one in fused])[:-1]
-        parts = zip(np.split(values, ends), np.split(jacobian, ends), strict=True)
-        at_once, later = (Statistics(*part) for part in parts), map(Statistics, more)
-        return [next(at_once if one.in_one_round else later) for one, _ in asked]
-
-    def _statistics_only(self, w: Array, requests: Sequence[Request]) -> Iterator[Statistics]:
-        """Yield the statistics of terms without derivatives, in their order."""
-        if requests:
-            yield from map(
-                Statistics, total(self.shards, statistics_only, *self.place(w), requests)
-            )
-
-    def _with_distributions(
-        self, w: Array, requests: Sequence[tuple[Term, Array]]
-    ) -> list[Statistics]:
-        """Return the statistics where some terms need the distribution of the scores.
-
-        A histogram stands for the rows of these terms if there are many: their statistics are then
-        approximate, and scores are known to one part in thousands of their range.
-        """
-        sums = [request for request in requests if not of_distribution(request[0])]
-        rest = iter(self.statistics(w, sums) if sums else ())
-        scores, atoms, weight = self.own(*self.distribution(w))
-        found = []
-        for term, auxiliary in requests:
-            if of_distribution(term):
-                found.append(
-                    Statistics(
-                        from_distribution(term, auxiliary, scores, atoms, weight, self.totals)
-                    )
-                )
-            else:
-                found.append(next(rest))
-        return found
-
-    def own(self, scores: Array, atoms: Array, weight: Array) -> tuple[Array, Array, Array]:
-        """Return the part of a distribution that this model's atoms have, by their positions."""
-        if self.positions is None:
-            return scores, atoms, weight
-        inside = self.positions[atoms] >= 0
-        return scores[inside], self.positions[atoms[inside]], weight[inside]
-
-    def values(self, w: Array, requests: Sequence[tuple[Term, Array]]) -> list[Array]:
-        """Return the statistics of terms without derivatives: one round, or two for histograms.
-
-        Parameters
-        ----------
-        w, requests
-            See `statistics`.
+        derivatives : bool, default=True
+            Whether derivatives are wanted.
         """
         summed = [(self.sharded(term), own) for term, own in requests if not of_distribution(term)]
-        rest = [request for request in requests if of_distribution(request[0])]
-        at_once = self._statistics_only(w, summed)
-        later = iter(self._with_distributions(w, rest) if rest else ())
-        ordered = (next(later if of_distribution(term) else at_once) for term, _ in requests)
-        return [one.statistics for one in ordered]
+        fused = [one for one, _ in summed if derivatives and one.in_one_round]
+        others = [(one, own) for one, own in summed if one not in fused]
+        found: dict[ShardedTerm, list[Statistics]] = {one: [] for one, _ in summed}
+        if summed:
+            values, jacobian, *more = total(
+                self.shards, statistics, (self.place(w),), fused, others
+            )
+            ends = np.cumsum([one.term.n_statistics for one in fused])[:-1]
+            parts = zip(fused, np.split(values, ends), np.split(jacobian, ends), strict=False)
+            for one, *part in parts:
+                found[one].append(Statistics(*part))
+            for (one, _), value in zip(others, more, strict=True):
+                found[one].append(Statistics(value))
+        scores = self.own(self.distribution(w)) if len(summed) < len(requests) else None
+        return [
+            Statistics(from_distribution(term, auxiliary, *scores, self.totals))
+            if scores is not None and of_distribution(term)
+            else found[self.sharded(term)].pop(0)
+            for term, auxiliary in requests
+        ]
+
+    def own(self, distribution: Distribution) -> Distribution:
+        """Return the part of a distribution that this model's atoms have, by their positions."""
+        if self.positions is None:
+            return distribution
+        scores, atoms, weight = distribution
+        inside = self.positions[atoms] >= 0
+        return scores[inside], self.positions[atoms[inside]], weight[inside]
 
     def gradient(self, sums: Array) -> Array:
         """Return the gradient in the parameters for one in coefficients of X and intercept.
@@ -264,30 +232,6 @@ class ShardedLinearModel:
             slopes = slopes / self.plain.scale
         return np.append(slopes, total) if self.plain.fit_intercept else slopes
 
-    def weighted_gradient(
-        self, w: Array, requests: Sequence[tuple[Term, Array]], weights: Sequence[Array]
-    ) -> tuple[Array, list[Array]]:
-        """Return the gradient of <weights, statistics>: a round of its own.
-
-        Parameters
-        ----------
-        w : ndarray of shape (n_parameters,)
-            The parameters.
-        requests : sequence of (Term, ndarray)
-            The terms, with the values of their own variables.
-        weights : sequence of ndarray of shape (n_statistics,)
-            The weights of the statistics of every term.
-
-        Returns
-        -------
-        gradient : ndarray of shape (n_parameters,)
-        own : list of ndarray of shape (n_auxiliary,)
-            With respect to the variables of each term.
-        """
-        asked: list[Request] = [(self.sharded(term), own) for term, own in requests]
-        sums, *own = total(self.shards, weighted_gradient, *self.place(w), asked, list(weights))
-        return self.gradient(sums), own
-
     def jacobian_rows(
         self, w: Array, requests: Sequence[tuple[Term, Array]], tables: Sequence[Array]
     ) -> list[tuple[Array, Array]]:
@@ -296,7 +240,7 @@ class ShardedLinearModel:
         Parameters
         ----------
         w, requests
-            See `weighted_gradient`.
+            See `statistics`.
         tables : sequence of ndarray of shape (m, n_statistics)
             The weights; m may differ between the terms.
 
@@ -306,7 +250,7 @@ class ShardedLinearModel:
             For each term the gradients in the parameters and in its own variables.
         """
         asked: list[Request] = [(self.sharded(term), own) for term, own in requests]
-        sums = total(self.shards, jacobian_rows, *self.place(w), asked, list(tables))
+        sums = total(self.shards, jacobian_rows, (self.place(w),), asked, list(tables))
         n = len(asked)
         return [
             (np.reshape([self.gradient(row) for row in one], (len(one), self.n_parameters)), own)
@@ -315,44 +259,25 @@ class ShardedLinearModel:
 
     def subgradient_error(self, w: Array, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term, shape (n_outputs,): one round."""
-        asked = [(self.sharded(term), auxiliary)]
-        return total(self.shards, subgradient_errors, *self.place(w), asked)[0]
+        asked = (self.sharded(term), auxiliary)
+        return total(self.shards, subgradient_error, (self.place(w),), asked)[0]
 
     def root_mean_square(self, v: Array) -> float:
         """Return the root mean square of the scores' change along `v`."""
-        (squares,) = total(self.shards, mean_square, *self.place(v))
+        (squares,) = total(self.shards, mean_square, (self.place(v),))
         return float(np.sqrt(squares[0] / self.totals.sum()))
 
-    def distribution(self, w: Array) -> tuple[Array, Array, Array]:
-        """Return the distribution of the scores of every atom: a round, two if there are many rows.
+    def _along(self, w: Array) -> tuple[Place, Place, Array]:
+        return self.place(w), self.place(np.zeros_like(w)), np.zeros(1)
 
-        Parameters
-        ----------
-        w : ndarray of shape (n_parameters,)
-            The parameters.
-
-        Returns
-        -------
-        scores : ndarray of shape (n,)
-            Those of the rows. If there are many, the middles of the bins of a histogram that have
-            rows; the first and the last one are the extremes.
-        atoms : ndarray of int of shape (n,)
-            Their atoms.
-        weight : ndarray of shape (n,)
-            The total weight of their rows.
-        """
-        if are_collected(self.shards):
-            scores, atoms, weight = collected(self.shards, self.place(w))
-            return scores, atoms, weight
-        low, high = self.score_range(w)
-        asked = (low, high, SCORE_BINS, self.n_all_atoms)
-        (counts,) = total(self.shards, score_histogram, *self.place(w), *asked)
-        return bins_with_rows(counts, low, high)
+    def distribution(self, w: Array) -> Distribution:
+        """Return the distribution of the scores of every atom, see :func:`distributions`."""
+        return distributions(self.shards, *self._along(w), self.n_all_atoms)[0]
 
     def score_range(self, w: Array) -> tuple[float, float]:
         """Return the least and the largest score: a round."""
-        ends: Array = np.array(self.shards.gather(score_range, *self.place(w)))[:, 0]
-        return float(ends[:, 0].min()), float(ends[:, 1].max())
+        low, high = score_ranges(self.shards, *self._along(w))
+        return float(low[0]), float(high[0])
 
     @property
     def n_all_atoms(self) -> int:
@@ -370,6 +295,6 @@ def _(model: ShardedLinearModel, weights: Array, *, n_iter: int = 20) -> float:
         shares = np.append(shares, 0.0)[model.positions]
 
     def product(v: Array) -> Array:
-        return model.gradient(total(model.shards, square_gradient, *model.place(v), shares)[0])
+        return model.gradient(total(model.shards, square_gradient, (model.place(v),), shares)[0])
 
     return largest_eigenvalue(product, model.n_parameters, n_iter=n_iter)

@@ -5,28 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import cast
 
 import numpy as np
 
-from fairconstrained.models.feature_scale import Features, other_shares
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
-
-ALL = slice(None)
 
 _BLOCK_ROWS = 8192  # the most rows of a block
 _BLOCK_ENTRIES = 1 << 18  # of its features: they fit into the cache
 _SPARE = 16  # arrays of a block's length that are in use at a time
-_MANY_RUNS = 16  # with more runs of equal atoms in a block its rows have weights one by one
 
 
 @dataclass(frozen=True, eq=False)
 class Shard:
     """Some of the rows.
-
-    Statistics with derivatives cost least where the rows of an atom follow each other, see
-    :func:`ordered_shard`.
 
     Parameters
     ----------
@@ -36,14 +28,11 @@ class Shard:
         The atom of each row: rows of one atom have the same label and the same groups.
     sample_weight : ndarray of shape (n_rows,) or None
         The weights of the rows; None stands for ones.
-    ordered : bool, default=True
-        Whether the rows of an atom mostly follow each other.
     """
 
     X: Matrix
     atoms: Array
     sample_weight: Array | None = None
-    ordered: bool = True
 
     @property
     def n_rows(self) -> int:
@@ -66,7 +55,7 @@ class Shard:
         return cast("SparseMatrix", self.X).T.tocsr()
 
     def blocks(self) -> Iterator[Block]:
-        """Yield blocks of rows: dense rows a few thousand at a time, sparse rows at once.
+        """Yield one or more blocks of rows: dense ones of a few thousand, sparse rows at once.
 
         The features of a block are valid until the next one: blocks are converted in one buffer.
         An array of its own for each block would cost more than all that is computed with it where
@@ -74,37 +63,21 @@ class Shard:
         """
         X = self.X
         if not isinstance(X, np.ndarray):
-            yield Block(X, self._transpose, self.atoms, self.sample_weight, self.ordered)
+            yield Block(X, self._transpose, self.atoms, self.sample_weight)
             return
         size, columns_first = _block_rows(X), X.flags.f_contiguous and not X.flags.c_contiguous
         buffer = np.empty((X.shape[1], size) if columns_first else (size, X.shape[1]))
         buffer = buffer.T if columns_first else buffer
         above = _with_free_memory_below(size)
-        for start in range(0, self.n_rows, size):
+        for start in range(0, max(self.n_rows, 1), size):
             rows = slice(start, start + size)
             features = X[rows]
             if X.dtype != buffer.dtype:
                 features = buffer[: len(features)]
                 np.copyto(features, X[rows])
-            weight = self._weight(rows)
-            yield Block(features, features.T, self.atoms[rows], weight, self.ordered)
+            weight = None if self.sample_weight is None else self.sample_weight[rows]
+            yield Block(features, features.T, self.atoms[rows], weight)
         del above
-
-    def other_shares(self, factors: Array, values: Array) -> tuple[Array]:
-        """Return what :func:`~fairconstrained.models.feature_scale.other_shares` does.
-
-        Parameters
-        ----------
-        factors : ndarray of shape (n_atoms,)
-            What a unit of their weights is of the weight of all rows.
-        values : ndarray of shape (n_values, n_features)
-            The values.
-        """
-        weight = factors[self.atoms] * (1.0 if self.sample_weight is None else self.sample_weight)
-        return (other_shares(cast("Features", self.X), weight, values),)
-
-    def _weight(self, rows: slice) -> Array | None:
-        return None if self.sample_weight is None else self.sample_weight[rows]
 
 
 def _with_free_memory_below(size: int) -> Array:
@@ -121,29 +94,6 @@ def _block_rows(X: Array) -> int:
     return int(np.clip(_BLOCK_ENTRIES // max(X.shape[1], 1), 256, _BLOCK_ROWS))
 
 
-def ordered_shard(
-    X: Matrix, atoms: Array, sample_weight: Array | None, out: Array | None = None
-) -> Shard:
-    """Return a shard in which the rows of an atom follow each other.
-
-    Parameters
-    ----------
-    X, atoms, sample_weight
-        See :class:`Shard`.
-    out : ndarray of shape (n_rows, n_features) or None, default=None
-        Where dense features are stored; None allocates an array.
-    """
-    order = np.argsort(atoms, kind="stable")
-    weight = None if sample_weight is None else sample_weight[order]
-    if not isinstance(X, np.ndarray):
-        return Shard(X[order], atoms[order], weight)
-    stored = np.empty(X.shape, X.dtype) if out is None else out
-    for start in range(0, len(order), _BLOCK_ROWS):  # advanced indices copy: block by block
-        rows = slice(start, start + _BLOCK_ROWS)
-        stored[rows] = X[order[rows]]
-    return Shard(stored, atoms[order], weight)
-
-
 @dataclass(frozen=True, eq=False)
 class Block:
     """Consecutive rows of a shard, in double precision."""
@@ -152,7 +102,6 @@ class Block:
     transpose: Matrix
     atoms: Array
     sample_weight: Array | None
-    ordered: bool = True
 
     @cached_property
     def weight(self) -> Array:
@@ -166,35 +115,22 @@ class Block:
         """The atoms as integers that need no conversion where they are indices."""
         return np.asarray(self.atoms, dtype=np.intp)
 
-    @cached_property
-    def runs(self) -> list[tuple[int, slice]] | None:
-        """The atoms and the rows of runs of equal atoms, None for sparse rows or many runs."""
-        if not isinstance(self.X, np.ndarray) or not self.ordered:
-            return None
-        ends = np.flatnonzero(self.atoms[1:] != self.atoms[:-1]) + 1
-        if len(ends) >= _MANY_RUNS:
-            return None
-        edges = [0, *ends.tolist(), len(self.atoms)]
-        return [(int(self.atoms[low]), slice(low, high)) for low, high in pairwise(edges)]
-
     def scores(self, coefficients: Array, intercept: float) -> Array:
         """Return the scores, shape (n_rows,)."""
         out = np.asarray(self.X @ coefficients)
         out += intercept
         return out
 
-    def gradient(self, weights: Array, rows: slice = ALL) -> Array:
+    def gradient(self, weights: Array) -> Array:
         """Return the derivative of <weights, scores>, shape (..., n_features + 1).
 
         Parameters
         ----------
-        weights : ndarray of shape (n_chosen,) or (m, n_chosen)
+        weights : ndarray of shape (n_rows,) or (m, n_rows)
             The weights of the scores.
-        rows : slice, default=all
-            The rows that they are for; other rows have weight zero. Dense rows only.
         """
         if isinstance(self.X, np.ndarray):
-            slopes = weights @ self.X[rows]
+            slopes = weights @ self.X
         else:
             slopes = np.asarray((self.transpose @ weights.T).T)
         return np.concatenate([slopes, weights.sum(axis=-1, keepdims=True)], axis=-1)

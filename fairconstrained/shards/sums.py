@@ -1,24 +1,131 @@
-"""What is computed on each shard: statistics of terms with derivatives, in one read of the rows."""
+"""Sums over rows in shards: where the shards are, and what is computed of every block of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
-from typing import cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from fairconstrained.functions.elementary import Indicator
+from fairconstrained.models.feature_scale import Features
+from fairconstrained.models.feature_scale import other_shares as shares_of_others
 from fairconstrained.shards.rows import Block, Shard
 from fairconstrained.terms.base import Shardable, Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array
 
 Sums = tuple[Array, ...]
+Place = tuple[Array, float]  # coefficients of X and an intercept
+Join = Callable[[Array, Array], Array]  # what is made of an array of two blocks
 
 _MANY_STATISTICS = 32  # with more, their Jacobian costs more than a second read of the rows
+
+
+class Shards(Protocol):
+    """Where the rows are, and who computes sums over them."""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows in all shards."""
+
+    def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
+        """Return ``function(shard, *arguments)`` of every shard, in the order of the shards."""
+
+
+@dataclass(frozen=True, eq=False)
+class LocalShards:
+    """Shards in the memory of this process.
+
+    Parameters
+    ----------
+    shards : sequence of Shard
+        The rows.
+    n_threads : int, default=1
+        How many shards are computed at a time.
+    """
+
+    shards: Sequence[Shard]
+    n_threads: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows in all shards."""
+        return sum(shard.n_rows for shard in self.shards)
+
+    def gather(self, function: Callable[..., Sums], *arguments: Any) -> list[Sums]:
+        """Return ``function(shard, *arguments)`` of every shard, in the order of the shards."""
+        if self.n_threads == 1:
+            return [function(shard, *arguments) for shard in self.shards]
+        with ThreadPoolExecutor(self.n_threads) as threads:
+            return list(threads.map(lambda shard: function(shard, *arguments), self.shards))
+
+
+@dataclass(frozen=True)
+class OfBlocks:
+    """What a function of blocks is of a shard, in one read of it.
+
+    Parameters
+    ----------
+    function : callable
+        Called with a block, its scores for every model, and other arguments; returns arrays.
+    join : callable
+        Joins the arrays of two blocks.
+    """
+
+    function: Callable[..., Sums]
+    join: Join
+
+    @property
+    def __name__(self) -> str:
+        """The name of the tasks."""
+        return self.function.__name__
+
+    def __call__(self, shard: Shard, models: Sequence[Place], *arguments: Any) -> Sums:
+        """Return the joined arrays of all blocks of a shard."""
+        return self.joined(
+            self.function(block, *(block.scores(*model) for model in models), *arguments)
+            for block in shard.blocks()
+        )
+
+    def joined(self, parts: Iterable[Sums]) -> Sums:
+        """Return the joined arrays of several parts."""
+        return reduce(lambda left, right: tuple(map(self.join, left, right)), parts)
+
+
+def total(
+    shards: Shards,
+    function: Callable[..., Sums],
+    models: Sequence[Place],
+    *arguments: Any,
+    join: Join = np.add,
+) -> Sums:
+    """Return the sum over all blocks of ``function(block, *scores, *arguments)``: a round.
+
+    Parameters
+    ----------
+    shards : Shards
+        The rows.
+    function : callable
+        See :class:`OfBlocks`.
+    models : sequence of (ndarray of shape (n_features,), float)
+        The coefficients and the intercept of every model whose scores are wanted.
+    *arguments : object
+        Others of the function.
+    join : callable, default=np.add
+        What is done in place of adding: np.maximum, or `concatenated`.
+    """
+    of_blocks = OfBlocks(function, join)
+    return of_blocks.joined(shards.gather(of_blocks, models, *arguments))
+
+
+def concatenated(left: Array, right: Array) -> Array:
+    """Return the rows of two blocks."""
+    return np.concatenate([left, right])
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +151,11 @@ class ShardedTerm:
     @property
     def in_one_round(self) -> bool:
         """Whether statistics come with their Jacobian: averages over cells that are not many."""
-        few = self.of_all_cells and self.term.n_statistics <= _MANY_STATISTICS
+        few = self._of_all_cells and self.term.n_statistics <= _MANY_STATISTICS
         return few and not isinstance(cast("CellMeans", self.term).function, Indicator)
 
     @property
-    def of_all_cells(self) -> bool:
+    def _of_all_cells(self) -> bool:
         """Whether the term is made of averages over cells of all atoms."""
         return isinstance(self.term, CellMeans) and self.positions is None
 
@@ -57,8 +164,16 @@ class ShardedTerm:
         """The share of a row of unit weight in every cell, (n_cells, n_atoms)."""
         return np.asarray(cast("CellMeans", self.term).cells.toarray() / self.totals)
 
-    def add_runs(self, block: Block, scores: Array, statistics: Array, jacobian: Array) -> None:
-        """Add the part of a block whose rows are ordered to the statistics and their Jacobian.
+    def statistics(self, block: Block, scores: Array, auxiliary: Array) -> Array:
+        """Return a block's part of the statistics."""
+        if not self._of_all_cells:
+            term, rows = self.on(block)
+            return term.forward(scores[rows], auxiliary)[0]
+        value = _times(self._values(block, scores)[0], block.sample_weight)
+        return self._shares @ np.bincount(block.places, value, minlength=self._shares.shape[1])
+
+    def with_slopes(self, block: Block, scores: Array, out: Array) -> Array:
+        """Return a block's part of averages over cells, and store their derivatives in the scores.
 
         Parameters
         ----------
@@ -66,59 +181,22 @@ class ShardedTerm:
             The rows.
         scores : ndarray of shape (n_rows,)
             Their scores.
-        statistics : ndarray of shape (n_statistics,)
-            Added to.
-        jacobian : ndarray of shape (n_statistics, n_features + 1)
-            Added to.
+        out : ndarray of shape (n_statistics, n_rows)
+            Overwritten with the derivatives.
         """
-        value, slope = self._weighted(block, scores)
-        for atom, rows in block.runs or ():
-            share = self._shares[:, atom]
-            if share.any():
-                statistics += share * value[rows].sum()
-                jacobian += share[:, None] * block.gradient(slope[rows], rows)
+        value, margins, signs = self._values(block, scores)
+        slope = cast("CellMeans", self.term).function.derivative(margins, value)
+        np.take(self._shares, block.places, axis=1, out=out, mode="clip")  # without a buffer
+        statistics = out @ _times(value, block.sample_weight)
+        out *= _times(slope, signs, block.sample_weight)
+        return np.asarray(statistics)
 
-    def add_rows(self, block: Block, scores: Array, statistics: Array, slopes: Array) -> None:
-        """Add the part of a block to the statistics, and store their derivatives in the scores.
-
-        Parameters
-        ----------
-        block, scores, statistics
-            See `add_runs`.
-        slopes : ndarray of shape (n_statistics, n_rows)
-            Overwritten.
-        """
-        value, slope = self._weighted(block, scores)
-        np.take(self._shares, block.places, axis=1, out=slopes, mode="clip")  # without a buffer
-        statistics += slopes @ value
-        slopes *= slope
-
-    def statistics(self, block: Block, scores: Array) -> Array:
-        """Return a block's part of the statistics of averages over cells."""
-        margins, _ = self._margins(block, scores)
-        value = cast("CellMeans", self.term).function.value(margins)
-        if block.sample_weight is not None:
-            value = value * block.weight
-        return self._shares @ np.bincount(block.places, value, minlength=self._shares.shape[1])
-
-    def _margins(self, block: Block, scores: Array) -> tuple[Array, Array | None]:
-        """Return margins and signs."""
+    def _values(self, block: Block, scores: Array) -> tuple[Array, Array, Array | None]:
+        """Return the function of the margins, the margins, and their signs."""
         term = cast("CellMeans", self.term)
         signs = None if term.signs is None else np.take(term.signs, block.places)
-        moved = scores + term.shift if term.shift else scores
-        return moved if signs is None else signs * moved, signs
-
-    def _weighted(self, block: Block, scores: Array) -> tuple[Array, Array]:
-        """Return the function of the scores and its derivative, times the weights of the rows."""
-        margins, signs = self._margins(block, scores)
-        function = cast("CellMeans", self.term).function
-        value = function.value(margins)
-        slope = function.derivative(margins, value)
-        if signs is not None:
-            slope = slope * signs
-        if block.sample_weight is not None:
-            value, slope = value * block.weight, slope * block.weight
-        return value, slope
+        margins = _times(scores + term.shift if term.shift else scores, signs)
+        return term.function.value(margins), margins, signs
 
     def on(self, block: Block) -> tuple[Term, Array | slice]:
         """Return the term on the rows of a block that it has, and which ones these are."""
@@ -131,27 +209,28 @@ class ShardedTerm:
         return self.term.take(atoms, block.weight[rows] / self.totals[atoms]), rows
 
 
+def _times(values: Array, *factors: Array | None) -> Array:
+    """Return the product with the factors that there are: a pass over a block counts."""
+    return reduce(lambda left, right: left if right is None else left * right, factors, values)
+
+
 Request = tuple[ShardedTerm, Array]  # a term, and the values of its own variables
 
 
-def statistics_with_jacobian(
-    shard: Shard,
-    coefficients: Array,
-    intercept: float,
-    terms: Sequence[ShardedTerm],
-    others: Sequence[Request] = (),
+def statistics(
+    block: Block, scores: Array, terms: Sequence[ShardedTerm], others: Sequence[Request]
 ) -> Sums:
-    """Return a shard's part of the statistics of terms, and its Jacobian: one read of the rows.
+    """Return a block's part of the statistics of terms, and of the Jacobian of some.
 
     Parameters
     ----------
-    shard : Shard
+    block : Block
         The rows.
-    coefficients, intercept : ndarray of shape (n_features,), float
-        Where they are taken.
+    scores : ndarray of shape (n_rows,)
+        Their scores.
     terms : sequence of ShardedTerm
-        Those whose derivatives are wanted.
-    others : sequence of (ShardedTerm, ndarray), default=()
+        Those whose derivatives are wanted: averages over cells.
+    others : sequence of (ShardedTerm, ndarray)
         Those of which only the statistics are wanted, with the values of their own variables.
 
     Returns
@@ -164,96 +243,24 @@ def statistics_with_jacobian(
         The statistics of each of the others.
     """
     ends = np.cumsum([0, *(one.term.n_statistics for one in terms)])
-    statistics, jacobian = np.zeros(ends[-1]), np.zeros((ends[-1], len(coefficients) + 1))
-    places = [slice(*pair) for pair in pairwise(ends)]
-    more: list[Array] = []
-    slopes = np.empty((0, 0))
-    for block in shard.blocks():
-        scores = block.scores(coefficients, intercept)
-        if slopes.shape[1] != len(scores) and block.runs is None:
-            slopes = np.empty((len(statistics), len(scores)))
-        for one, own in zip(terms, places, strict=True):
-            if block.runs is None:
-                one.add_rows(block, scores, statistics[own], slopes[own])
-            else:
-                one.add_runs(block, scores, statistics[own], jacobian[own])
-        if block.runs is None:
-            jacobian += block.gradient(slopes)
-        values = _statistics(block, scores, others)
-        more = [a + b for a, b in zip(more, values, strict=True)] if more else values
-    return statistics, jacobian, *more
-
-
-def _statistics(block: Block, scores: Array, requests: Sequence[Request]) -> list[Array]:
-    """Return a block's part of the statistics of each term."""
-    found = []
-    for one, auxiliary in requests:
-        if one.of_all_cells:
-            found.append(one.statistics(block, scores))
-        else:
-            term, rows = one.on(block)
-            found.append(term.forward(scores[rows], auxiliary)[0])
-    return found
-
-
-def statistics_only(
-    shard: Shard, coefficients: Array, intercept: float, requests: Sequence[Request]
-) -> Sums:
-    """Return a shard's part of the statistics of each term."""
-    found: list[Array] | None = None
-    for block in shard.blocks():
-        values = _statistics(block, block.scores(coefficients, intercept), requests)
-        found = values if found is None else [a + b for a, b in zip(found, values, strict=True)]
-    return tuple(found or ())
-
-
-def weighted_gradient(
-    shard: Shard,
-    coefficients: Array,
-    intercept: float,
-    requests: Sequence[Request],
-    weights: Sequence[Array],
-) -> Sums:
-    """Return a shard's part of the gradient of <weights, statistics>: the second read of the rows.
-
-    Returns
-    -------
-    gradient : ndarray of shape (n_features + 1,)
-        With respect to coefficients and intercept.
-    *own : ndarray of shape (n_auxiliary,)
-        With respect to the variables of each term.
-    """
-    gradient = np.zeros(len(coefficients) + 1)
-    owns = [np.zeros(len(auxiliary)) for _, auxiliary in requests]
-    for block in shard.blocks():
-        scores = block.scores(coefficients, intercept)
-        on_scores = np.zeros(len(scores))
-        for own, (one, auxiliary), weight in zip(owns, requests, weights, strict=True):
-            term, rows = one.on(block)
-            back, change = term.forward(scores[rows], auxiliary)[1](weight)
-            on_scores[rows] += back
-            own += change
-        gradient += block.gradient(on_scores)
-    return gradient, *owns
+    slopes = np.empty((ends[-1], len(scores)))
+    parts = [
+        one.with_slopes(block, scores, slopes[low:high])
+        for one, (low, high) in zip(terms, pairwise(ends), strict=True)
+    ]
+    more = (one.statistics(block, scores, auxiliary) for one, auxiliary in others)
+    return np.concatenate([np.zeros(0), *parts]), block.gradient(slopes), *more
 
 
 def jacobian_rows(
-    shard: Shard,
-    coefficients: Array,
-    intercept: float,
-    requests: Sequence[Request],
-    tables: Sequence[Array],
+    block: Block, scores: Array, requests: Sequence[Request], tables: Sequence[Array]
 ) -> Sums:
-    """Return a shard's part of the gradients of several <weights, statistics> of each term.
-
-    The scores and the first step of each term are computed once for all of them.
+    """Return a block's part of the gradients of several <weights, statistics> of each term.
 
     Parameters
     ----------
-    shard : Shard
-        The rows.
-    coefficients, intercept : ndarray of shape (n_features,), float
-        Where the gradients are taken.
+    block, scores
+        See `statistics`.
     requests : sequence of (ShardedTerm, ndarray)
         The terms, with the values of their own variables.
     tables : sequence of ndarray of shape (m, n_statistics)
@@ -266,91 +273,47 @@ def jacobian_rows(
     *owns : ndarray of shape (m, n_auxiliary)
         Of each term, with respect to its own variables.
     """
-    found = [np.zeros((len(table), len(coefficients) + 1)) for table in tables]
+    gradients = [np.empty((len(table), block.X.shape[1] + 1)) for table in tables]
     owns = [
-        np.zeros((len(table), len(auxiliary)))
+        np.empty((len(table), len(auxiliary)))
         for (_, auxiliary), table in zip(requests, tables, strict=True)
     ]
-    for block in shard.blocks():
-        scores = block.scores(coefficients, intercept)
-        for (one, auxiliary), table, sums, own in zip(requests, tables, found, owns, strict=True):
-            term, rows = one.on(block)
-            pullback, on_scores = term.forward(scores[rows], auxiliary)[1], np.zeros(len(scores))
-            for gradient, change, weights in zip(sums, own, table, strict=True):
-                on_scores[rows], by_own = pullback(weights)
-                gradient += block.gradient(on_scores)
-                change += by_own
-    return *found, *owns
+    for (one, auxiliary), table, into, own in zip(requests, tables, gradients, owns, strict=True):
+        term, rows = one.on(block)
+        pullback, on_scores = term.forward(scores[rows], auxiliary)[1], np.zeros(len(scores))
+        for k, weights in enumerate(table):  # one by one: a sparse shard is a single block
+            on_scores[rows], own[k] = pullback(weights)
+            into[k] = block.gradient(on_scores)
+    return *gradients, *owns
 
 
-def subgradient_errors(
-    shard: Shard, coefficients: Array, intercept: float, requests: Sequence[Request]
-) -> Sums:
-    """Return a shard's part of the subgradient error of each rounded term."""
-    found = [np.zeros(one.term.n_outputs) for one, _ in requests]
-    for block in shard.blocks():
-        scores = block.scores(coefficients, intercept)
-        for error, (one, auxiliary) in zip(found, requests, strict=True):
-            term, rows = one.on(block)
-            error += term.subgradient_error(scores[rows], auxiliary)
-    return tuple(found)
+def subgradient_error(block: Block, scores: Array, request: Request) -> Sums:
+    """Return a block's part of the subgradient error of a rounded term."""
+    term, rows = request[0].on(block)
+    return (term.subgradient_error(scores[rows], request[1]),)
 
 
-def mean_square(shard: Shard, coefficients: Array, intercept: float) -> Sums:
+def mean_square(block: Block, scores: Array) -> Sums:
     """Return the weighted sum of squared scores."""
-    total = 0.0
-    for block in shard.blocks():
-        total += float(block.weight @ block.scores(coefficients, intercept) ** 2)
-    return (np.array([total]),)
+    return (np.array([block.weight @ scores**2]),)
 
 
-def score_range(shard: Shard, coefficients: Array, intercept: float) -> Sums:
-    """Return the least and the largest score of a shard."""
-    ends = [np.inf, -np.inf]
-    for block in shard.blocks():
-        scores = block.scores(coefficients, intercept)
-        ends = [min(ends[0], scores.min()), max(ends[1], scores.max())]
-    return (np.array(ends),)
+def square_gradient(block: Block, scores: Array, shares: Array) -> Sums:
+    """Return the gradient of half the sum of squared scores, weighted by weights times `shares`."""
+    return (block.gradient(scores * block.weight * shares[block.atoms]),)
 
 
-def bins_of(values: Array, low: float, high: float, n_bins: int) -> Array:
-    """Return the bin of every value, of bins of equal width between two ends."""
-    per_unit = n_bins / (high - low) if high > low else 0.0
-    return np.clip(((values - low) * per_unit).astype(int), 0, n_bins - 1)
-
-
-def score_histogram(
-    shard: Shard,
-    coefficients: Array,
-    intercept: float,
-    low: float,
-    high: float,
-    n_bins: int,
-    n_atoms: int,
-) -> Sums:
-    """Return the weight of the rows in every bin of scores, shape (n_atoms, n_bins)."""
-    counts = np.zeros(n_atoms * n_bins)
-    for block in shard.blocks():
-        bins = bins_of(block.scores(coefficients, intercept), low, high, n_bins)
-        places = block.atoms.astype(int) * n_bins + bins
-        counts += np.bincount(places, block.weight, minlength=len(counts))
-    return (counts.reshape(n_atoms, n_bins),)
-
-
-def square_gradient(shard: Shard, coefficients: Array, intercept: float, shares: Array) -> Sums:
-    """Return the gradient of half the weighted sum of squared scores.
+def other_shares(block: Block, factors: Array, values: Array) -> Sums:
+    """Return what :func:`~fairconstrained.models.feature_scale.other_shares` does.
 
     Parameters
     ----------
-    shard : Shard
+    block : Block
         The rows.
-    coefficients, intercept : ndarray of shape (n_features,), float
-        Where the gradient is taken.
-    shares : ndarray of shape (n_atoms,)
-        Multiply the weights of the rows of every atom.
+    factors : ndarray of shape (n_atoms,)
+        What a unit of their weights is of the weight of all rows.
+    values : ndarray of shape (n_values, n_features)
+        The values.
     """
-    gradient = np.zeros(len(coefficients) + 1)
-    for block in shard.blocks():
-        scores = block.scores(coefficients, intercept)
-        gradient += block.gradient(scores * block.weight * shares[block.atoms])
-    return (gradient,)
+    weight = factors[block.atoms] * block.weight
+    return (shares_of_others(cast("Features", block.X), weight, values),)

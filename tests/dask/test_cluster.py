@@ -86,7 +86,7 @@ def test_bounds_on_decisions_and_in_the_population_are_those_of_threads(client, 
 def test_tasks_have_names(client, rows):
     fitted(rows)
     names = set(client.run_on_scheduler(_task_prefixes))
-    assert {"fairconstrained-prepare", "fairconstrained-statistics-with-jacobian"} <= names
+    assert {"fairconstrained-prepare", "fairconstrained-statistics"} <= names
 
 
 def _task_prefixes(dask_scheduler):

@@ -7,7 +7,7 @@ pytest.importorskip("cloudpickle", reason="dask is not installed")
 
 from fairconstrained.dask._messages import packed, unpacked
 from fairconstrained.objectives import resolve_objective
-from fairconstrained.shards.sums import ShardedTerm, statistics_only
+from fairconstrained.shards.sums import ShardedTerm, statistics
 
 
 def term(totals):
@@ -17,8 +17,8 @@ def term(totals):
 
 
 def test_functions_and_arrays_come_back():
-    function, (values, number) = unpacked(packed((statistics_only, (np.arange(3.0), 2))))
-    assert function is statistics_only
+    function, (values, number) = unpacked(packed((statistics, (np.arange(3.0), 2))))
+    assert function is statistics
     np.testing.assert_array_equal(values, [0.0, 1.0, 2.0])
     assert number == 2
 

@@ -100,7 +100,7 @@ def test_workers_do_not_import_scikit_learn(tmp_path):
     cloudpickle = pytest.importorskip("cloudpickle")
     pytest.importorskip("distributed")
     from fairconstrained.dask._messages import packed
-    from fairconstrained.shards.sums import ShardedTerm, statistics_with_jacobian
+    from fairconstrained.shards.sums import OfBlocks, ShardedTerm, statistics
 
     X = pd.DataFrame({"a": np.arange(4.0), "b": [1.0, 0.0, 0.0, 2.0]})
     *_, reader = reader_of(X)
@@ -110,7 +110,7 @@ def test_workers_do_not_import_scikit_learn(tmp_path):
         .problem
     )
     terms = [ShardedTerm(part.term, np.ones(4)) for part in problem.parts]
-    request = packed((statistics_with_jacobian, (np.ones(2), 0.0, terms)))
+    request = packed((OfBlocks(statistics, np.add), ([(np.ones(2), 0.0)], terms, ())))
     path = tmp_path / "given.pickle"
     path.write_bytes(cloudpickle.dumps((reader, request)))
     run = subprocess.run(

@@ -17,8 +17,7 @@ from fairconstrained import (
 from fairconstrained.data import validation
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.shards import rows as shard_rows
-from fairconstrained.shards.data import ShardedData
-from fairconstrained.shards.in_memory import drawn
+from fairconstrained.shards.in_memory import ShardedData, drawn
 from fairconstrained.solvers import AugmentedLagrangian
 from fairconstrained.utils import blocks as row_blocks
 from fairconstrained.utils.blocks import codes_in_blocks, only_ones

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.shards import quantiles
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.shards.places import LocalShards
 from fairconstrained.shards.rows import Shard
+from fairconstrained.shards.scores import score_below_share as of_shards
+from fairconstrained.shards.sums import LocalShards
 from fairconstrained.utils.quantiles import score_below_share
 
 N_ROWS = 30_000
@@ -48,7 +48,7 @@ def test_it_is_the_score_of_all_rows_in_memory(name, weighted):
     for n_shards in (1, 5):
         model = in_shards(scores, weight, n_shards)
         for share in SHARES:
-            found = quantiles.score_below_share(model, np.ones(1), share)
+            found = of_shards(model, np.ones(1), share)
             assert found == score_below_share(scores, ones, share), (n_shards, share)
 
 
@@ -62,5 +62,5 @@ def test_few_reads_are_enough():
         return gather(function, *arguments)
 
     object.__setattr__(model.shards, "gather", counted)
-    quantiles.score_below_share(model, np.ones(1), 0.2)
-    assert rounds == ["score_range", "histogram_between", "scores_between"]
+    of_shards(model, np.ones(1), 0.2)
+    assert rounds == ["negative_and_largest", "histogram_between", "scores_between"]

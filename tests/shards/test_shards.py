@@ -16,11 +16,10 @@ from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards import distributions
+from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.shards.places import LocalShards
-from fairconstrained.shards.rows import AtomRows, Shard, ordered_shard
-from fairconstrained.shards.sums import ShardedTerm, statistics_with_jacobian
+from fairconstrained.shards.rows import AtomRows, Shard
+from fairconstrained.shards.sums import LocalShards, OfBlocks, ShardedTerm, statistics
 from fairconstrained.solvers import SOLVERS
 
 PAIRS = {"group_auc", "inter_group_auc", "intra_group_auc"}
@@ -77,7 +76,7 @@ def assert_same(fit, problem, *, approximate=False):
 def approximate(request, monkeypatch):
     """Whether distributions of scores come from histograms; few rows are collected otherwise."""
     if request.param == "histograms":
-        monkeypatch.setattr(distributions, "_FEW_ROWS", 0)
+        monkeypatch.setattr(sharded_scores, "_FEW_ROWS", 0)
     return request.param == "histograms"
 
 
@@ -182,9 +181,8 @@ def test_rows_of_the_jacobian_are_those_of_one_table_and_one_round(name):
         assert len(rounds) <= 1
 
 
-@pytest.mark.parametrize("order", ["sorted", "shuffled"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_neither_the_order_of_rows_nor_unit_weights_matter(order, weighted):
+def test_neither_the_layout_of_rows_nor_unit_weights_matter(weighted):
     random = np.random.default_rng(5)
     X, atoms = random.normal(size=(9000, 3)).astype(np.float32), random.integers(0, 6, 9000)
     weight = random.uniform(0.5, 2.0, 9000) if weighted else None
@@ -196,21 +194,21 @@ def test_neither_the_order_of_rows_nor_unit_weights_matter(order, weighted):
         DemographicParity(0.1).bind(y, groups, totals),
     ]
     terms = [ShardedTerm(one, totals) for one in terms]
-    made = ordered_shard if order == "sorted" else Shard
-    shards = [made(part, atoms, weight) for part in (X, np.asfortranarray(X))]
+    shards = [Shard(part, atoms, weight) for part in (X, np.asfortranarray(X))]
     coefficients, ones = np.array([0.3, -0.7, 0.2]), np.ones(9000)
-    found = [statistics_with_jacobian(one, coefficients, 0.4, terms) for one in shards]
+    of_blocks = OfBlocks(statistics, np.add)
+    found = [of_blocks(one, [(coefficients, 0.4)], terms, ()) for one in shards]
     scores = X.astype(float) @ coefficients + 0.4
     parts = [
         one.term.take(atoms, (ones if weight is None else weight) / totals[atoms]).forward(scores)
         for one in terms
     ]
-    statistics = np.concatenate([one for one, _ in parts])
+    of_all = np.concatenate([one for one, _ in parts])
     units = [np.eye(len(one)) for one, _ in parts]
     rows = [
         pullback(unit)[0] for (_, pullback), own in zip(parts, units, strict=True) for unit in own
     ]
     jacobian = np.column_stack([np.array(rows) @ X.astype(float), np.sum(rows, axis=1)])
     for one in found:
-        np.testing.assert_allclose(one[0], statistics, atol=1e-12)
+        np.testing.assert_allclose(one[0], of_all, atol=1e-12)
         np.testing.assert_allclose(one[1], jacobian, atol=1e-12)

@@ -25,7 +25,7 @@ from fairconstrained.objectives import resolve_objective
 from fairconstrained.objectives.base import MeanLoss
 from fairconstrained.penalties import InUnits, Penalty
 from fairconstrained.penalties import Leading as LeadingPenalty
-from fairconstrained.shards.data import ShardedData
+from fairconstrained.shards.in_memory import ShardedData
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.fitted import coefficients
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
