@@ -178,7 +178,9 @@ class Evaluation:
                 continue
             slopes = self.passes.model(part.model).slopes(self.passes.term(part))
             if slopes is not None:
-                statistics = there.statistics_of(part) + slopes @ step[: slopes.shape[1]]
+                on_model, on_own = slopes
+                statistics = there.statistics_of(part) + on_model @ step[: on_model.shape[1]]
+                statistics += on_own @ step[part.auxiliary]
                 penalty = float(part.penalty.value(there.w) + part.penalty.gradient(self.w) @ step)
                 own = part.term.largest(statistics, least - penalty, most, distinct=True)
                 found.append(own + outputs.start - 1)
@@ -364,7 +366,9 @@ class Evaluation:
             weights = part.term.rows_of(known.statistics, outputs)
             slopes = model_pass.slopes(known) if len(outputs) > _FEW_ROWS else known.slopes
             if slopes is not None:
-                found[places, : slopes.shape[1]] += weights @ slopes
+                on_model, on_own = slopes
+                found[places, : on_model.shape[1]] += weights @ on_model
+                found[places, part.auxiliary] += weights @ on_own
                 continue
             table, spread = _of_statistics(weights)
             asked.setdefault(model_pass, []).append((known, table))

@@ -14,10 +14,8 @@ import numpy as np
 from fairconstrained.models.base import HasGram, Model, Pullback, Scores
 from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.terms.base import NO_AUXILIARY, CurvedPullback, Term
+from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Term
 from fairconstrained.terms.base import Pullback as TermPullback
-from fairconstrained.terms.cell_means import MeansPullback
-from fairconstrained.terms.threshold_rates import RatesOnGrid
 from fairconstrained.utils.quantiles import score_below_share
 from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
@@ -36,7 +34,7 @@ class TermPass:
     model_pass: ModelPass
     pullback: TermPullback | None = None
     jacobian: Array | None = None
-    slopes: Array | None = None
+    slopes: Jacobian | None = None
 
     def is_of(self, model_pass: ModelPass, term: Term, auxiliary: Array) -> bool:
         """Return whether it is this term's, with the same variables."""
@@ -44,7 +42,6 @@ class TermPass:
         return same and (not auxiliary.size or same_values(self.auxiliary, auxiliary))
 
 
-_FEW_ROWS = 6  # gradients that cost less than those of all nodes that a row is spread on
 _LARGEST_JACOBIAN = 1 << 21  # entries of a Jacobian of all statistics, 16 MB
 _MOST_KEPT = 3  # gradients
 
@@ -123,11 +120,11 @@ class ModelPass(ABC):
         """
 
     @abstractmethod
-    def slopes(self, known: TermPass) -> Array | None:
-        """Return the gradients of all statistics of a term in the parameters of the model.
+    def slopes(self, known: TermPass) -> Jacobian | None:
+        """Return the gradients of all statistics of a term, None where they cost more than a few.
 
-        They are of shape (n_statistics, n_parameters); None where they cost more than those of a
-        few.
+        They are in the parameters of the model, (n_statistics, n_parameters), and in the variables
+        of the term.
         """
 
     def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
@@ -214,8 +211,8 @@ class RowsPass(ModelPass):
         owns, total = [], np.zeros(self.model.n_parameters)
         for known, weights in weighted:
             if known.slopes is not None:
-                total += weights @ known.slopes
-                owns.append(NO_AUXILIARY)
+                total += weights @ known.slopes[0]
+                owns.append(weights @ known.slopes[1])
                 continue
             assert known.pullback is not None
             back, own = known.pullback(weights)
@@ -223,35 +220,28 @@ class RowsPass(ModelPass):
             owns.append(own)
         return total if on_scores is None else total + self.known[1](on_scores), owns
 
-    def slopes(self, known: TermPass) -> Array | None:
-        """Return the gradients of averages over cells, by one product with X."""
+    def slopes(self, known: TermPass) -> Jacobian | None:
+        """Return the gradients of statistics of few sums over rows, by one product with X."""
         pullback, model = known.pullback, self.model
-        if known.slopes is not None or not isinstance(pullback, MeansPullback):
-            return known.slopes
         small = len(known.statistics) * model.n_parameters <= _LARGEST_JACOBIAN
-        if small and isinstance(model, HasGram):
-            known.slopes = model.rows_times(pullback.jacobian)
+        if known.slopes is not None or not small or not isinstance(pullback, FactoredPullback):
+            return known.slopes
+        products = model.rows_times(pullback.basis()) if isinstance(model, HasGram) else None
+        known.slopes = None if products is None else pullback.jacobian(products)
         return known.slopes
 
     def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
         """Return the gradients: weights on the scores, then backward."""
-        return [self._rows_of(known.pullback, table, known.term) for known, table in weighted]
-
-    def _rows_of(self, pullback: TermPullback | None, table: Array, term: Term) -> Jacobian:
-        assert pullback is not None
-        if len(table) > _FEW_ROWS and isinstance(pullback, RatesOnGrid):
-            nodes = (
-                self.model.rows_times(pullback.spread) if isinstance(self.model, HasGram) else None
-            )
-            if nodes is not None:
-                weights = table.reshape(len(table), *pullback.values.shape)
-                return pullback.on_nodes(weights) @ nodes, pullback.on_thresholds(weights)
-        rows, own = np.zeros((len(table), self.model.n_parameters)), []
-        for k, weights in enumerate(table):
-            on_scores, on_auxiliary = pullback(weights)
-            rows[k] = self.known[1](on_scores)
-            own.append(on_auxiliary)
-        return rows, np.array(own or np.zeros((0, term.n_auxiliary)))
+        jacobians = []
+        for known, table in weighted:
+            assert known.pullback is not None
+            rows, own = np.zeros((len(table), self.model.n_parameters)), []
+            for k, weights in enumerate(table):
+                on_scores, on_auxiliary = known.pullback(weights)
+                rows[k] = self.known[1](on_scores)
+                own.append(on_auxiliary)
+            jacobians.append((rows, np.array(own or np.zeros((0, known.term.n_auxiliary)))))
+        return jacobians
 
     def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
         """Return the Hessian: second derivatives in the scores, then products of columns."""
@@ -305,10 +295,11 @@ class ShardsPass(ModelPass):
         total = sum((row[0] for row, _ in rows), np.zeros(self.model.n_parameters))
         return total, [own[0] for _, own in rows]
 
-    def slopes(self, known: TermPass) -> Array | None:
+    def slopes(self, known: TermPass) -> Jacobian | None:
         """Return the Jacobian that came with the statistics."""
         if known.slopes is None and known.jacobian is not None:
-            known.slopes = np.array([self.model.gradient(row) for row in known.jacobian])
+            rows = np.array([self.model.gradient(row) for row in known.jacobian])
+            known.slopes = rows, np.zeros((len(rows), 0))
         return known.slopes
 
     def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:

@@ -12,7 +12,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 Pullback = Callable[[Array], tuple[Array, Array]]
 NO_AUXILIARY = np.zeros(0)
@@ -343,6 +343,24 @@ class Shardable(Term):
     def merge(statistics: Iterable[Array]) -> Array:
         """Return the statistics on all rows from those of the shards."""
         return np.sum(list(statistics), axis=0)
+
+
+class FactoredPullback(ABC):
+    """A pullback through a few sums over rows, so that a Jacobian is one product with the rows."""
+
+    @abstractmethod
+    def basis(self) -> SparseMatrix:
+        """Return the weights of the rows in the sums, CSC of shape (n_sums, n_rows)."""
+
+    @abstractmethod
+    def jacobian(self, products: Array) -> tuple[Array, Array]:
+        """Return the derivatives of the statistics in parameters and in own variables.
+
+        Parameters
+        ----------
+        products : ndarray of shape (n_sums, n_parameters)
+            `basis` times the derivatives of the scores.
+        """
 
 
 class CurvedPullback(Protocol):

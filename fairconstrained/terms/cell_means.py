@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
+from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable
 from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -240,7 +240,7 @@ class CellMeans(FunctionAverages, Shardable):
 
 
 @dataclass(eq=False)  # not frozen: that would double the time of making one
-class MeansPullback:
+class MeansPullback(FactoredPullback):
     """Weights on averages over cells -> weights on the scores.
 
     Attributes
@@ -263,11 +263,14 @@ class MeansPullback:
             back *= self.term.signs
         return back, NO_AUXILIARY
 
-    @property
-    def jacobian(self) -> SparseMatrix:
-        """The derivatives of the averages in the scores, CSC of shape (n_cells, n_rows)."""
+    def basis(self) -> SparseMatrix:
+        """Return the derivatives of the averages in the scores."""
         signs = self.term.signs
         return reweighted(self.term.cells, self.slopes if signs is None else signs * self.slopes)
+
+    def jacobian(self, products: Array) -> tuple[Array, Array]:
+        """Return the products."""
+        return products, np.zeros((len(products), 0))
 
     def second_derivatives(self, u: Array) -> Array:
         """Return phi'' A' u."""

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import SubgradientError
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
-from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable, Term
+from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable, Term
 from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
 from fairconstrained.terms.difference_sums import FEW, difference_sums, precise_step
 from fairconstrained.terms.ranked import NODES, GridPoints, Ranked, with_neighbours
@@ -108,13 +108,17 @@ class ThresholdRates(FunctionAverages, Shardable):
             step = precise_step(function, scores, thresholds)
             if step is not None:
                 cells = self.rates.cells
-                return RatesOnGrid(function, cells, scores, thresholds, self.free, step)
+                return _RatesOnGrid(function, cells, scores, thresholds, self.free, step)
         return _RatesByCell(function, self._rows_by_cell, scores, thresholds, self.free)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the rates and their pullback."""
         sums = self.sums(scores, auxiliary)
         return sums.values.ravel(), sums
+
+    def rows_of(self, statistics: Array, outputs: Array) -> Matrix:
+        """Return the gradients of some outputs in the rates: rows of R."""
+        return self._small[outputs]
 
     def take(self, rows: Array, weights: Array) -> ThresholdRates:
         """Return the term on some rows; cell sizes stay those of the full data."""
@@ -177,13 +181,8 @@ class RateSums(ABC):
     def __call__(self, u: Array) -> tuple[Array, Array]:
         """Return the pullback of weights of the averages, see :meth:`Term.forward`."""
         weights = u.reshape(self.values.shape)
-        return self.pull(weights), self.on_thresholds(weights)
-
-    def on_thresholds(self, weights: Array) -> Array:
-        """Return the weights of free thresholds for those of the averages."""
-        if not self.free:
-            return np.zeros((*weights.shape[:-2], 0))
-        return -np.sum(weights * self.slopes, axis=-2)
+        own = -np.sum(weights * self.slopes, axis=0) if self.free else NO_AUXILIARY
+        return self.pull(weights), own
 
     @property
     @abstractmethod
@@ -204,7 +203,7 @@ class RateSums(ABC):
         """Return sum_kj u_kj A_ki phi'(s_i - theta_j), shape (n_rows,)."""
 
 
-class RatesOnGrid(RateSums):
+class _RatesOnGrid(RateSums, FactoredPullback):
     """For smooth functions and many differences: each row is spread on six nodes of a grid.
 
     The cost is n_rows + n_nodes n_thresholds in place of n_rows n_thresholds.
@@ -217,11 +216,6 @@ class RatesOnGrid(RateSums):
         A.
     step : float
         The distance of the nodes.
-
-    Attributes
-    ----------
-    spread : CSC of shape (n_cells * n_nodes, n_rows)
-        The share of every row in the nodes of its cells.
     """
 
     def __init__(
@@ -238,16 +232,16 @@ class RatesOnGrid(RateSums):
         in_one_each = bool(np.all(lengths == 1))
         grid = GridPoints(scores if in_one_each else scores.repeat(lengths), step, cells.data)
         nodes = with_neighbours(grid.lowest + grid.n_nodes * cells.indices)
-        entries = (grid.shares.ravel(), nodes, NODES * cells.indptr)
+        entries = (grid.shares.ravel(), nodes, NODES * cells.indptr)  # of row i in its nodes
         self.n_cells, size = cells.shape[0], cells.shape[0] * grid.n_nodes
-        self.spread = sp.csc_array(entries, shape=(size, len(scores)))
+        self._spread = sp.csc_array(entries, shape=(size, len(scores)))
         at = step * (grid.first + np.arange(grid.n_nodes))
         self._differences = at[:, None] - thresholds
         self._phi = function.value(self._differences)
 
     @cached_property
     def _mass(self) -> Array:
-        sums = np.bincount(self.spread.indices, self.spread.data, self.spread.shape[0])
+        sums = np.bincount(self._spread.indices, self._spread.data, self._spread.shape[0])
         return sums.reshape(self.n_cells, -1)
 
     @cached_property
@@ -256,25 +250,27 @@ class RatesOnGrid(RateSums):
 
     @cached_property
     def values(self) -> Array:
-        """The averages: the masses of the nodes times phi."""
         return self._mass @ self._phi
 
     @cached_property
     def slopes(self) -> Array:
-        """Minus the derivatives of the averages by the thresholds."""
         return self._mass @ self._slopes
 
     def push(self, change: Array) -> Array:
-        """Return the change of the averages with the scores."""
-        return (self.spread @ change).reshape(self.n_cells, -1) @ self._slopes
-
-    def on_nodes(self, weights: Array) -> Array:
-        """Return weights, (..., n_cells * n_nodes), of nodes: of the rows of `spread`."""
-        return (weights @ self._slopes.T).reshape(*weights.shape[:-2], -1)
+        return (self._spread @ change).reshape(self.n_cells, -1) @ self._slopes
 
     def pull(self, u: Array) -> Array:
-        """Return the weights of the scores for those of the averages."""
-        return self.spread.T @ self.on_nodes(u)
+        return self._spread.T @ (u @ self._slopes.T).ravel()
+
+    def basis(self) -> SparseMatrix:
+        return self._spread
+
+    def jacobian(self, products: Array) -> tuple[Array, Array]:
+        by_cell = products.reshape(self.n_cells, -1, products.shape[1])
+        rows = (self._slopes.T @ by_cell).reshape(-1, products.shape[1])
+        if not self.free:
+            return rows, np.zeros((len(rows), 0))
+        return rows, np.vstack([np.diag(-slopes) for slopes in self.slopes])
 
 
 class _RatesByCell(RateSums):
