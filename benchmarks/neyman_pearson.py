@@ -22,7 +22,7 @@ from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import AugmentedLagrangian, Solver, SwitchingSubgradient, ThreeSEcon
-from fairconstrained.terms.class_margins import class_losses
+from fairconstrained.terms.class_losses import class_losses
 
 KAPPA, RADIUS, CLASSES = 4.5, 0.3, 10
 PUBLISHED = {

@@ -12,9 +12,9 @@ from fairconstrained.decisions.candidates import Candidate, CandidateSearch, mos
 from fairconstrained.decisions.score_line import Line, Measure, Scores
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
+from fairconstrained.terms.class_losses import ErrorRates, MultinomialLoss, correct_share
 from fairconstrained.terms.class_scores import ByClass
 from fairconstrained.terms.decision_rates import rates_on_line, zeros_on_line
-from fairconstrained.terms.multinomial import ErrorRate, MultinomialLoss, correct_share
 from fairconstrained.utils.typing import Array
 
 _BLOCK = 1 << 22  # the largest number of scores that are computed at once
@@ -59,7 +59,7 @@ class ClassLine(Line):
             return super()._outputs_of(measure, points)
         return term.outputs_at(self._shares(term, points))
 
-    def _shares(self, term: ErrorRate | ByClass, points: Array) -> list[Array]:
+    def _shares(self, term: ErrorRates | ByClass, points: Array) -> list[Array]:
         """Return the shares of predictions in the cells of every class."""
         if self._known is None or self._known[0] is not points:
             self._known = points, _largest(*self.ends, points)
@@ -92,7 +92,7 @@ class OneClassLine(ClassLine):
         inside = np.isfinite(t) & (t >= reach[0]) & (t <= reach[1])
         return np.sort(t[inside])
 
-    def _shares(self, term: ErrorRate | ByClass, points: Array) -> list[Array]:
+    def _shares(self, term: ErrorRates | ByClass, points: Array) -> list[Array]:
         """Return the shares of predictions in the cells of every class."""
         found = []
         for k, one in enumerate(term.by_class):
@@ -144,7 +144,7 @@ class ClassCandidateSearch(CandidateSearch):
         """Return whether a problem has one score per class."""
         return isinstance(problem.objective.term, MultinomialLoss)
 
-    def _correct(self, y: Array, sample_weight: Array) -> ErrorRate:
+    def _correct(self, y: Array, sample_weight: Array) -> ErrorRates:
         """Return the share of correct predictions."""
         return correct_share(y.astype(int), sample_weight)
 
@@ -205,9 +205,9 @@ class ClassCandidateSearch(CandidateSearch):
         return most_promising(seen, weight, n) + best
 
 
-def counts_classes(term: Term) -> TypeGuard[ErrorRate | ByClass]:
+def counts_classes(term: Term) -> TypeGuard[ErrorRates | ByClass]:
     """Return whether a term is an affine function of shares of predictions of classes."""
-    return isinstance(term, ErrorRate) or (isinstance(term, ByClass) and term.counts_predictions)
+    return isinstance(term, ErrorRates) or (isinstance(term, ByClass) and term.counts_predictions)
 
 
 def _largest(at: Array, by: Array, points: Array) -> Array:

@@ -20,7 +20,7 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
-from fairconstrained.terms.multinomial import correct_share
+from fairconstrained.terms.class_losses import correct_share
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
 
 

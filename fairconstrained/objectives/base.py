@@ -12,7 +12,7 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import average
-from fairconstrained.terms.multinomial import MultinomialLoss
+from fairconstrained.terms.class_losses import MultinomialLoss
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
 

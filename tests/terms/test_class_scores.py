@@ -9,8 +9,8 @@ from sklearn.metrics import log_loss
 
 from fairconstrained import constraints
 from fairconstrained.terms.base import Term
+from fairconstrained.terms.class_losses import MultinomialLoss
 from fairconstrained.terms.class_scores import ByClass, log_odds, predicted
-from fairconstrained.terms.multinomial import MultinomialLoss
 
 N, K = 60, 4
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from fairconstrained.constraints import ROCParity
 from fairconstrained.functions.surrogates import Sigmoid, Stretched
 from fairconstrained.problem.epigraph import swapped
 from fairconstrained.solvers import AugmentedLagrangian, SwitchingSubgradient, ThreeSEcon
-from fairconstrained.terms.class_margins import class_losses
+from fairconstrained.terms.class_losses import class_losses
 from fairconstrained.terms.maximum import Maximum
 
 RNG = np.random.RandomState(0)

@@ -23,7 +23,7 @@ from fairconstrained.terms import (
     Term,
 )
 from fairconstrained.terms.cell_means import average, cell_matrix
-from fairconstrained.terms.class_margins import class_losses
+from fairconstrained.terms.class_losses import class_losses
 
 N_ROWS, N_CELLS, N_OUTPUTS = 12, 3, 4
 Y = np.where(np.arange(N_ROWS) % 2, 1.0, -1.0)

@@ -34,7 +34,7 @@ from fairconstrained.penalties import Penalty
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result, Solver
-from fairconstrained.terms.class_margins import class_losses
+from fairconstrained.terms.class_losses import class_losses
 from fairconstrained.utils.compat import with_callbacks
 from fairconstrained.utils.fitted import all_or_nothing, coefficients
 from fairconstrained.utils.registry import resolve

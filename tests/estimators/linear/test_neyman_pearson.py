@@ -18,7 +18,7 @@ from fairconstrained import InfeasibleConstraintWarning, NeymanPearsonClassifier
 from fairconstrained.functions.losses import Hinge, Logistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Stretched
 from fairconstrained.solvers import SOLVERS, AugmentedLagrangian, Smoothing
-from fairconstrained.terms.class_margins import class_losses
+from fairconstrained.terms.class_losses import class_losses
 
 labels_of_rows = np.array([0, 1, 2, 1, 0, 2, 2, 1, 0, 1])
 WEIGHT = np.linspace(0.5, 2.0, 10)
