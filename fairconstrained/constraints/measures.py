@@ -18,8 +18,8 @@ from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
-from fairconstrained.terms.head import as_csr, identity
-from fairconstrained.terms.ordered_pairs import OrderedPairs, PairNames
+from fairconstrained.terms.head import as_csr
+from fairconstrained.terms.ordered_pairs import Family, OrderedPairs, PairNames
 from fairconstrained.terms.ratios import Ratios
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -93,6 +93,14 @@ class Measures:
         """The name of the number of all rows."""
         return f"{self.what}(all{self.event.name})"
 
+    @property
+    def with_overall(self) -> sp.csr_array:
+        """The groups and all rows, as rows over the groups."""
+        n = len(self)
+        each = np.arange(n)
+        entries = np.append(np.ones(n), self.shares), np.append(each, each)
+        return sp.csr_array((*entries, np.append(each, [n, 2 * n])), shape=(n + 1, n))
+
     def combined(self, rows: Matrix) -> Combined:
         """Return rows over the groups as rows over the cells, and their constants."""
         constant = rows @ np.broadcast_to(self.constant, len(self))
@@ -164,22 +172,44 @@ ComparedPairs = tuple[sp.csr_array, sp.csr_array, list[tuple[str, str]]]
 Comparison = Callable[[Measures], ComparedPairs]
 
 
-def _with_each_other(measures: Measures) -> ComparedPairs:
-    """Return the groups a and b of every ordered pair, as unit rows, and their names."""
-    n, names = len(measures), measures.names
-    first, second = np.nonzero(~np.eye(n, dtype=bool))
-    pairs = [(names[a], names[b]) for a, b in zip(first, second, strict=True)]
-    return _unit_rows(first, n), _unit_rows(second, n), pairs
+@dataclass(frozen=True)
+class GroupPairs:
+    """A choice of pairs of groups, and of groups and all rows.
+
+    Parameters
+    ----------
+    families : callable
+        The number n of groups -> families of pairs of them, in which n stands for all rows.
+    """
+
+    families: Callable[[int], tuple[Family, ...]]
+
+    def __call__(self, measures: Measures) -> ComparedPairs:
+        """Return the two of every pair as rows over the groups, and their names."""
+        pairs = OrderedPairs(1.0, 1.0, self.families(len(measures)))
+        a, b = pairs.ends(np.arange(pairs.shape[0]))
+        n, names = len(measures), [*measures.names, measures.overall]
+        first, second = (
+            _unit_rows(side, n) if side.max(initial=0) < n else measures.with_overall[side]
+            for side in (a, b)
+        )
+        return first, second, [(names[i], names[j]) for i, j in zip(a, b, strict=True)]
+
+    def of_all(self, measures: Sequence[Measures]) -> tuple[Family, ...]:
+        """Return the families of several measures, each followed by the number of all rows."""
+        found, below = [], 0
+        for one in measures:
+            for a, b in self.families(len(one)):
+                moved = [range(side.start + below, side.stop + below) for side in (a, b)]
+                found.append((moved[0], moved[1]))
+            below += len(one) + 1
+        return tuple(found)
 
 
-def _with_the_overall(measures: Measures) -> ComparedPairs:
+def _with_the_overall(n: int) -> tuple[Family, ...]:
     """Return every group and all rows, then all rows and every group."""
-    n, names, overall = len(measures), measures.names, measures.overall
-    if n < 2:
-        return sp.csr_array((0, n)), sp.csr_array((0, n)), []
-    one, every = _unit_rows(np.arange(n), n), sp.csr_array(np.tile(measures.shares, (n, 1)))
-    pairs = [(name, overall) for name in names] + [(overall, name) for name in names]
-    return sp.csr_array(sp.vstack([one, every])), sp.csr_array(sp.vstack([every, one])), pairs
+    groups, every = range(n), range(n, n + 1)
+    return ((groups, every), (every, groups)) if n > 1 else ()
 
 
 def each_group(measures: Measures) -> ComparedPairs:
@@ -188,7 +218,10 @@ def each_group(measures: Measures) -> ComparedPairs:
     return _unit_rows(np.arange(n), n), sp.csr_array((n, n)), [(a, "") for a in measures.names]
 
 
-COMPARISONS: dict[str, Comparison] = {"pairs": _with_each_other, "overall": _with_the_overall}
+COMPARISONS = {
+    "pairs": GroupPairs(lambda n: ((range(n), range(n)),)),
+    "overall": GroupPairs(_with_the_overall),
+}
 
 
 def _unit_rows(columns: Array, n_columns: int) -> sp.csr_array:
@@ -284,9 +317,10 @@ def compared(
     """
     cells = _stacked([one.cells for one in measures])
     fields = {"cells": cells, "function": function, "signs": signs}
-    n_pairs = sum(len(one) * (len(one) - 1) for one in measures)
-    if comparison is _with_each_other and n_pairs * cells.shape[0] > _SMALL:
-        return _all_pairs(measures, requirement, fields)
+    if isinstance(comparison, GroupPairs):
+        families = comparison.of_all(measures)
+        if OrderedPairs(1.0, 1.0, families).shape[0] * cells.shape[0] > _SMALL:
+            return _all_pairs(measures, families, requirement, fields)
     chosen = [comparison(one) for one in measures]
     fields["offset"] = np.full(sum(len(pairs) for _, _, pairs in chosen), requirement.bound)
     fields["names"] = tuple(
@@ -302,23 +336,21 @@ def compared(
 
 
 def _all_pairs(
-    measures: Sequence[Measures], requirement: Requirement, fields: dict[str, Any]
+    measures: Sequence[Measures],
+    families: tuple[Family, ...],
+    requirement: Requirement,
+    fields: dict[str, Any],
 ) -> CellMeans:
-    """Return the term that compares many groups with each other: pairs are not listed."""
-    numbers: Matrix | None = None
-    sizes = tuple(len(one) for one in measures)
-    if any(one.combination is not None for one in measures):
-        numbers = _block_diagonal([one.combined(identity(len(one)))[0] for one in measures])
-    both = OrderedPairs(1.0, 0.0, sizes, numbers), OrderedPairs(0.0, 1.0, sizes, numbers)
-    constants = np.concatenate([np.broadcast_to(one.constant, len(one)) for one in measures])
-    names = [name for one in measures for name in one.names]
+    """Return the term that compares many groups: pairs are not listed."""
+    blocks, origins = zip(*(one.combined(one.with_overall) for one in measures), strict=True)
+    numbers, constants = _block_diagonal(blocks), np.concatenate(origins)
+    origin = constants if constants.any() else None
+    both = [OrderedPairs(*sides, families, numbers, origin) for sides in ((1.0, 0.0), (0.0, 1.0))]
+    names = [name for one in measures for name in (*one.names, one.overall)]
     fields["names"] = PairNames(both[0], requirement.text, names)
     fields["offset"] = requirement.bound
-    if not constants.any():
-        return requirement.term(fields, *((pairs, 0.0) for pairs in both))
-    return requirement.term(
-        fields, *((pairs, replace(pairs, numbers=None) @ constants) for pairs in both)
-    )
+    levels = [0.0 if origin is None else replace(one, numbers=None) @ origin for one in both]
+    return requirement.term(fields, *zip(both, levels, strict=True))
 
 
 def _block_diagonal(blocks: Sequence[Matrix]) -> Matrix:
@@ -353,14 +385,7 @@ def _stacked(cells: Sequence[SparseMatrix]) -> SparseMatrix:
 def group_rates(groups: Groups, weight: Array, kind: str) -> Measures:
     """Return the rates of all groups that have rows; warn of others, and of fewer than two groups.
 
-    Parameters
-    ----------
-    groups : Groups
-        The groups.
-    weight : ndarray of shape (n_rows,)
-        The weights of the rows.
-    kind : str
-        The constraint, for messages.
+    `kind` is the constraint, for messages.
     """
     measures = means(groups.codes, weight, groups, "rate", ALL_ROWS, kind)
     warn_if_single(measures, kind)

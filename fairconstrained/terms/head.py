@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,10 +60,10 @@ class AffineHead(Term):
 
     @property
     def _pairs(self) -> OrderedPairs | None:
-        """R, where it has all ordered pairs with one tolerance: the largest need no listing."""
-        uniform = np.ndim(self.constant) == 0 and np.ndim(self.offset) == 0
+        """R, where it has pairs of many numbers with one tolerance: the largest need no listing."""
         combination = self.combination
-        return combination if uniform and isinstance(combination, OrderedPairs) else None
+        uniform = isinstance(combination, OrderedPairs) and np.ndim(self.offset) == 0
+        return cast("OrderedPairs", combination) if uniform else None
 
     @cached_property
     def _combination_transposed(self) -> Matrix:
@@ -95,7 +95,8 @@ class AffineHead(Term):
         """Return some outputs."""
         if self._pairs is None:
             return super().values_of(statistics, outputs)
-        return self._pairs[outputs] @ statistics + self._level
+        level = np.broadcast_to(self._level, self.n_outputs)[outputs]
+        return self._pairs.values(statistics, outputs) + level
 
     def greatest(self, statistics: Array) -> float:
         """Return the largest output."""
@@ -120,7 +121,8 @@ class AffineHead(Term):
         """Return the positions of the largest outputs."""
         if self._pairs is None:
             return super().largest(statistics, least, most, distinct=distinct)
-        level = float(self._level)
+        own = self._pairs.origin is not None  # the constants are those of the numbers
+        level = (0.0 if own else float(self.constant)) - float(self.offset)
         return self._pairs.largest(statistics, least - level, most, distinct=distinct)[:most]
 
     def gap_of(self, statistics: Array) -> Array:

@@ -1,4 +1,4 @@
-"""All ordered pairs of many numbers: a matrix with a row for each, which are not listed."""
+"""Pairs of many numbers: a matrix with a row for each, which are not listed."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from scipy.sparse.linalg import LinearOperator
 
 from fairconstrained.utils.typing import Array, Matrix
 
+Family = tuple[range, range]  # the numbers a and the numbers b of all pairs of a family
+
 
 @dataclass(frozen=True, eq=False)
 class OrderedPairs:
-    r"""The matrix with a row :math:`\alpha e_a + \beta e_b` for all a != b of the same family.
+    r"""The matrix with a row :math:`\alpha e_a + \beta e_b` for all pairs a != b of families.
 
     k numbers have k (k - 1) ordered pairs, of which few matter: the largest of
     :math:`\alpha m_a + \beta m_b` are found among the largest and the smallest numbers.
@@ -24,38 +26,44 @@ class OrderedPairs:
     ----------
     first, second : float
         alpha and beta.
-    sizes : tuple of int
-        How many numbers each family has; pairs are ordered by family, then by a, then by b.
-    numbers : CSR of shape (sum(sizes), n_columns) or None, default=None
+    families : tuple of (range, range)
+        The numbers a and b of each family: the same ones, or others. Rows are ordered by family,
+        then by a, then by b.
+    numbers : CSR of shape (n_numbers, n_columns) or None, default=None
         M, where the numbers are M x of what the matrix is multiplied by; None is the identity.
+    origin : ndarray of shape (n_numbers,) or None, default=None
+        What is added to the numbers where the largest values are asked for.
     """
 
     first: float
     second: float
-    sizes: tuple[int, ...]
+    families: tuple[Family, ...]
     numbers: Matrix | None = None
+    origin: Array | None = None
     dtype: ClassVar[type] = float
 
     @property
     def shape(self) -> tuple[int, int]:
         """The number of pairs, and of columns."""
-        columns = sum(self.sizes) if self.numbers is None else self.numbers.shape[1]
-        return sum(k * (k - 1) for k in self.sizes), int(columns)
+        columns = self._n_numbers if self.numbers is None else int(self.numbers.shape[1])
+        return sum(len(a) * _width(a, b) for a, b in self.families), columns
 
-    def _families(self, x: Array) -> list[Array]:
-        """Return the numbers of each family."""
-        numbers = x if self.numbers is None else self.numbers @ x
-        return np.split(numbers, np.cumsum(self.sizes)[:-1])
+    @property
+    def _n_numbers(self) -> int:
+        if self.numbers is not None:
+            return int(self.numbers.shape[0])
+        return max((max(a.stop, b.stop) for a, b in self.families), default=0)
 
-    def _joined(self, by_family: list[Array]) -> Array:
-        """Return the gradient in x of a function with these derivatives in the numbers."""
-        numbers = np.concatenate(by_family)
-        return numbers if self.numbers is None else self.numbers.T @ numbers
+    def _numbers(self, x: Array) -> Array:
+        return x if self.numbers is None else self.numbers @ x
 
     def __matmul__(self, x: Array) -> Array:
         """Return the values of all pairs, of shape (n_pairs, *x.shape[1:])."""
-        tables = [self.first * m[:, None] + self.second * m for m in self._families(x)]
-        return np.concatenate([table[~np.eye(len(table), dtype=bool)] for table in tables])
+        m, values = self._numbers(x), [np.zeros((0, *x.shape[1:]))]
+        for a, b in self.families:
+            table = self.first * m[a.start : a.stop, None] + self.second * m[b.start : b.stop]
+            values.append(table[_inside(a, b)])
+        return np.concatenate(values)
 
     @property
     def T(self) -> LinearOperator:
@@ -63,26 +71,33 @@ class OrderedPairs:
         return LinearOperator(self.shape[::-1], matvec=self._transposed_times, dtype=float)
 
     def _transposed_times(self, v: Array) -> Array:
-        tables, end = [], 0
-        for k in self.sizes:
-            table = np.zeros((k, k))
-            table[~np.eye(k, dtype=bool)] = v[end : end + k * (k - 1)]
-            tables.append(table)
-            end += k * (k - 1)
-        return self._joined(
-            [self.first * t.sum(axis=1) + self.second * t.sum(axis=0) for t in tables]
-        )
+        total, end = np.zeros(self._n_numbers), 0
+        for a, b in self.families:
+            table, n = np.zeros((len(a), len(b))), len(a) * _width(a, b)
+            table[_inside(a, b)] = v[end : end + n]
+            total[a.start : a.stop] += self.first * table.sum(axis=1)
+            total[b.start : b.stop] += self.second * table.sum(axis=0)
+            end += n
+        return total if self.numbers is None else self.numbers.T @ total
 
     def ends(self, pairs: Array) -> tuple[Array, Array]:
         """Return the positions of a and b among all numbers."""
-        first, second = np.zeros(len(pairs), int), np.zeros(len(pairs), int)
-        end = below = 0
-        for k in self.sizes:
-            inside = np.flatnonzero((pairs >= end) & (pairs < end + k * (k - 1)))
-            a, b = np.divmod(pairs[inside] - end, k - 1) if len(inside) else (inside, inside)
-            first[inside], second[inside] = below + a, below + b + (b >= a)
-            end, below = end + k * (k - 1), below + k
+        first, second, end = np.zeros(len(pairs), int), np.zeros(len(pairs), int), 0
+        for a, b in self.families:
+            n = len(a) * _width(a, b)
+            inside = np.flatnonzero((pairs >= end) & (pairs < end + n))
+            if len(inside):
+                i, j = np.divmod(pairs[inside] - end, _width(a, b))
+                first[inside] = a.start + i
+                second[inside] = b.start + (j + (j >= i) if a == b else j)
+            end += n
         return first, second
+
+    def values(self, x: Array, pairs: Array) -> Array:
+        """Return the product of some rows with x, without making a matrix of them."""
+        m = self._numbers(x)
+        a, b = self.ends(pairs)
+        return np.asarray(self.first * m[a] + self.second * m[b])
 
     def __getitem__(self, pairs: Any) -> Any:
         """Return some rows, or what else a key selects of the list."""
@@ -92,7 +107,7 @@ class OrderedPairs:
         values = np.tile([self.first, self.second], len(a))
         ends = np.arange(0, 2 * len(a) + 1, 2)
         entries = (values, np.column_stack([a, b]).ravel(), ends)
-        rows = sp.csr_array(entries, shape=(len(a), sum(self.sizes)))
+        rows = sp.csr_array(entries, shape=(len(a), self._n_numbers))
         return rows if self.numbers is None else sp.csr_array(cast("Matrix", rows) @ self.numbers)
 
     def tocsr(self) -> sp.csr_array:
@@ -141,20 +156,23 @@ class OrderedPairs:
             largest as the other of a pair, then the next ones: no number is then twice a or b.
         """
         found, values, end = [np.zeros(0, int)], [np.zeros(0)], 0
-        for k, m in zip(self.sizes, self._families(x), strict=True):
-            up, down = self.first * m, self.second * m
+        m = self._numbers(x)
+        m = m if self.origin is None else m + self.origin
+        for a, b in self.families:
+            up, down = self.first * m[a.start : a.stop], self.second * m[b.start : b.stop]
             # `most` + 1: a number is no partner of its own
-            a, b = _top(up, most + 1), _top(down, most + 1)
-            if not distinct:
-                a, b = np.repeat(a, len(b)), np.tile(b, len(a))
-            kept = a != b
-            a, b = a[kept], b[kept]
-            value = up[a] + down[b]
+            i, j = _top(up, most + 1), _top(down, most + 1)
+            if not distinct or a != b:
+                i, j = np.repeat(i, len(j)), np.tile(j, len(i))
+            if a == b:
+                i, j = i[i != j], j[i != j]
+            value = up[i] + down[j]
             order = np.argsort(-value, kind="stable")[:most]
             order = order[value[order] >= least]
-            found.append(end + a[order] * (k - 1) + b[order] - (b[order] > a[order]))
+            i, j = i[order], j[order]
+            found.append(end + i * _width(a, b) + (j - (j > i) if a == b else j))
             values.append(value[order])
-            end += k * (k - 1)
+            end += len(a) * _width(a, b)
         every = np.concatenate(found)
         return every[np.argsort(-np.concatenate(values), kind="stable")]
 
@@ -187,6 +205,16 @@ class PairNames(Sequence[str]):
             raise IndexError(f"pair {index} of {len(self)}")
         a, b = (int(end[0]) for end in self._pairs.ends(np.array([index % len(self)])))
         return self._text.format(first=self._names[a], second=self._names[b])
+
+
+def _width(a: range, b: range) -> int:
+    """Return how many numbers b each number a has a pair with."""
+    return max(len(b) - (a == b), 0)
+
+
+def _inside(a: range, b: range) -> Array:
+    """Return which entries of the table of a family are pairs: all but those of a number alone."""
+    return ~np.eye(len(a), dtype=bool) if a == b else np.ones((len(a), len(b)), dtype=bool)
 
 
 def _top(values: Array, most: int) -> Array:

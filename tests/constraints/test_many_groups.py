@@ -18,6 +18,8 @@ CONSTRAINTS = {
     "differences": DemographicParity(0.03),
     "two events": EqualizedOdds(0.03),
     "errors": ErrorRateParity(0.03),
+    "errors, overall": ErrorRateParity(0.03, against="overall"),
+    "overall": EqualizedOdds(0.03, against="overall"),
     "ratios": DisparateImpact(0.9),
 }
 
