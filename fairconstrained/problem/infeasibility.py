@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.kkt import nearest_to_cone
 from fairconstrained.problem.multipliers import Multipliers
-from fairconstrained.utils.least_squares import nonnegative_least_squares
 from fairconstrained.utils.typing import Array
 
 _FLAT = 1e-2  # the gradient of a rate is of the order of 0.1 per feature scale
@@ -148,28 +147,7 @@ def _least_slope(at: Evaluation, columns: Array) -> Array:
 
     The distance h from the cone is homogeneous in the weights, so that the minimiser of
     :math:`h(x)^2 + c^2 (1 - \sum_j x_j)^2` over x >= 0 is a multiple of the weights for any c > 0.
-    Away from the boundary of W this is non-negative least squares, on it the result is where
-    the search starts.
     """
     unit = max(float(np.linalg.norm(columns, axis=0).max(initial=0.0)), np.finfo(float).tiny)
-    scaled, domain = columns / unit, at.problem.domain
-    target = np.append(np.zeros(len(columns)), 1.0)
-    found = nonnegative_least_squares(np.vstack([scaled, np.ones(columns.shape[1])]), target)
-    slope = scaled @ found
-    if np.array_equal(domain.normal_cone_residual(at.w, slope), slope):
-        return found / max(float(found.sum()), np.finfo(float).tiny)
-
-    def half_squares(x: Array) -> tuple[float, Array]:
-        rest, missing = domain.normal_cone_residual(at.w, scaled @ x), 1.0 - float(x.sum())
-        value = 0.5 * (float(rest @ rest) + missing**2)
-        return value, scaled.T @ rest - missing
-
-    found = minimize(
-        half_squares,
-        found,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * found.size,
-        options={"gtol": 1e-10, "ftol": 1e-15, "maxiter": 200},
-    ).x
+    found = nearest_to_cone(at, columns / unit, np.zeros(len(columns)), total=1.0)
     return found / max(float(found.sum()), np.finfo(float).tiny)

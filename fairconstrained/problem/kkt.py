@@ -216,8 +216,7 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
 
     They minimise :math:`\operatorname{dist}(-\nabla f(w) - \sum_j \lambda_j \nabla g_j(w),
     N_W(w))` over the constraints with :math:`g_j \ge -` `active`, at most 300 of them, those of
-    the largest values; the others get zero. Away from the boundary of W this is non-negative least
-    squares; on it, it is where the search starts.
+    the largest values; the others get zero.
 
     Parameters
     ----------
@@ -231,18 +230,48 @@ def estimate_multipliers(at: Evaluation, *, active: float = 1e-3) -> Array:
     if near.size == 0:
         return multipliers
     columns = at.constraint_gradients(near).T
-    gradient = at.gradient()
+    multipliers[near] = nearest_to_cone(at, columns, at.gradient())
+    return multipliers
 
-    def half_squared_distance(some: Array) -> tuple[float, Array]:
-        rest = at.problem.domain.normal_cone_residual(at.w, gradient + columns @ some)
-        return 0.5 * float(rest @ rest), columns.T @ rest
 
-    multipliers[near] = minimize(
-        half_squared_distance,
-        nonnegative_least_squares(columns, -gradient),
+def nearest_to_cone(
+    at: Evaluation, columns: Array, gradient: Array, total: float | None = None
+) -> Array:
+    r"""Return the :math:`x \ge 0` for which :math:`-g - C x` is nearest to the normal cone.
+
+    Away from the boundary of W this is non-negative least squares; on it, that is where the search
+    starts.
+
+    Parameters
+    ----------
+    at : Evaluation
+        The problem at the point.
+    columns : ndarray of shape (n_variables, n_columns)
+        C.
+    gradient : ndarray of shape (n_variables,)
+        g.
+    total : float or None, default=None
+        What the sum of x is to be near: the square of the difference is added.
+    """
+    domain, table, target = at.problem.domain, columns, -gradient
+    if total is not None:
+        table, target = np.vstack([columns, np.ones(columns.shape[1])]), np.append(target, total)
+    found = nonnegative_least_squares(table, target)
+    slope = gradient + columns @ found
+    if np.array_equal(domain.normal_cone_residual(at.w, slope), slope):
+        return found
+
+    def half_squares(x: Array) -> tuple[float, Array]:
+        rest = domain.normal_cone_residual(at.w, gradient + columns @ x)
+        missing = 0.0 if total is None else total - float(x.sum())
+        return 0.5 * (float(rest @ rest) + missing**2), columns.T @ rest - missing
+
+    answer = minimize(
+        half_squares,
+        found,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0.0, None)] * near.size,
+        bounds=[(0.0, None)] * found.size,
         options={"gtol": 1e-10, "ftol": 1e-15, "maxiter": 500},
-    ).x
-    return multipliers
+    )
+    return np.asarray(answer.x)
