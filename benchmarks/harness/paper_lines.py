@@ -17,12 +17,12 @@ from benchmarks.harness.data import Data, load, parts
 from benchmarks.harness.paper_grids import GRIDS, Grid, first, proximal
 from benchmarks.harness.paper_setup import Setup, solver_for
 from benchmarks.harness.problems import logistic_problem
+from benchmarks.harness.swapped import swapped
 from fairconstrained.constraints import DemographicParity, EqualizedOdds
 from fairconstrained.datasets import fetch_a9a
 from fairconstrained.domains import L1Ball
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.epigraph import swapped
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import (
     IPC,

@@ -13,7 +13,7 @@ from benchmarks.harness.data import parts
 from benchmarks.harness.paper_grids import GRIDS, ConstantSteps, best_of
 from benchmarks.harness.paper_lines import all_lines, digits, roc, simple_example
 from benchmarks.harness.paper_setup import Setup
-from fairconstrained.problem.epigraph import swapped
+from benchmarks.harness.swapped import swapped
 from fairconstrained.solvers import Solver, SwitchingSubgradient, near_stationarity
 
 

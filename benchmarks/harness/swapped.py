@@ -1,4 +1,4 @@
-"""The largest output of a term, such as the objective of the least unfairness."""
+"""The least unfairness for a bound on the loss, in the papers' form: a maximum as the objective."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from fairconstrained.terms._composed import WrappedTerm
-from fairconstrained.terms.base import (
-    NO_AUXILIARY,
-    Pullback,
-)
+from fairconstrained.penalties import Linear
+from fairconstrained.problem.problem import Problem
+from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Maximum(WrappedTerm):
+class Maximum(Term):
     r"""The largest output :math:`\max_j c_j(s)` of a term.
 
     It has kinks where several outputs are largest; the derivative is then that of the first of
@@ -42,13 +40,28 @@ class Maximum(WrappedTerm):
     --------
     >>> import numpy as np
     >>> from fairconstrained.constraints import DemographicParity
-    >>> from fairconstrained.terms.maximum import Maximum
+    >>> from benchmarks.harness.swapped import Maximum
     >>> parity = DemographicParity(0.0).bind(np.ones(4), np.array([0, 0, 1, 1]), np.ones(4))
     >>> Maximum(parity).value(np.array([2.0, 2.0, -2.0, -2.0])).round(3)
     array([0.762])
     """
 
+    term: Term
     width: float = 0.0
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return self.term.n_rows
+
+    @property
+    def convex(self) -> bool:
+        """Whether the term is convex."""
+        return self.term.convex
+
+    def weak_curvature(self) -> Array:
+        """Return what makes every output of the term convex."""
+        return self.term.weak_curvature()
 
     @property
     def n_outputs(self) -> int:
@@ -133,3 +146,58 @@ class Maximum(WrappedTerm):
     def blocks(self) -> Array | None:
         """Return the rows that a batch of the term must hold together."""
         return self.term.blocks()
+
+
+def swapped(problem: Problem, bound: float) -> Problem:
+    r"""Return the swapped problem in the papers' form: one objective, one constraint.
+
+    .. math::
+        \min_{w \in W} \max_j g_j(w) \quad \text{s.t.} \quad f(w) \le \text{bound}.
+
+    It has the solutions of :meth:`Problem.epigraph`, without the additional variable and with a
+    single constraint, but its objective has kinks.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its constraints are the outputs of one term.
+    bound : float
+        The largest objective allowed.
+
+    Raises
+    ------
+    ValueError
+        If the constraints are not the outputs of one term.
+
+    References
+    ----------
+    3S-Econ, Problem 1 and equation (5).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fairconstrained.constraints import DemographicParity
+    >>> from fairconstrained.functions.losses import Hinge
+    >>> from fairconstrained.models.linear import LinearModel
+    >>> from fairconstrained.problem import CompositeFunction, Problem
+    >>> from benchmarks.harness.swapped import swapped
+    >>> from fairconstrained.terms.cell_means import average
+    >>> X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([-1, 1, -1, 1])
+    >>> model, weight = LinearModel(X), np.ones(4)
+    >>> parity = DemographicParity(0.0).bind(y, np.array([0, 0, 1, 1]), weight)
+    >>> loss = CompositeFunction(model, average(Hinge(), y, weight))
+    >>> problem = swapped(Problem(loss, (CompositeFunction(model, parity),)), bound=0.9)
+    >>> at = problem.at(np.zeros(2))
+    >>> at.objective, at.constraints.round(3)
+    (0.0, array([0.1]))
+    """
+    terms = [part.term for part in problem.constraints]
+    if len(terms) != 1 or terms[0] is None:
+        raise ValueError(
+            f"swapped: the constraints must be the outputs of one term; got {len(terms)} parts. "
+            "Problem.epigraph(bound) takes any constraints."
+        )
+    objective = problem.objective
+    limit = objective.add(Linear(np.zeros(problem.n_variables), -bound))
+    largest = replace(problem.constraints[0], term=Maximum(terms[0]))
+    return replace(problem, objective=largest, constraints=(limit,))
