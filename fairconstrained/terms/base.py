@@ -339,11 +339,6 @@ class Shardable(Term):
         """Return the part of the term on some rows, without repetitions."""
         return self.take(rows, np.ones(len(rows)))
 
-    @staticmethod
-    def merge(statistics: Iterable[Array]) -> Array:
-        """Return the statistics on all rows from those of the shards."""
-        return np.sum(list(statistics), axis=0)
-
 
 class FactoredPullback(ABC):
     """A pullback through a few sums over rows, so that a Jacobian is one product with the rows."""

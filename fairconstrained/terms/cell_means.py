@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
-from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable
+from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable, Term
 from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -56,7 +56,6 @@ class CellMeans(FunctionAverages, Shardable):
         *FunctionAverages._shared,
         "_cells_transposed",
         "_disjoint",
-        "_signed_weights",
     )
 
     @property
@@ -122,17 +121,6 @@ class CellMeans(FunctionAverages, Shardable):
     def curved(self) -> bool:
         """Whether phi has a second derivative."""
         return isinstance(self.function, TwiceDifferentiable)
-
-    @cached_property
-    def _signed_weights(self) -> Array:
-        """The weight of the rows with sign +1 and with sign -1 in every cell, (2, n_cells)."""
-        positive = np.ones(self.n_rows) if self.signs is None else (self.signs > 0.0).astype(float)
-        return np.stack([self._sums(positive), self._sums(1.0 - positive)])
-
-    def value_at_constant(self, score: float, auxiliary: Array = NO_AUXILIARY) -> Array:
-        """Return the outputs if all rows have the same score: phi is evaluated twice."""
-        score += self.shift
-        return self.head(self.function.value(np.array([score, -score])) @ self._signed_weights)
 
     def shares(self, decided: Array) -> Array:
         """Return the averages of a term with the indicator, for decisions.
@@ -278,6 +266,32 @@ class MeansPullback(FactoredPullback):
         out = self.term._spread(u)
         out *= function.second_derivative(self.margins, self.slopes)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class OfRates(Term):
+    """A term whose statistics are made of the same cells as averages.
+
+    Parameters
+    ----------
+    rates : CellMeans
+        The averages over cells of phi(s), one output each.
+    """
+
+    rates: CellMeans
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return self.rates.n_rows
+
+    def take(self, rows: Array, weights: Array) -> Self:
+        """Return the term on some rows; cell sizes stay those of the full data."""
+        return replace(self, rates=self.rates.take(rows, weights))
+
+    def strata(self) -> Array:
+        """Return codes of the cells that each row belongs to."""
+        return self.rates.strata()
 
 
 def reweighted(cells: SparseMatrix, weights: Array) -> SparseMatrix:

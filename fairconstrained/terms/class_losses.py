@@ -147,14 +147,6 @@ class MultinomialLoss(ClassTerm):
 
         return total - scores[own], slopes
 
-    @property
-    def least_constant(self) -> tuple[float, Array]:
-        """The least loss of constant scores and these scores: logarithms of the classes' shares."""
-        n_classes = int(self.labels.max()) + 1
-        shares = np.bincount(self.labels, self.weights, minlength=n_classes)
-        scores = np.log(np.maximum(shares, np.finfo(float).tiny))
-        return float(-shares @ scores), scores
-
 
 class ErrorRates(ClassTerm):
     """The share of the rows of each class, or of all, whose largest score is another class's."""

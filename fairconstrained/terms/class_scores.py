@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
 from fairconstrained.functions.elementary import Indicator
-from fairconstrained.terms._composed import Composed
 from fairconstrained.terms.base import (
     NO_AUXILIARY,
     Pullback,
@@ -19,6 +18,7 @@ from fairconstrained.terms.base import (
 )
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.clipped_rates import ClippedRates
+from fairconstrained.utils.codes import joint_codes
 from fairconstrained.utils.typing import Array
 
 
@@ -65,7 +65,7 @@ def predicted(scores: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class ByClass(Composed):
+class ByClass(Term):
     r"""Terms of one score, one for every class, applied to the log odds of the classes.
 
     The sigmoid of the log odds of class k is its soft-max probability, so that the average of the
@@ -104,6 +104,30 @@ class ByClass(Composed):
     terms: tuple[Term, ...]
     classes: tuple[str, ...]
     sharpness: float = 1.0
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return self.terms[0].n_rows
+
+    @property
+    def smooth(self) -> bool:
+        """Whether all terms are smooth."""
+        return all(term.smooth for term in self.terms)
+
+    @property
+    def batchable(self) -> bool:
+        """Whether all terms are batchable."""
+        return all(term.batchable for term in self.terms)
+
+    @property
+    def smoothable(self) -> bool:
+        """Whether all terms are smooth or can be rounded."""
+        return all(term.smoothable for term in self.terms)
+
+    def strata(self) -> Array:
+        """Return codes of the cells of all terms together."""
+        return joint_codes([term.strata() for term in self.terms])
 
     @property
     def n_outputs(self) -> int:

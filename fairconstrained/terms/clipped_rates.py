@@ -19,7 +19,7 @@ from fairconstrained.terms.base import (
     Shardable,
     Term,
 )
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import CellMeans, OfRates
 from fairconstrained.terms.head import AffineHead, as_csr
 from fairconstrained.utils.typing import Array, SparseMatrix
 
@@ -58,7 +58,7 @@ class Clip(ScalarFunction):
 
 
 @dataclass(frozen=True, eq=False)
-class ClippedRates(AffineHead, Shardable):
+class ClippedRates(OfRates, AffineHead, Shardable):
     r"""The function :math:`c = R\, \mathrm{clip}(r, \alpha, \beta) + d - b` of rates r of cells.
 
     Parameters
@@ -84,7 +84,6 @@ class ClippedRates(AffineHead, Shardable):
     \beta + \max\{r^- + \alpha, r^+\} - \max\{r^- + \beta, r^+\}` (IDCA, appendix B.3).
     """
 
-    rates: CellMeans
     ends: tuple[float, float]
     combination: SparseMatrix
     offset: Array
@@ -97,11 +96,6 @@ class ClippedRates(AffineHead, Shardable):
         """The clipping, perhaps rounded."""
         sharp = Clip(*self.ends)
         return sharp.smoothed(self.width) if self.width else sharp
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return self.rates.n_rows
 
     @property
     def n_statistics(self) -> int:
@@ -117,10 +111,6 @@ class ClippedRates(AffineHead, Shardable):
     def smoothable(self) -> bool:
         """Whether the rates are smoothable: everything else is."""
         return self.rates.smoothable
-
-    def strata(self) -> Array:
-        """Return codes of the cells that each row belongs to."""
-        return self.rates.strata()
 
     @property
     def smooth(self) -> bool:
@@ -159,10 +149,6 @@ class ClippedRates(AffineHead, Shardable):
         """Return clip'(r) R' v."""
         slope = self.clip.derivative(statistics, self.clip.value(statistics))
         return slope * super().head_vjp(statistics, v)
-
-    def take(self, rows: Array, weights: Array) -> ClippedRates:
-        """Return the term on some rows; its rates are unbiased, the clipped rates are not."""
-        return replace(self, rates=self.rates.take(rows, weights))
 
     def zero_one(self) -> ClippedRates:
         """Return the term with the indicator."""

@@ -191,11 +191,6 @@ class QueryPairs(FunctionAverages):
         out = np.bincount(self.pairs.first, bend, minlength=self.n_rows)
         return out + np.bincount(self.pairs.second, bend, minlength=self.n_rows)
 
-    def value_at_constant(self, score: float, auxiliary: Array = NO_AUXILIARY) -> Array:
-        """Return the outputs if all rows have the same score: phi(0) in every cell."""
-        zero = float(self.function.value(np.zeros(1))[0])
-        return self.head(zero * self._by_cell(np.ones(len(self.pairs))))
-
     def blocks(self) -> Array:
         """Return the query of every row."""
         return self.queries

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback
-from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
+from fairconstrained.terms.cell_means import OfRates, rows_by_cell
 from fairconstrained.terms.head import AffineHead
 from fairconstrained.utils.typing import Array, Matrix
 
@@ -17,7 +17,7 @@ _ROUNDING = 1e-12  # the error of sums of weights
 
 
 @dataclass(frozen=True, eq=False)
-class RankGaps(AffineHead):
+class RankGaps(OfRates, AffineHead):
     r"""The gaps of predictions in a range of ranks, for every pair of cells, minus kappa.
 
     .. math::
@@ -50,7 +50,6 @@ class RankGaps(AffineHead):
     IDCA, equation (6).
     """
 
-    rates: CellMeans
     ranks: tuple[float, float]
     offset: Array
     n_auxiliary: int = 0
@@ -58,11 +57,6 @@ class RankGaps(AffineHead):
     combination: Matrix = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]
     constant: Array | float = field(default=0.0, kw_only=True)
     batchable = True
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows of the scores."""
-        return self.rates.n_rows
 
     @cached_property
     def _rows_by_cell(self) -> list[tuple[Array, Array]]:
@@ -80,10 +74,6 @@ class RankGaps(AffineHead):
             return np.zeros(self.n_rows), np.zeros(self.n_auxiliary)
 
         return np.array(gaps, dtype=float), pullback
-
-    def take(self, rows: Array, weights: Array) -> RankGaps:
-        """Return the gaps of some rows, each with its weight times a factor."""
-        return replace(self, rates=self.rates.take(rows, weights))
 
     def zero_one(self) -> RankGaps:
         """Return the term: it has no surrogate."""

@@ -14,14 +14,14 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.elementary import SubgradientError
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable, Term
-from fairconstrained.terms.cell_means import CellMeans, rows_by_cell
+from fairconstrained.terms.cell_means import OfRates, rows_by_cell
 from fairconstrained.terms.difference_sums import FEW, difference_sums, precise_step
 from fairconstrained.terms.ranked import NODES, GridPoints, Ranked, with_neighbours
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
 @dataclass(frozen=True, eq=False)
-class ThresholdRates(FunctionAverages, Shardable):
+class ThresholdRates(OfRates, FunctionAverages, Shardable):
     r"""The affine function :math:`c = R\, r + d - b` of rates at thresholds.
 
     .. math::
@@ -49,18 +49,12 @@ class ThresholdRates(FunctionAverages, Shardable):
         d, the constant part of the gap.
     """
 
-    rates: CellMeans
     thresholds: Array
     combination: Matrix
     offset: Array
     free: bool = False
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
-
-    @property
-    def n_rows(self) -> int:
-        """The rows of the scores."""
-        return self.rates.n_rows
 
     @property
     def n_statistics(self) -> int:
@@ -120,10 +114,6 @@ class ThresholdRates(FunctionAverages, Shardable):
         """Return the gradients of some outputs in the rates: rows of R."""
         return self._small[outputs]
 
-    def take(self, rows: Array, weights: Array) -> ThresholdRates:
-        """Return the term on some rows; cell sizes stay those of the full data."""
-        return replace(self, rates=self.rates.take(rows, weights))
-
     def zero_one(self) -> Term:
         """Return the term with the indicator, at the same thresholds."""
         return self._with_function(self.function.zero_one())
@@ -140,10 +130,6 @@ class ThresholdRates(FunctionAverages, Shardable):
         if not self.free:
             return lambda change, _: sums.push(change).ravel()
         return lambda change, own: (sums.push(change) - sums.slopes * own).ravel()
-
-    def strata(self) -> Array:
-        """Return codes of the cells that each row belongs to."""
-        return self.rates.strata()
 
     def weak_curvature(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.
