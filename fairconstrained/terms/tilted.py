@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
 import numpy as np
 
-from fairconstrained.terms._composed import WrappedTerm
-from fairconstrained.terms.base import NO_AUXILIARY, CurvedPullback, Pullback
+from fairconstrained.terms.base import NO_AUXILIARY, CurvedPullback, Pullback, Term
 from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Tilted(WrappedTerm):
+class Tilted(Term):
     r"""The function :math:`c(s) + b + A w` of scores and variables.
 
     As part of a problem its own variables are all of them: ``auxiliary=slice(0, n_variables)``.
@@ -39,8 +39,38 @@ class Tilted(WrappedTerm):
     array([7.5])
     """
 
+    term: Term
     slopes: Array
     level: Array
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of the scores."""
+        return self.term.n_rows
+
+    @property
+    def n_outputs(self) -> int:
+        """The number of outputs."""
+        return self.term.n_outputs
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the term's outputs."""
+        return self.term.names
+
+    @property
+    def smooth(self) -> bool:
+        """Whether the term is smooth."""
+        return self.term.smooth
+
+    @property
+    def convex(self) -> bool:
+        """Whether the term is convex."""
+        return self.term.convex
+
+    def weak_curvature(self) -> Array:
+        """Return what makes every output of the term convex."""
+        return self.term.weak_curvature()
 
     @property
     def weakly_convex(self) -> bool:
