@@ -57,18 +57,25 @@ def run_own_data(options: Namespace) -> int:
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
         found, models = _compared(run)
-    shown = table(found, [str(one) for one in run.shown_groups])
-    fair = models["fair"][-1]
-    print(verdict(fair), run.introduction(), shown, run.conclusion(found, models), sep="\n\n")
-    empty = [f"On the {rows} rows: {one.note}." for (_, rows), one in found.items() if one.note]
-    for note in dict.fromkeys([*(str(one.message) for one in noted), *empty]):
-        print(f"Note: {note}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they would repeat the notes
-        status = run.write(found, models)
-    if example is not None:
-        print(f"\n{next_runs()}")
+        written, status = run.write(found, models)  # also if nobody reads what is printed
+    shown = table(found, [str(one) for one in run.shown_groups])
+    fair = models["fair"][-1]
+    empty = [f"On the {rows} rows: {one.note}." for (_, rows), one in found.items() if one.note]
+    notes = dict.fromkeys([*(str(one.message) for one in noted), *empty])
+    end = "\n".join([run.conclusion(found, models), *(f"Note: {one}" for one in notes), *written])
+    parts = [verdict(fair), run.introduction(), shown, end]
+    _print("\n\n".join(parts if example is None else [*parts, next_runs()]))
     return status or exit_status(fair, options.check)
+
+
+def _print(text: str) -> None:
+    """Print a text; that its reader, such as `head`, stops is no error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush
 
 
 def _compared(run: _Run) -> tuple[dict[tuple[str, str], Figures], dict[str, Pipeline]]:
@@ -222,15 +229,19 @@ class _Run:
             f"{before.accuracy:.3f} to {after.accuracy:.3f}. The solver ended: {status}.{what}"
         )
 
-    def write(self, found: dict[tuple[str, str], Figures], models: dict[str, Pipeline]) -> int:
+    def write(
+        self, found: dict[tuple[str, str], Figures], models: dict[str, Pipeline]
+    ) -> tuple[list[str], int]:
         """Write the report, the model, the figures and the picture that were asked for.
 
         Returns
         -------
+        written : list of str
+            A line for every file.
         status : int
             1 if a file could not be written, else 0.
         """
-        fair, status = models["fair"], 0
+        fair, status, written = models["fair"], 0, []
         writers: dict[str, Callable[[Path], object]] = {
             "report": lambda file: file.write_text(self._report(models).to_html(), "utf-8"),
             "model": lambda file: _write_model(fair, file),
@@ -244,11 +255,11 @@ class _Run:
             try:
                 with whole_file(path) as temporary:
                     write(temporary)
-                print(f"Written: {path}")
+                written.append(f"Written: {path}")
             except OSError as error:
                 print(f"--{name} {error.strerror}", file=sys.stderr)
                 status = 1
-        return status
+        return written, status
 
     def _report(self, models: dict[str, Pipeline]) -> FairnessReport:
         groups = self.X_test[list(self.options.sensitive)]

@@ -27,6 +27,7 @@ _LIMITS = Status.ITERATION_LIMIT, Status.PASS_LIMIT  # answers of first-order or
 _MOST_PASSES = 100  # of a subproblem
 _HARDER = 10.0  # times rho^ where an answer is refused
 _MOST_REFUSALS = 6
+_FLAT = 0.99  # what a model leaves of the violation where surrogates have no slopes
 
 
 class SuccessiveSolver(PolishedSolver):
@@ -93,7 +94,8 @@ class SuccessiveSolver(PolishedSolver):
             yield Iterate(at, None, t, note=self.note(problem, rho))
 
     def _safeguarded(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        oracle, at = self._oracle_for(problem), self._first(problem, start)
+        oracle, origin = self._oracle_for(problem), start.at(problem)
+        at = self._first(problem, start, origin)
         last = SuccessiveState.of(start.state)
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
         rho = self.first_rho(problem) if last is None else last.rho
@@ -110,8 +112,14 @@ class SuccessiveSolver(PolishedSolver):
             if _acceptable(answer, at, found, start.tol):
                 at, warm, refusals = found, answer, 0
                 rounded = RoundingState.rounded(answer.state, problem, at)
-                state = SuccessiveState(rho, answer.state)
-                yield Iterate(at, answer.multipliers, t, state, rounded=rounded)
+                last = SuccessiveState(rho, answer.state)
+                yield Iterate(at, answer.multipliers, t, last, rounded=rounded)
+                continue
+            nearer = origin.violation < at.violation
+            if last is None and nearer and found.violation > _FLAT * at.violation > start.tol:
+                # The first point is so far from the constraints that surrogates have no slopes to
+                # return by, as the minimiser of the loss of one class: half of the way back.
+                at = problem.at(0.5 * (at.w + origin.w))
                 continue
             refusals += 1
             if rho == 0.0 or refusals > _MOST_REFUSALS or start.passes_used_up(problem):
@@ -121,13 +129,13 @@ class SuccessiveSolver(PolishedSolver):
                 return
             rho *= _HARDER
 
-    def _first(self, problem: Problem, start: Start) -> Evaluation:
+    def _first(self, problem: Problem, start: Start, at: Evaluation) -> Evaluation:
         """Return the first point; a run that may be polished begins without constraints.
 
         Majorants that touch at scores of zero may have their minimum there: where constraints clip
         rates, or where ramps end, that is a stationary point, though a poor one.
         """
-        at, free = start.at(problem), problem.with_constraints(())
+        free = problem.with_constraints(())
         oracle = self._oracle_for(free)
         if not self.polish or start.multipliers is not None or oracle.missing(free):
             return at

@@ -44,9 +44,11 @@ def test_an_example(capsys, kappa):
     assert capsys.readouterr().out.startswith("Bound met, for scores on the training rows.\n")
 
 
-def test_a_reader_that_stops_is_no_error():
-    command = [sys.executable, "-m", "fairconstrained", "--kappa", "1"]
+def test_a_reader_that_stops_is_no_error(tmp_path):
+    written = tmp_path / "out.json"
+    command = [sys.executable, "-m", "fairconstrained", *IMPOSSIBLE, "--check"]
+    command += ["--json", str(written)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
         run.stdout.close()
         assert run.stderr.read() == b""
-    assert run.returncode == 1
+    assert run.returncode == 3 and json.loads(written.read_text())["bound_met"] is False

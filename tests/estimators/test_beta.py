@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-from fairconstrained import FairLogisticClassifier, InputWarning, make_biased_classification
+from fairconstrained import (
+    FairBoostingClassifier,
+    FairLogisticClassifier,
+    FairRanker,
+    InputWarning,
+    NeymanPearsonClassifier,
+    make_biased_classification,
+    make_biased_ranking,
+)
 from fairconstrained.model_selection import fairness_path
 from fairconstrained.solvers import PLADA, SOLVERS, ThreeSEcon
 
@@ -60,3 +68,19 @@ def test_a_path_without_such_a_solver_says_so() -> None:
             FairLogisticClassifier(beta=1.0), X, Y, sensitive_features=GROUPS, n_kappas=3
         )
     assert len(path) == 3
+
+
+def test_every_estimator_with_a_solver_has_it() -> None:
+    pytest.importorskip("lightgbm", reason="LightGBM, the extra 'boosting', is not installed")
+    boosted = FairBoostingClassifier(kappa=0.1, n_estimators=5, solver="plada", beta=0.3)
+    two = NeymanPearsonClassifier(solver="plada", beta=0.3)
+    *rows, query, groups = make_biased_ranking(8, 4, random_state=0)
+    ranker = FairRanker(solver="plada", beta=0.3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        boosted.fit(X, Y, sensitive_features=GROUPS)
+        two.fit(X, Y)
+        ranker.fit(*rows, query=query, sensitive_features=groups)
+    for model in (boosted, two, ranker):
+        solver = model.result_.replaces or model.result_.solver
+        assert isinstance(solver, PLADA) and solver.beta == 0.3

@@ -106,7 +106,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
     goal, max_loss_increase
         See :class:`FairLogisticClassifier`. With goal="fairness" trees are grown without
         constraints.
-    solver, surrogate, max_iter, tol
+    solver, beta, surrogate, max_iter, tol
         See :class:`FairLogisticClassifier`; the solver fits the leaf values.
     sensitive_columns, use_sensitive, combine, groups_missing, pos_label, class_weight, threshold
         See :class:`FairLogisticClassifier`.
@@ -220,6 +220,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         goal: str = "accuracy",
         max_loss_increase: float = 0.001,
         solver: str | Solver = "auto",
+        beta: float | None = None,
         surrogate: str | Surrogate = "sigmoid",
         sensitive_columns: Columns = None,
         use_sensitive: bool = False,
@@ -262,6 +263,7 @@ class FairBoostingClassifier(ProbabilitiesMixin, FairClassifier):
         self.goal = goal
         self.max_loss_increase = max_loss_increase
         self.solver = solver
+        self.beta = beta
         self.surrogate = surrogate
         self.sensitive_columns = sensitive_columns
         self.use_sensitive = use_sensitive

@@ -65,9 +65,8 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         classes. None takes the loss of equal scores, :math:`(K - 1)\,\phi(0)`, as 3S-Econ does.
         This bound can be met for any data; lower ones are usual in practice.
     surrogate : {"sigmoid", "ramp"}, a loss's name, Surrogate or Loss, default="sigmoid"
-        The function phi. A loss ("logistic", "truncated_logistic", "hinge", ...) is a function of
-        the margin. A surrogate approximates 1{s > 0} and is reflected, phi(s) = surrogate(-s), so
-        that it approximates the share of wrongly ordered pairs.
+        The function phi. A loss ("logistic", "hinge", ...) is a function of the margin. A surrogate
+        of 1{s > 0} is reflected, phi(s) = surrogate(-s): the share of wrongly ordered pairs.
     radius : float or None, default=None
         The radius of the ball in which the coefficients of each class lie, in the units of X, > 0.
         None is no ball.
@@ -76,7 +75,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         penalised per feature scale (see :class:`FairLogisticClassifier`).
     fit_intercept : bool, default=True
         Whether the classes have intercepts, which are not penalised.
-    solver : str or Solver, default="auto"
+    solver, beta
         As for :class:`FairLogisticClassifier`.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver; None takes its default.
@@ -144,6 +143,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         alpha: float | Penalty = 1e-4,
         fit_intercept: bool = True,
         solver: str | Solver = "auto",
+        beta: float | None = None,
         max_iter: int | None = None,
         tol: float = 1e-4,
         warm_start: bool = False,
@@ -157,6 +157,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         self.alpha = alpha
         self.fit_intercept = fit_intercept
         self.solver = solver
+        self.beta = beta
         self.max_iter = max_iter
         self.tol = tol
         self.warm_start = warm_start

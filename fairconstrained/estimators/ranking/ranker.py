@@ -60,10 +60,9 @@ class FairRanker(FairEstimator):
     kappa : float, default=0.25
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     model : {"layers", "boosted"} or BoostedScores, default="layers"
-        What the scores are: "layers" stands for linear scores or a network with
-        `hidden_layer_sizes`, "boosted" for boosted trees (``pip install
-        fairconstrained[boosting]``). An object :class:`~fairconstrained.BoostedScores` has the
-        trees' parameters.
+        What the scores are: "layers" stands for linear scores or a network, "boosted" for boosted
+        trees (``pip install fairconstrained[boosting]``), whose parameters an object
+        :class:`~fairconstrained.BoostedScores` has.
     hidden_layer_sizes : sequence of int, default=()
         The units of the hidden layers of a network; () stands for linear scores. Networks need
         PyTorch (``pip install fairconstrained[torch]``).
@@ -71,8 +70,7 @@ class FairRanker(FairEstimator):
         The function after every hidden layer.
     loss : str, Loss or Objective, default="query_pairs"
         "query_pairs" is :class:`~fairconstrained.objectives.QueryPairLoss`, the logistic loss of
-        pairs within queries; an object of that class can have another loss, or give all queries the
-        same weight.
+        pairs within queries; an object can have another loss, or give all queries the same weight.
     goal : {"accuracy", "fairness"}, default="accuracy"
         "accuracy" minimises the loss subject to gaps of at most `kappa`; "fairness" minimises the
         largest gap subject to a loss of at most ``1 + max_loss_increase`` times the least one. With
@@ -80,7 +78,7 @@ class FairRanker(FairEstimator):
         ``QueryParity(average=True)`` has one gap for all queries.
     max_loss_increase : float, default=0.001
         For goal="fairness": the relative increase of the loss that is allowed, > 0.
-    solver : str or Solver, default="auto"
+    solver, beta
         As for :class:`FairLogisticClassifier`. With thousands of queries,
         ``PLADA.stochastic(batch_size=...)`` draws whole queries with their constraints.
     alpha : float or Penalty, default=1e-4
@@ -195,6 +193,7 @@ class FairRanker(FairEstimator):
         goal: str = "accuracy",
         max_loss_increase: float = 0.001,
         solver: str | Solver = "auto",
+        beta: float | None = None,
         alpha: float | Penalty = 1e-4,
         sensitive_columns: Columns = None,
         use_sensitive: bool = False,
@@ -216,6 +215,7 @@ class FairRanker(FairEstimator):
         self.goal = goal
         self.max_loss_increase = max_loss_increase
         self.solver = solver
+        self.beta = beta
         self.alpha = alpha
         self.sensitive_columns = sensitive_columns
         self.use_sensitive = use_sensitive

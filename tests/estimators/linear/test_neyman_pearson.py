@@ -14,7 +14,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris, make_blobs
 from sklearn.model_selection import GridSearchCV
 
-from fairconstrained import InfeasibleConstraintWarning, NeymanPearsonClassifier
+from fairconstrained import (
+    InfeasibleConstraintWarning,
+    NeymanPearsonClassifier,
+    make_biased_classification,
+)
 from fairconstrained.functions.losses import Hinge, Logistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Stretched
 from fairconstrained.solvers import SOLVERS, AugmentedLagrangian, Smoothing
@@ -281,3 +285,14 @@ def test_rounded_terms(scores):
     )
     assert_array_equal(term(Logistic()).subgradient_error(scores), 0.0)
     assert_array_equal(made.strata()[labels_of_rows == 1], -1)
+
+
+@pytest.mark.parametrize("solver", ["ipc", "idca"])
+def test_methods_that_begin_without_constraints_find_the_way_back(solver):
+    """The minimiser of the loss of one class is where the other's has no slope."""
+    X, y, _ = make_biased_classification(500, 10, gap=0.3, random_state=0)
+    clf = NeymanPearsonClassifier(solver=solver).fit(X, y)  # a warning is an error
+    assert clf.result_.converged and clf.result_.replaces is None
+    assert (
+        clf.objective_ <= 1.2 * NeymanPearsonClassifier().fit(X, y).objective_
+    )  # or another local one
