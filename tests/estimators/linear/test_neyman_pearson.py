@@ -293,6 +293,5 @@ def test_methods_that_begin_without_constraints_find_the_way_back(solver):
     X, y, _ = make_biased_classification(500, 10, gap=0.3, random_state=0)
     clf = NeymanPearsonClassifier(solver=solver).fit(X, y)  # a warning is an error
     assert clf.result_.converged and clf.result_.replaces is None
-    assert (
-        clf.objective_ <= 1.2 * NeymanPearsonClassifier().fit(X, y).objective_
-    )  # or another local one
+    alone = NeymanPearsonClassifier().fit(X, y)  # perhaps another local solution
+    assert clf.objective_ <= 1.2 * alone.objective_
