@@ -142,7 +142,9 @@ class AffineHead(Term):
         return self.values_of(statistics, outputs) + self.offset, self.gap_bounds[outputs]
 
     def shifted(self, shift: Array) -> Self:
-        """Return the term with the tolerance b - shift."""
+        """Return the term with the tolerance b - shift; one for all pairs stays one."""
+        if self._pairs is not None and np.size(shift) and np.ptp(shift) == 0.0:
+            shift = np.ravel(shift)[0]
         return self._sharing(self._with(offset=self.offset - shift))
 
     def _sharing(self, other: Self) -> Self:
