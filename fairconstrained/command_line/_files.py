@@ -48,6 +48,8 @@ class Table:
         The values of the target, as in `y`.
     n_without_target : int
         Rows that were left out because their target is missing.
+    labels_in_text : bool
+        Whether numbers of the target are text in `y`: classifiers do not take fractions.
     """
 
     X: pd.DataFrame
@@ -59,6 +61,7 @@ class Table:
     positive: Any
     negative: Any
     n_without_target: int
+    labels_in_text: bool
 
     def encoder(self) -> ColumnTransformer:
         """Return the encoding of the features; sensitive columns pass through."""
@@ -219,6 +222,7 @@ def with_roles(
         no_values,
         *labels,
         len(frame) - len(known),
+        _is_number(known[target]) and y.dtype == object,
     )
 
 

@@ -35,6 +35,7 @@ from fairconstrained.utils.files import check_writable, whole_file
 _OUTPUTS = ("report", "model", "json", "path")  # the options that name files to write
 _SHOWN_GROUPS = 6  # more groups make the table too wide
 _LEAST_STRATUM = 4  # rows of a group and a label, for test rows of the same shares
+_IN_TEXT = " The model's labels are text, since classifiers do not take fractions."
 _ON_SCORES = (
     "\n{} bounds the gap on scores of the training rows. To bound that of the predictions, use "
     "--enforce decision."
@@ -162,7 +163,7 @@ class _Run:
             f"{len(data.categories)} categorical features; {len(self.y_test)} rows are test rows.",
             f"Positive class: {options.target} = {str(data.positive).strip()} "
             f"({(data.y == data.positive).mean():.1%} of the rows); the other value is "
-            f"{str(data.negative).strip()}.",
+            f"{str(data.negative).strip()}.{_IN_TEXT if data.labels_in_text else ''}",
             f"Groups by {' and '.join(options.sensitive)}, with their training rows: "
             f"{', '.join(counts)}. Neither model has {columns}.",
             f"Constraint: {options.constraint.replace('_', ' ')} with {name} = {value:g}, "

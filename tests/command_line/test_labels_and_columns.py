@@ -37,7 +37,9 @@ def test_labels_keep_the_values_of_the_file(
     more = ["--json", paths[0], "--report", paths[1], "--model", paths[2]]
     assert main([*arguments, *more]) == 0
     shown = f"granted = {str(favourable).strip()}"
-    assert f"Positive class: {shown} (" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"Positive class: {shown} (" in said
+    assert ("The model's labels are text" in said) is (as_text is not None)
     model, written = joblib.load(paths[2]), json.loads((tmp_path / "out.json").read_text())
     read = pd.read_csv(file)
     y = read["granted"] if as_text is None else read["granted"].map(str)
