@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.constraints._partial_rates import PartialRates, partial_term, rank_gaps
+from fairconstrained.constraints._partial_rates import PartialRates, partial_term
 from fairconstrained.constraints.base import Constraint, HasScores
 from fairconstrained.constraints.claims import Claim, claims_of
 from fairconstrained.constraints.measures import (
@@ -25,8 +25,9 @@ from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import rows_by_cell
 from fairconstrained.terms.clipped_rates import ClippedRates
+from fairconstrained.terms.rank_gaps import distances, distribution, part_within
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
@@ -96,7 +97,9 @@ class _RankConstraint(Constraint):
         measures = group_rates(rows.groups, weight, type(self).__name__)
         share = float(np.average(scores > 0.0, weights=weight))
         rates, ranges = rates_of(measures, Sigmoid()), _ranges_around(share)
-        gaps = np.array([_largest_gap(rates, scores, ranks) for ranks in ranges])
+        cells = [distribution(scores[k], w) for k, w in rows_by_cell(rates.cells)]
+        parts = ([part_within(*cell, ranks) for cell in cells] for ranks in ranges)
+        gaps = np.array([distances(part).max(initial=0.0) for part in parts])
         ranks = ranges[int(np.argmax(gaps >= gaps.max() - _TIE))]  # the first of equal ones
         fixed = self.with_defaults().set_params(ranks=ranks)
         return fixed.build(model, data, unconstrained)
@@ -142,10 +145,6 @@ def _ranges_around(share: float) -> list[tuple[float, float]]:
     ranges = [(round(float(low), 10), round(float(low + _WIDTH), 10)) for low in lows]
     around = [(low, high) for low, high in ranges if low - _TIE <= share <= high + _TIE]
     return sorted(around, key=lambda ends: (round(abs(0.5 * sum(ends) - share), 9), -ends[0]))
-
-
-def _largest_gap(rates: CellMeans, scores: Array, ranks: tuple[float, float]) -> float:
-    return float(rank_gaps(rates, ranks, 0.0).gap(scores).max(initial=0.0))
 
 
 class PartialDemographicParity(_RankConstraint):

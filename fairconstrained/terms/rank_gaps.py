@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -67,13 +68,11 @@ class RankGaps(OfRates, AffineHead):
         inside = [
             within_ranks(scores[rows], weights, self.ranks) for rows, weights in self._rows_by_cell
         ]
-        first, second = np.triu_indices(len(inside), 1)
-        gaps = [distance(inside[a], inside[b]) for a, b in zip(first, second, strict=True)]
 
         def pullback(u: Array) -> tuple[Array, Array]:
             return np.zeros(self.n_rows), np.zeros(self.n_auxiliary)
 
-        return np.array(gaps, dtype=float), pullback
+        return distances(inside), pullback
 
     def zero_one(self) -> RankGaps:
         """Return the term: it has no surrogate."""
@@ -98,15 +97,29 @@ def within_ranks(scores: Array, weights: Array, ranks: tuple[float, float]) -> t
     values, shares : ndarray
         The distinct scores, descending, and their shares of the range.
     """
+    return part_within(*distribution(scores, weights), ranks)
+
+
+def distribution(scores: Array, weights: Array) -> tuple[Array, Array]:
+    """Return the distinct scores, descending, and their shares of the weight."""
     values, place = np.unique(-scores, return_inverse=True)
-    mass = np.bincount(place, weights, minlength=len(values)) / weights.sum()
+    return -values, np.bincount(place, weights, minlength=len(values)) / weights.sum()
+
+
+def part_within(values: Array, mass: Array, ranks: tuple[float, float]) -> tuple[Array, Array]:
+    """Return the part of a distribution whose rank is in a range, see :func:`within_ranks`."""
     above = np.cumsum(mass) - mass
     low, high = ranks
     inside = (above >= low - _ROUNDING) & (above < high - _ROUNDING)
     if not inside.any():
         inside[np.searchsorted(above, low, side="right") - 1] = True
     share = mass[inside]
-    return -values[inside], share / share.sum()
+    return values[inside], share / share.sum()
+
+
+def distances(cells: Sequence[tuple[Array, Array]]) -> Array:
+    """Return the distances of all pairs of distributions."""
+    return np.array([distance(*pair) for pair in combinations(cells, 2)], dtype=float)
 
 
 def distance(first: tuple[Array, Array], second: tuple[Array, Array]) -> float:
