@@ -21,8 +21,6 @@ from fairconstrained.terms.base import common_blocks
 from fairconstrained.utils.codes import by_first_row, joint_codes
 from fairconstrained.utils.typing import Array, RandomState
 
-_OF_ANY_TOLERANCE = ("models", "n_rows", "smooth", "weakly_convex", "twice_differentiable")
-
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -244,10 +242,7 @@ class Problem:
         """
         ends = np.cumsum([part.n_outputs for part in self.constraints])[:-1]
         split = zip(self.constraints, np.split(np.asarray(shifts), ends), strict=True)
-        problem = self.with_constraints([part.shifted(shift) for part, shift in split])
-        known = vars(self)
-        vars(problem).update({name: known[name] for name in _OF_ANY_TOLERANCE if name in known})
-        return problem
+        return self.with_constraints([part.shifted(shift) for part, shift in split])
 
     def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> Problem:
         """Return the problem on batches, its statistics unbiased estimates of the full ones.
