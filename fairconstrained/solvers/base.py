@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,11 +12,12 @@ from sklearn.utils import check_random_state
 
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers.iterate import Callback as Callback
 from fairconstrained.solvers.iterate import Iterate as Iterate
 from fairconstrained.solvers.iterate import Measured as Measured
-from fairconstrained.solvers.result import Result, Status, Trace, describe
+from fairconstrained.solvers.iterate import Run
+from fairconstrained.solvers.result import Result, Status
 from fairconstrained.solvers.start import Start as Start
 from fairconstrained.solvers.table import available_solvers, refusal
 from fairconstrained.utils.parameter_constraints import (
@@ -32,7 +31,6 @@ from fairconstrained.utils.parameter_constraints import (
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array, RandomState
 
-Callback = Callable[[Measured], bool | None]
 _ARGUMENTS: ParameterConstraints = {  # of `Solver.minimize`
     "warm": [Result, Start, None],
     "tol": [NON_NEGATIVE, None],
@@ -59,12 +57,6 @@ def check_point(argument: str, w: object, problem: Problem) -> None:
             f"{argument} must have a finite number for each of the {problem.n_variables} variables "
             f"of the problem; got {w!r}."
         )
-
-
-def _again(last: Measured | None, iterate: Iterate) -> Measured | None:
-    """Return what is known of a point that is offered once more, None for another point."""
-    same = last is not None and iterate.at is last.iterate.at and iterate.multipliers is None
-    return replace(last, iterate=iterate) if last is not None and same else None
 
 
 class Solver(Parametrized, ABC):
@@ -248,13 +240,12 @@ class Solver(Parametrized, ABC):
             measures_decisions=measures_decisions,
         )
         with np.errstate(over="ignore", invalid="ignore"):  # the status reports a run that diverges
-            return self._solve(problem, start, callback)
+            run = Run(problem, start, callback)
+            return run.result(self, self._follow(problem, start, run))
 
-    def _solve(
-        self, problem: Problem, start: Start, callback: Callback | None
-    ) -> tuple[Result, Evaluation]:
-        """Return the result of a run and the evaluation at it."""
-        return self._run(problem, start, callback)
+    def _follow(self, problem: Problem, start: Start, run: Run) -> Status:
+        """Drive the iterates; return how the run ended."""
+        return run.follow(self.iterate(problem, start), start.last_pass)
 
     def certified(
         self, at: Evaluation, found: Result, callback: Callback | None = None
@@ -270,81 +261,11 @@ class Solver(Parametrized, ABC):
         callback : callable or None, default=None
             Called with the point.
         """
-        clock = time.perf_counter()
+        run = Run(at.problem, Start(at.w, tol=self.tol))
         iterate = Iterate(at, found.multipliers, found.n_iter, found.state)
-        measured, trace = Measured.of(iterate, self.tol), Trace()
-        if not measured.kkt.holds(self.tol):
+        status = run.follow(iter([iterate]), np.inf)
+        if status is not Status.CONVERGED:
             return None
-        trace.add(measured, 0.0, time.perf_counter() - clock)
-        status = self._status(measured, self.tol, callback)
-        return self._result(measured, measured, status or Status.CONVERGED, trace, True), at
-
-    def _run(
-        self, problem: Problem, start: Start, callback: Callback | None
-    ) -> tuple[Result, Evaluation]:
-        """Drive the iterates: measure with the clock stopped, keep the best, decide to stop."""
-        trace, status = Trace(), Status.ITERATION_LIMIT
-        kept: Measured | None = None
-        last: Measured | None = None
-        passes, seconds, clock = problem.passes, 0.0, time.perf_counter()
-        for iterate in self.iterate(problem, start):
-            seconds += time.perf_counter() - clock
-            last = _again(last, iterate) or Measured.of(iterate, start.tol)
-            trace.add(last, problem.passes - passes, seconds)
-            ended = self._status(last, start.tol, callback)
-            if ended is None and start.passes_used_up(problem):
-                ended = Status.PASS_LIMIT
-            if ended is not Status.DIVERGED and last.better_than(kept, start.tol):
-                kept = last
-            if ended is not None:
-                status = ended
-                break
-            kept = None if kept is None else kept.without_rows()
-            clock = time.perf_counter()
-        if last is None:  # every answer of the subproblem solver was rejected
-            last = Measured.of(Iterate(start.at(problem), None, 0), start.tol)
-            seconds += time.perf_counter() - clock
-            trace.add(last, problem.passes - passes, seconds)
-        if status in (Status.DIVERGED, Status.PASS_LIMIT):
-            first = Measured.of(Iterate(start.at(problem.uncounted()), None, 0), start.tol)
-            kept = kept if kept is not None and kept.better_than(first, start.tol) else first
-        if kept is None or status is Status.CONVERGED or kept.iterate.at.w is last.iterate.at.w:
-            kept = last
-        limits = (Status.ITERATION_LIMIT, Status.PASS_LIMIT)
-        if status in limits and is_stuck(kept.iterate.at, start.tol, kept.certified):
-            status = Status.INFEASIBLE
-        if status is Status.INFEASIBLE and kept.violation <= start.tol:
-            status = Status.STALLED  # of a later point than the one that is returned
-        zero_one = start.measures_decisions
-        return self._result(kept, last, status, trace, zero_one), kept.iterate.at
-
-    @staticmethod
-    def _status(last: Measured, tol: float, callback: Callback | None) -> Status | None:
-        stop = callback is not None and callback(last)
-        if not np.all(np.isfinite([last.objective, last.violation, last.kkt_residual])):
-            return Status.DIVERGED
-        if last.kkt.holds(tol):
-            return Status.CONVERGED
-        return Status.STOPPED if stop else last.iterate.status
-
-    def _result(
-        self, kept: Measured, last: Measured, status: Status, trace: Trace, zero_one: bool
-    ) -> Result:
-        at, n_iter = kept.iterate.at, last.iterate.iteration
-        message = describe(status, kept.objective, kept.violation, kept.kkt_residual, n_iter)
-        note = last.iterate.note
-        return Result(
-            w=at.w,
-            multipliers=kept.multipliers,
-            objective=kept.objective,
-            violation=kept.violation,
-            zero_one_violation=(at.uncounted().zero_one_violation if zero_one else np.nan),
-            kkt_residual=kept.kkt_residual,
-            status=status,
-            message=f"{message} {note}" if note else message,
-            n_iter=n_iter,
-            data_passes=trace.data_passes[-1],
-            trace=trace,
-            solver=self,
-            state=kept.iterate.state,
-        )
+        if callback is not None and run.last is not None:
+            callback(run.last)
+        return run.result(self, status)

@@ -1,15 +1,26 @@
-"""A point that a solver offers, and its measures."""
+"""The points that a solver offers, their measures, and the loop that takes them."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.kkt import KKT, certify
 from fairconstrained.problem.multipliers import Multipliers
-from fairconstrained.solvers.result import Status
+from fairconstrained.problem.problem import Problem
+from fairconstrained.solvers.result import Result, Status, Trace, measures
+from fairconstrained.solvers.start import Start
 from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.typing import Array
+
+if TYPE_CHECKING:
+    from fairconstrained.solvers.base import Solver
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,3 +101,129 @@ class Measured:
         if max(self.violation, other.violation) > tol:
             return self.violation <= tol
         return self.objective <= other.objective
+
+
+Callback = Callable[[Measured], bool | None]
+_LIMITS = Status.ITERATION_LIMIT, Status.PASS_LIMIT
+
+
+class Run:
+    """The loop: it measures with the clock stopped, keeps the best point, decides to stop.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is minimised.
+    start : Start
+        What the run starts from.
+    callback : callable or None
+        Called with every measured iterate; a true answer stops the run.
+
+    Attributes
+    ----------
+    kept : Measured or None
+        The best point so far; at the end the result.
+    last : Measured or None
+        The last iterate.
+    """
+
+    def __init__(self, problem: Problem, start: Start, callback: Callback | None = None):
+        self.problem, self.start, self.callback = problem, start, callback
+        self.kept: Measured | None = None
+        self.last: Measured | None = None
+        self._trace, self._passes, self._seconds = Trace(), problem.passes, 0.0
+
+    @property
+    def n_iter(self) -> int:
+        """The iterations so far."""
+        return 0 if self.last is None else self.last.iterate.iteration
+
+    def follow(
+        self,
+        iterates: Iterator[Iterate],
+        last_pass: float,
+        idle: Callable[[Measured], bool] | None = None,
+    ) -> Status:
+        """Measure iterates until one ends the run; return why.
+
+        Parameters
+        ----------
+        iterates : iterator of Iterate
+            Those of a solver.
+        last_pass : float
+            The value of :attr:`Problem.passes` at which it ends.
+        idle : callable or None, default=None
+            Returns whether the passes that may go by without progress are used up.
+        """
+        tol, status = self.start.tol, Status.ITERATION_LIMIT
+        clock = time.perf_counter()
+        for iterate in iterates:
+            self._seconds += time.perf_counter() - clock
+            last = self.measure(iterate)
+            ended = self._status(last)
+            if ended is None:
+                used_up = self.problem.passes >= last_pass or (idle is not None and idle(last))
+                ended = Status.PASS_LIMIT if used_up else None
+            if ended is not Status.DIVERGED and last.better_than(self.kept, tol):
+                self.kept = last
+            if ended is not None:
+                status = ended
+                break
+            self.kept = None if self.kept is None else self.kept.without_rows()
+            clock = time.perf_counter()
+        return self._settled(status)
+
+    def measure(self, iterate: Iterate) -> Measured:
+        """Measure an iterate, unless it is the last one once more, and add it to the trace."""
+        last = self.last
+        same = last is not None and iterate.at is last.iterate.at and iterate.multipliers is None
+        if last is not None and same:
+            self.last = replace(last, iterate=iterate)
+        else:
+            self.last = Measured.of(iterate, self.start.tol)
+        self._trace.add(self.last, self.problem.passes - self._passes, self._seconds)
+        return self.last
+
+    def _status(self, last: Measured) -> Status | None:
+        stop = self.callback is not None and self.callback(last)
+        if not np.all(np.isfinite([last.objective, last.violation, last.kkt_residual])):
+            return Status.DIVERGED
+        if last.kkt.holds(self.start.tol):
+            return Status.CONVERGED
+        return Status.STOPPED if stop else last.iterate.status
+
+    def _settled(self, status: Status) -> Status:
+        """Return the status of the point that is kept, which is chosen here."""
+        tol, start = self.start.tol, self.start
+        last = self.last or self.measure(Iterate(start.at(self.problem), None, 0))
+        if status is Status.DIVERGED or start.passes_used_up(self.problem):
+            first = Measured.of(Iterate(start.at(self.problem.uncounted()), None, 0), tol)
+            if self.kept is None or not self.kept.better_than(first, tol):
+                self.kept = first
+        kept = self.kept or last
+        if status is Status.CONVERGED or kept.iterate.at.w is last.iterate.at.w:
+            kept = last
+        self.kept = kept
+        if status in _LIMITS and is_stuck(kept.iterate.at, tol, kept.certified):
+            status = Status.INFEASIBLE
+        if status is Status.INFEASIBLE and kept.violation <= tol:
+            status = Status.STALLED  # of a later point than the one that is returned
+        return status
+
+    def result(self, solver: Solver, status: Status) -> tuple[Result, Evaluation]:
+        """Return the result and the evaluation at it."""
+        assert self.kept is not None and self.last is not None, "see _settled"
+        kept, at = self.kept, self.kept.iterate.at
+        measured = measures(kept, status, self.n_iter)
+        if self.last.iterate.note:
+            measured["message"] += f" {self.last.iterate.note}"
+        zero_one = at.uncounted().zero_one_violation if self.start.measures_decisions else np.nan
+        result = Result(
+            **measured,
+            zero_one_violation=zero_one,
+            data_passes=self._trace.data_passes[-1],
+            trace=self._trace,
+            solver=solver,
+            state=kept.iterate.state,
+        )
+        return result, at

@@ -7,14 +7,13 @@ from typing import Self
 
 import numpy as np
 
-from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.base import Callback, Measured, Solver, Start
+from fairconstrained.solvers.base import Measured, Solver, Start
 from fairconstrained.solvers.exact_penalty import ExactPenalty
-from fairconstrained.solvers.result import Result, Status, describe
-from fairconstrained.solvers.smoothing import Smoothing
-from fairconstrained.solvers.state import RoundingState
+from fairconstrained.solvers.iterate import Run
+from fairconstrained.solvers.result import Status
+from fairconstrained.solvers.smoothing import Smoothing, SmoothingState
+from fairconstrained.solvers.state import SolverState
 
 _SHARE = 0.25  # of the data passes of a run, kept for polishing
 _MAX_PASSES = 500
@@ -49,33 +48,19 @@ class PolishedSolver(Solver):
         """Return the solver without polishing: for subproblems, and for runs that are limited."""
         return self.with_options(polish=False) if self.polishes else self
 
-    def _solve(
-        self, problem: Problem, start: Start, callback: Callback | None
-    ) -> tuple[Result, Evaluation]:
-        """Return the polished result of a run and the evaluation at it."""
+    def _follow(self, problem: Problem, start: Start, run: Run) -> Status:
+        """Drive the iterates, and those of `refine` where they end short of the tolerance."""
         if not self.polishes:
-            return self._run(problem, start, callback)
-        before_polish = replace(start, last_pass=last_pass_before_polish(problem, start))
-        result, at = self._run(problem, before_polish, callback)
-        return refine(self, problem, start, callback, result, at)
+            return super()._follow(problem, start, run)
+        last_pass = start.last_pass
+        if np.isfinite(last_pass):
+            last_pass -= _SHARE * start.passes_left(problem)
+        begin = replace(start, last_pass=last_pass)
+        return refine(run, run.follow(self.iterate(problem, begin), last_pass))
 
 
-def last_pass_before_polish(problem: Problem, start: Start) -> float:
-    """Return the value of `problem.passes` at which a run that is polished leaves off."""
-    if not np.isfinite(start.last_pass):
-        return start.last_pass
-    return start.last_pass - _SHARE * start.passes_left(problem)
-
-
-def refine(
-    solver: Solver,
-    problem: Problem,
-    start: Start,
-    callback: Callback | None,
-    result: Result,
-    at: Evaluation,
-) -> tuple[Result, Evaluation]:
-    r"""Return the result of sequential quadratic programming steps from the best point of a run.
+def refine(run: Run, status: Status) -> Status:
+    r"""Make sequential quadratic programming steps from the best point of a run; return its status.
 
     First-order methods come near a solution and then slow down: where the Lagrangian is not convex,
     its gradient steps need not converge at all, and subgradient steps are as long as their step
@@ -90,95 +75,57 @@ def refine(
 
     Parameters
     ----------
-    solver : Solver
-        The method of the run.
-    problem : Problem
-        The problem.
-    start : Start
-        The tolerance of the run and the data passes that it may make.
-    callback : callable or None
-        Called with every measured iterate.
-    result, at : Result and Evaluation
-        The result of the run and the problem there. They are returned if the run converged, if a
-        callback stopped it, if no steps are possible, or if these find nothing better.
+    run : Run
+        The run so far. Nothing is done if it converged, if a callback stopped it, or if no steps
+        are possible.
+    status : Status
+        How it ended.
     """
+    problem, start, kept = run.problem, run.start, run.kept
     steps: Solver = ExactPenalty()
     if steps.missing(problem):
         steps = Smoothing(steps, tol=steps.tol)
-    done = result.status in (Status.CONVERGED, Status.STOPPED) or start.passes_used_up(problem)
-    if done or steps.missing(problem):
-        return result, at
-    passes, progress = problem.passes, Progress(problem, callback)
-    found, end = steps.solve(
-        problem,
-        result.w,
-        like=at,
-        tol=start.tol,
-        callback=progress,
-        random_state=start.random_state,
-        max_data_passes=min(start.passes_left(problem), _most_passes(problem.n_constraints)),
-        measures_decisions=start.measures_decisions,
+    done = status in (Status.CONVERGED, Status.STOPPED) or start.passes_used_up(problem)
+    if done or kept is None or steps.missing(problem):
+        return status
+    most = min(start.passes_left(problem), _most_passes(problem.n_constraints))
+    at, n_iter, last_pass = kept.iterate.at, run.n_iter, problem.passes + most
+    begin = replace(start, w=at.w, multipliers=None, state=None, like=at, last_pass=last_pass)
+    iterates = (
+        replace(one, iteration=n_iter + one.iteration, state=_state(one.state, kept.iterate.state))
+        for one in steps.iterate(problem, begin)
     )
-    if not found.at_least_as_good_as(result, start.tol):
-        return result, at
-    status = found.status
-    limited = status is Status.PASS_LIMIT and not start.passes_used_up(problem)
-    if limited or (status is Status.STOPPED and progress.idle):
-        stuck = is_stuck(end, start.tol, found.multipliers)
-        status = Status.INFEASIBLE if stuck else _status_without_polish(result)
-    return _joined(result, found, status, problem.passes - passes, solver), end
+    ended = run.follow(iterates, last_pass, Progress(problem))
+    if run.kept is not None and run.kept.iterate.at.w is at.w:  # no step was better
+        return status
+    if ended is not Status.PASS_LIMIT or start.passes_used_up(problem):
+        return ended
+    return status if status in (Status.ITERATION_LIMIT, Status.PASS_LIMIT) else Status.STALLED
+
+
+def _state(found: SolverState | None, before: SolverState | None) -> SolverState | None:
+    """Return the state after a step: that of the solver itself, unless kinks are rounded."""
+    return found if isinstance(found, SmoothingState) else before
 
 
 class Progress:
-    """A callback that stops steps which no longer reduce the error of the optimality conditions.
+    """Whether steps no longer reduce the error of the optimality conditions.
 
     Parameters
     ----------
     problem : Problem
         Counts the data passes.
-    callback : callable or None, default=None
-        Called with every measured iterate first.
-
-    Attributes
-    ----------
-    idle : bool
-        Whether the steps were stopped here, not by the other callback.
     """
 
-    def __init__(self, problem: Problem, callback: Callback | None = None):
-        self.problem, self.callback, self.idle = problem, callback, False
+    def __init__(self, problem: Problem):
+        self.problem = problem
         self._least, self._last_fall = np.inf, problem.passes
 
     def __call__(self, measured: Measured) -> bool:
         """Return whether the steps are to end."""
-        stop = self.callback is not None and bool(self.callback(measured))
         if measured.kkt.error <= _LEAST_FALL * self._least:
             self._least, self._last_fall = measured.kkt.error, self.problem.passes
-        self.idle = not stop and self.problem.passes - self._last_fall >= _MAX_IDLE
-        return stop or self.idle
-
-
-def _joined(result: Result, found: Result, status: Status, passes: float, solver: Solver) -> Result:
-    """Return the result of polishing as that of the whole run."""
-    result.trace.extend(found.trace)
-    n_iter = result.n_iter + found.n_iter
-    figures = found.objective, found.violation, found.kkt_residual, n_iter
-    return replace(
-        found,
-        status=status,
-        message=describe(status, *figures),
-        n_iter=n_iter,
-        data_passes=result.data_passes + passes,
-        trace=result.trace,
-        solver=solver,
-        state=found.state if isinstance(found.state, RoundingState) else result.state,
-    )
-
-
-def _status_without_polish(result: Result) -> Status:
-    """Return what ended a run if polishing improves its point without coming to an end itself."""
-    limits = (Status.ITERATION_LIMIT, Status.PASS_LIMIT)
-    return result.status if result.status in limits else Status.STALLED
+        return self.problem.passes - self._last_fall >= _MAX_IDLE
 
 
 def _most_passes(n_constraints: int) -> float:

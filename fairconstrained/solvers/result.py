@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -122,14 +122,6 @@ class Trace:
             kkt_residual=measured.kkt_residual,
         )
 
-    def extend(self, other: Trace) -> None:
-        """Add the entries of a run that went on from here."""
-        for name in ("iteration", "data_passes", "seconds"):
-            before = getattr(self, name)
-            before += [before[-1] + value for value in getattr(other, name)]
-        for name in ("objective", "violation", "kkt_residual"):
-            getattr(self, name).extend(getattr(other, name))
-
     def __len__(self) -> int:
         """Return the number of entries."""
         return len(self.iteration)
@@ -210,29 +202,11 @@ class Result:
         """Whether the run met its tolerance, or rows for validation chose its iterate."""
         return self.status in (Status.CONVERGED, Status.VALIDATED)
 
-    def at_least_as_good_as(self, other: Result, tol: float) -> bool:
-        """Return whether this result is to be kept: feasible first, then by objective."""
-        if self.converged or max(self.violation, other.violation) <= tol:
-            return self.converged or self.objective <= other.objective
-        return self.violation <= max(tol, other.violation)
-
     def with_point(self, measured: Measured, status: Status) -> Result:
         """Return the result of the same run with another point, its measures and no state."""
-        at, n_iter = measured.iterate.at, measured.iterate.iteration
-        figures = measured.objective, measured.violation, measured.kkt_residual
-        return replace(
-            self,
-            w=at.w,
-            multipliers=measured.multipliers,
-            objective=measured.objective,
-            violation=measured.violation,
-            zero_one_violation=at.uncounted().zero_one_violation,
-            kkt_residual=measured.kkt_residual,
-            status=status,
-            message=describe(status, *figures, n_iter),
-            n_iter=n_iter,
-            state=None,
-        )
+        zero_one = measured.iterate.at.uncounted().zero_one_violation
+        found = measures(measured, status, measured.iterate.iteration)
+        return replace(self, **found, zero_one_violation=zero_one, state=None)
 
     def without_arrays(self) -> Result:
         """Return the result with its figures alone: no point, multipliers, trace or state."""
@@ -271,3 +245,18 @@ def describe(
     )
     start_was_chosen = status is Status.VALIDATED and n_iter == 0
     return f"{figures} {_START_WAS_CHOSEN if start_was_chosen else status.advice}".strip()
+
+
+def measures(measured: Measured, status: Status, n_iter: int) -> dict[str, Any]:
+    """Return the attributes of a result that say where and how a run ended."""
+    figures = measured.objective, measured.violation, measured.kkt_residual
+    return {
+        "w": measured.iterate.at.w,
+        "multipliers": measured.multipliers,
+        "objective": measured.objective,
+        "violation": measured.violation,
+        "kkt_residual": measured.kkt_residual,
+        "status": status,
+        "message": describe(status, *figures, n_iter),
+        "n_iter": n_iter,
+    }

@@ -9,11 +9,10 @@ from typing import ClassVar
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.infeasibility import shows_infeasible, stationary_weights
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.exact_penalty import ExactPenalty
 from fairconstrained.solvers.result import Result, Status
-from fairconstrained.solvers.state import RoundingState, SolverState
+from fairconstrained.solvers.state import SolverState
 from fairconstrained.solvers.table import SOLVERS
 from fairconstrained.utils.parameter_constraints import OPEN_SHARE, POSITIVE, ParameterConstraints
 
@@ -31,8 +30,7 @@ class Smoothing(Solver):
     Lagrangian, and epsilon counts as complementarity (see
     :meth:`~fairconstrained.problem.kkt.KKT.of`).
 
-    For a solver that does not converge to such tolerances only three widths are used, and its
-    solutions are moved to the nearest points that meet the constraints of the original problem.
+    For a solver that does not converge to such tolerances only three widths are used.
 
     Parameters
     ----------
@@ -121,8 +119,7 @@ class Smoothing(Solver):
         solver, like = self._solver_for(problem.smoothed(self.width)), start.like
         last = SmoothingState.of(start.state)
         warm: Start | Result = replace(start, state=None if last is None else last.subproblem)
-        known = None if last is None else last.width
-        width = self._first_width(problem, start) if known is None else known
+        width = self._first_width(problem, start) if last is None else last.width
         for k in range(1, self.max_iter + 1):
             smooth = problem.smoothed(width)
             tol = _SHARE * start.tol
@@ -134,7 +131,6 @@ class Smoothing(Solver):
             if answer.converged:
                 yield Iterate(at, answer.multipliers, k, state, rounded=end)
             else:
-                at = restore(at, start.feasible)
                 yield Iterate(at, None, k, state, self._verdict(answer, width))
             warm = answer
             if answer.status is Status.INFEASIBLE:  # its multipliers cannot be used
@@ -180,15 +176,32 @@ def _is_infeasible(at: Evaluation, answer: Result, rounded: Evaluation, tol: flo
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothingState(RoundingState):
+class SmoothingState(SolverState):
     """What :class:`Smoothing` leaves for a warm start.
 
     Attributes
     ----------
-    width : float or None
+    width : float
         The width of the last smooth problem.
     subproblem : SolverState or None
         The state that the solver of the smooth problems left.
     """
 
-    subproblem: SolverState | None = None
+    width: float
+    subproblem: SolverState | None
+
+    @staticmethod
+    def rounded(state: SolverState | None, problem: Problem, at: Evaluation) -> Evaluation | None:
+        """Return the problem at the same point, rounded as in a subproblem that left `state`.
+
+        Parameters
+        ----------
+        state : SolverState or None
+            The state that the subproblem solver left.
+        problem : Problem
+            The problem itself.
+        at : Evaluation
+            The problem at the subproblem solver's answer.
+        """
+        last = SmoothingState.of(state)
+        return None if last is None else problem.smoothed(last.width).at(at.w, like=at)

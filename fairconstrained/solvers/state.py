@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from fairconstrained.problem.evaluation import Evaluation
-    from fairconstrained.problem.problem import Problem
     from fairconstrained.utils.typing import Array
 
 
@@ -43,36 +42,3 @@ class SolverState:
             Those of the solution.
         """
         return None
-
-
-@dataclass(frozen=True, eq=False)
-class RoundingState(SolverState):
-    """The state of solvers that round kinks.
-
-    Attributes
-    ----------
-    width : float or None
-        The width over which kinks were rounded last; None for smooth problems.
-    """
-
-    width: float | None = None
-
-    @staticmethod
-    def rounded(state: SolverState | None, problem: Problem, at: Evaluation) -> Evaluation | None:
-        """Return the problem at the same point, rounded as in a subproblem that left `state`.
-
-        Parameters
-        ----------
-        state : SolverState or None
-            The state that the subproblem solver left.
-        problem : Problem
-            The problem itself.
-        at : Evaluation
-            The problem at the subproblem solver's answer.
-        """
-        last = RoundingState.of(state)
-        return (
-            None
-            if last is None or last.width is None
-            else problem.smoothed(last.width).at(at.w, like=at)
-        )

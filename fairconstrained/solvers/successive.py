@@ -9,21 +9,19 @@ from typing import ClassVar
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.restoration import restore
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.conex import ConEx
 from fairconstrained.solvers.polished import PolishedSolver
 from fairconstrained.solvers.result import Result, Status
-from fairconstrained.solvers.smoothing import Smoothing
+from fairconstrained.solvers.smoothing import Smoothing, SmoothingState
 from fairconstrained.solvers.sqp import SQP
-from fairconstrained.solvers.state import RoundingState, SolverState
+from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.parameter_constraints import ParameterConstraints
 
 # Subproblems are solved more and more accurately. Solutions violate the constraints by at most a
 # third of the tolerance: from a feasible point on, those of majorants are feasible.
 _FIRST_TOL, _TIGHTEN, _LAST_TOL = 3.0, 0.3, 0.5  # the first and the last in units of tol
 _FIRST_POINT = 1e-3  # tolerance of the minimiser without constraints
-_LIMITS = Status.ITERATION_LIMIT, Status.PASS_LIMIT  # answers of first-order oracles have noise
 _MOST_PASSES = 100  # of a subproblem
 _HARDER = 10.0  # times rho^ where an answer is refused
 _MOST_REFUSALS = 6
@@ -106,12 +104,10 @@ class SuccessiveSolver(PolishedSolver):
                 oracle, model, at.w, like=at, warm=warm, tol=tol, most_passes=_MOST_PASSES
             )
             found = problem.at(answer.w, like=end)
-            if self.polish and answer.status in _LIMITS:
-                found = restore(found, start.feasible)
             tol = max(_LAST_TOL * start.tol, _TIGHTEN * tol)
             if _acceptable(answer, at, found, start.tol):
                 at, warm, refusals = found, answer, 0
-                rounded = RoundingState.rounded(answer.state, problem, at)
+                rounded = SmoothingState.rounded(answer.state, problem, at)
                 last = SuccessiveState(rho, answer.state)
                 yield Iterate(at, answer.multipliers, t, last, rounded=rounded)
                 continue

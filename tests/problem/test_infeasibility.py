@@ -125,13 +125,6 @@ def test_steps_that_do_not_reduce_the_error_end():
     assert not progress(SimpleNamespace(kkt=SimpleNamespace(error=0.3)))
     problem.passes = 110.0
     assert progress(SimpleNamespace(kkt=SimpleNamespace(error=0.3)))
-    assert progress.idle
-
-
-def test_a_callback_that_stops_polishing_is_no_lack_of_progress():
-    progress = Progress(SimpleNamespace(passes=0.0), lambda measured: True)
-    assert progress(SimpleNamespace(kkt=SimpleNamespace(error=1.0)))
-    assert not progress.idle
 
 
 def test_exact_penalty_ends_where_its_merit_no_longer_falls():

@@ -19,7 +19,7 @@ from fairconstrained.solvers import (
     Status,
     SwitchingSubgradient,
 )
-from fairconstrained.solvers.state import RoundingState
+from fairconstrained.solvers.smoothing import SmoothingState
 
 ORACLES = {
     "switching subgradient": SwitchingSubgradient(max_iter=300, check_every=100),
@@ -72,7 +72,7 @@ def test_multipliers_of_a_ramp_constraint_certify_the_answer() -> None:
     direct = SwitchingSubgradient().minimize(problem)
     assert result.status is Status.CONVERGED
     at = problem.at(result.w)
-    rounded = RoundingState.rounded(result.state.subproblem, problem, at)
+    rounded = SmoothingState.rounded(result.state.subproblem, problem, at)
     assert rounded is not None, "the subproblem solver rounds the kinks of the ramp"
     assert certify(at, result.multipliers, 1e-4, rounded=rounded)[1].holds(1e-4)
     assert result.multipliers.max() > 0.0

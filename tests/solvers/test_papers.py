@@ -140,7 +140,7 @@ def test_exact_penalty_takes_the_steps_of_its_trust_region_subproblem(name) -> N
             expected = by_slsqp(at, solver.rho, length)
             assert step == pytest.approx(expected, abs=1e-4 * length)
             lengths.append(length)
-            binding += one.multipliers.max() > 1e-3
+            binding += one.multipliers.dense().max() > 1e-3
         at = one.at
     assert len(lengths) >= 5
     assert binding >= 3

@@ -33,10 +33,10 @@ from fairconstrained.solvers import (
     Status,
     SwitchingSubgradient,
     available_solvers,
-    base,
     default_solver,
     successive,
 )
+from fairconstrained.solvers import iterate as loop
 
 # name: (relative error of the objective allowed, whether it is to end converged)
 EXPECTED = {
@@ -271,7 +271,7 @@ def test_clock_stops_while_a_callback_runs(monkeypatch: pytest.MonkeyPatch) -> N
                 wait(1.0)
                 yield iterate
 
-    monkeypatch.setattr(base, "time", SimpleNamespace(perf_counter=lambda: now))
+    monkeypatch.setattr(loop, "time", SimpleNamespace(perf_counter=lambda: now))
     solver = Steps(max_iter=20, check_every=1, polish=False)
     problem = PROBLEMS["demographic parity"]()
     result = solver.minimize(problem, callback=lambda measured: wait(100.0))

@@ -19,6 +19,7 @@ _ROUNDING = 1e-14  # relative: smaller differences of values are rounding errors
 _MAX_TRIALS = 20  # evaluations in one line search
 # The callback stops the run, at the norm of the projected gradient.
 _BOX_OPTIONS = {"maxcor": 20, "gtol": 0.0, "ftol": 0.0, "maxls": 30}
+_MOST_PROJECTED = 100  # steps in a round: where they are slow, new multipliers help more
 _WINDOW = 10  # steps within which the value must fall
 
 
@@ -72,7 +73,7 @@ def minimize_smooth(
     best, least, reached = w, value, np.inf  # the least value when the present window began
     recent = deque([value], maxlen=1 if whole else _WINDOW)
     length = 1.0 / max(norm(gradient), 1e-12)
-    for k in range(max_iter):
+    for k in range(max_iter if whole else min(max_iter, _MOST_PROJECTED)):
         if norm(domain.normal_cone_residual(w, gradient)) <= tol or not np.isfinite(value):
             return w
         if k % _WINDOW == 0:
