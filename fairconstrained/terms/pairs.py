@@ -156,7 +156,7 @@ class QuadraticPairs(PairTerm, Shardable):
         )
 
         def pullback(u: Array) -> tuple[Array, Array]:
-            _, on_mean, on_square = np.split(u, 3)
+            _, on_mean, on_square = u.reshape(3, -1)
             back = self._by_row @ on_square
             back *= 2.0 * scores
             back += self._by_row @ on_mean
@@ -164,11 +164,11 @@ class QuadraticPairs(PairTerm, Shardable):
 
         return statistics, pullback
 
-    def _moments(self, statistics: Array) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    def _moments(self, statistics: Array) -> tuple[Array, Array]:
         """Return m, mu, q of the first and of the second cell of every pair."""
         first, second = self.pairs.T
-        moments = np.split(statistics, 3)
-        return tuple(one[first] for one in moments), tuple(one[second] for one in moments)
+        moments = statistics.reshape(3, -1)
+        return moments[:, first], moments[:, second]
 
     def head(self, statistics: Array) -> Array:
         """Return R p + d - b."""
