@@ -7,6 +7,7 @@ import pytest
 from _support.problems import NON_SMOOTH, PROBLEMS, classification, rate_between, reference
 
 from fairconstrained import DemographicParity, IncompatibleSolverError
+from fairconstrained.constraints.rank_parity import PartialDemographicParity
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.problem.kkt import certify
@@ -117,6 +118,12 @@ def test_an_oracle_that_makes_no_progress_ends_the_run() -> None:
     result = IDCA(weak, polish=False).minimize(problem, np.full(5, 3.0))
     assert result.status in (Status.STALLED, Status.ITERATION_LIMIT)
     assert weak.max_iter == 1
+
+
+def test_a_point_that_diverged_is_measured_where_constraints_sort_scores() -> None:
+    problem = classification(PartialDemographicParity(0.05))
+    kkt = certify(problem.at(np.full(problem.n_variables, np.nan)), None, 1e-4)[1]
+    assert np.isnan(kkt.residual) and np.isnan(kkt.violation)
 
 
 def test_stochastic_runs_repeat_with_their_random_state() -> None:
