@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fairconstrained.models.base import HasGram, Model, curvature
+from fairconstrained.models.base import Model, curvature
 from fairconstrained.penalties import Penalty, Zero
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.typing import Array
@@ -65,9 +65,7 @@ class CompositeFunction:
         """Whether the Hessian is known and costs little: a curved term of a linear model."""
         term, model = self.term, self.model
         curved = term is not None and term.curved and not term.n_auxiliary
-        return (
-            curved and self.penalty.quadratic and isinstance(model, HasGram) and model.gram_is_cheap
-        )
+        return curved and self.penalty.quadratic and getattr(model, "gram_is_cheap", False)
 
     @property
     def batchable(self) -> bool:

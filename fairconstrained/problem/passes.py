@@ -302,6 +302,11 @@ class ShardsPass(ModelPass):
             known.slopes = rows, np.zeros((len(rows), 0))
         return known.slopes
 
+    def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
+        """Return the Hessian: a round."""
+        asked = [(known.term, known.auxiliary) for known, _ in weighted]
+        return self.model.hessian(self.w, asked, [weights for _, weights in weighted])
+
     def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
         """Return the gradients: from Jacobians that are known, and a round for all other terms."""
         later = [(known, table) for known, table in weighted if known.jacobian is None]

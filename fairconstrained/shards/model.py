@@ -24,6 +24,7 @@ from fairconstrained.shards.sums import (
     Request,
     ShardedTerm,
     Shards,
+    hessian,
     jacobian_rows,
     mean_square,
     square_gradient,
@@ -256,6 +257,26 @@ class ShardedLinearModel:
             (np.reshape([self.gradient(row) for row in one], (len(one), self.n_parameters)), own)
             for one, own in zip(sums[:n], sums[n:], strict=True)
         ]
+
+    @property
+    def gram_is_cheap(self) -> bool:
+        """Whether there are few columns, so that Hessians cost little."""
+        return self.plain.gram_is_cheap
+
+    def hessian(
+        self, w: Array, requests: Sequence[tuple[Term, Array]], weights: Sequence[Array]
+    ) -> Array:
+        """Return the Hessian of <weights, statistics> of curved terms: one round.
+
+        Parameters
+        ----------
+        w, requests
+            See `statistics`.
+        weights : sequence of ndarray of shape (n_statistics,)
+            Of every term.
+        """
+        asked: list[Request] = [(self.sharded(term), own) for term, own in requests]
+        return total(self.shards, hessian, (self.place(w),), asked, list(weights), self.plain)[0]
 
     def subgradient_error(self, w: Array, term: Term, auxiliary: Array) -> Array:
         """Return the subgradient error of a term, shape (n_outputs,): one round."""

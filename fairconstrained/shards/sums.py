@@ -11,11 +11,13 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
+from fairconstrained.functions.base import TwiceDifferentiable
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.feature_scale import other_shares as shares_of_others
+from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards.rows import Block, Shard
-from fairconstrained.terms.base import Shardable, Term
+from fairconstrained.terms.base import CurvedPullback, Shardable, Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.typing import Array
 
@@ -191,6 +193,21 @@ class ShardedTerm:
         out *= _times(slope, signs, block.sample_weight)
         return np.asarray(statistics)
 
+    def second_derivatives(
+        self, block: Block, scores: Array, auxiliary: Array, weights: Array
+    ) -> Array:
+        """Return those of <weights, statistics> of a curved term in the scores of a block."""
+        if not self._of_all_cells:
+            term, rows = self.on(block)
+            pullback = cast("CurvedPullback", term.forward(scores[rows], auxiliary)[1])
+            found = np.zeros(len(scores))
+            found[rows] = pullback.second_derivatives(weights)
+            return found
+        function = cast("TwiceDifferentiable", cast("CellMeans", self.term).function)
+        value, margins, _ = self._values(block, scores)
+        second = function.second_derivative(margins, function.derivative(margins, value))
+        return _times(second, np.take(weights @ self._shares, block.places), block.sample_weight)
+
     def _values(self, block: Block, scores: Array) -> tuple[Array, Array, Array | None]:
         """Return the function of the margins, the margins, and their signs."""
         term = cast("CellMeans", self.term)
@@ -285,6 +302,22 @@ def jacobian_rows(
             on_scores[rows], own[k] = pullback(weights)
             into[k] = block.gradient(on_scores)
     return *gradients, *owns
+
+
+def hessian(
+    block: Block,
+    scores: Array,
+    requests: Sequence[Request],
+    weights: Sequence[Array],
+    model: LinearModel,
+) -> Sums:
+    """Return a block's part of the Hessian of <weights, statistics> of curved terms.
+
+    It is in the parameters of the linear model, whose own rows do not matter.
+    """
+    each = zip(requests, weights, strict=True)
+    on_scores = sum(one.second_derivatives(block, scores, own, u) for (one, own), u in each)
+    return (model.on(block.X).gram(np.asarray(on_scores)),)
 
 
 def subgradient_error(block: Block, scores: Array, request: Request) -> Sums:

@@ -5,8 +5,8 @@ import signal
 
 import numpy as np
 import pytest
-from _support.rows_in_memory import in_memory_classifier
 
+from fairconstrained import FairLogisticClassifier as in_memory_classifier
 from fairconstrained import make_biased_classification
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from _support.rows_in_memory import in_memory_classifier
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import fairconstrained
+from fairconstrained import FairLogisticClassifier as in_memory_classifier
 from fairconstrained import make_biased_classification
 from fairconstrained.constraints import CONSTRAINTS
 from fairconstrained.objectives import PairwiseLoss

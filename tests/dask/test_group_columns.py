@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from _support.rows_in_memory import in_memory_classifier
 
+from fairconstrained import FairLogisticClassifier as in_memory_classifier
 from fairconstrained import make_biased_classification
 
 dask = pytest.importorskip("dask", reason="dask is not installed")

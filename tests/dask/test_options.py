@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from _support.rows_in_memory import in_memory_classifier
 
+from fairconstrained import FairLogisticClassifier as in_memory_classifier
 from fairconstrained import SelectionRate, make_biased_classification
 
 da = pytest.importorskip("dask.array", reason="dask is not installed")
@@ -14,7 +14,11 @@ from fairconstrained.dask import FairLogisticClassifier  # noqa: E402
 OPTIONS = {
     "a share": {"threshold": SelectionRate(0.2)},
     "a share, parity of errors": {"threshold": SelectionRate(0.6), "constraint": "equalized_odds"},
-    "a share, ROC": {"threshold": SelectionRate(0.3), "constraint": "roc_parity"},
+    "a share, ROC": {
+        "threshold": SelectionRate(0.3),
+        "constraint": "roc_parity",
+        "tol": 1e-8,  # paths differ by rounding, and end as near as this
+    },
     "a share of predictions": {"threshold": SelectionRate(0.3), "enforce": "decision"},
     "interactions": {"group_interactions": True, "sensitive_columns": [0]},
     "interactions and features": {

@@ -88,7 +88,7 @@ EXACT = sorted(
 
 @pytest.mark.parametrize("name", EXACT)
 def test_values_gradients_and_solutions_are_those_of_one_table(name):
-    fit = bound(name, solver="augmented-lagrangian")  # shards have no Hessians
+    fit = bound(name, solver="augmented-lagrangian")
     problem = in_shards(fit)
     assert_same(fit, problem)
     here, there = fit.solver.minimize(fit.problem), fit.solver.minimize(problem)
@@ -124,7 +124,28 @@ def test_quadratic_surrogates_of_pairs_are_sums_and_others_have_no_gradient(name
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 def test_dense_and_sparse_rows_of_both_precisions(container, dtype):
     fit = bound("equalized_odds", container=container, dtype=dtype)
-    assert_same(fit, in_shards(fit))
+    problem = in_shards(fit)
+    assert_same(fit, problem)
+    w = np.random.default_rng(2).normal(scale=0.3, size=problem.n_variables)
+    multipliers = np.random.default_rng(3).uniform(size=problem.n_constraints)
+    here, there = (one.at(w).hessian(multipliers) for one in (fit.problem, problem))
+    np.testing.assert_allclose(there, here, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["demographic_parity", "equalized_odds"])
+def test_a_fit_takes_about_as_many_rounds_as_one_in_memory_takes_passes(name):
+    fit = bound(name)
+    problem, rounds = in_shards(fit), []
+    gather = problem.models[0].shards.gather
+
+    def counted(function, *arguments):
+        rounds.append(function.__name__)
+        return gather(function, *arguments)
+
+    object.__setattr__(problem.models[0].shards, "gather", counted)
+    here, there = fit.solver.minimize(fit.problem), fit.solver.minimize(problem)
+    assert there.objective == pytest.approx(here.objective, rel=1e-6)
+    assert len(rounds) <= here.data_passes + 4
 
 
 @pytest.mark.parametrize(("n_shards", "n_threads"), [(1, 1), (7, 1), (7, 2)])
