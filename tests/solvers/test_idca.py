@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from _support.problems import NON_SMOOTH, PROBLEMS, classification, rate_between, reference
 
-from fairconstrained import DemographicParity, IncompatibleSolverError
-from fairconstrained.constraints.rank_parity import PartialDemographicParity
+from fairconstrained import (
+    DemographicParity,
+    FairLogisticClassifier,
+    IncompatibleSolverError,
+    make_biased_classification,
+)
 from fairconstrained.functions.elementary import Indicator
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.problem.kkt import certify
@@ -121,7 +125,8 @@ def test_an_oracle_that_makes_no_progress_ends_the_run() -> None:
 
 
 def test_a_point_that_diverged_is_measured_where_constraints_sort_scores() -> None:
-    problem = classification(PartialDemographicParity(0.05))
+    X, y, groups = make_biased_classification(4000, random_state=0)  # rates are sums on a grid
+    problem = FairLogisticClassifier("partial_dp", kappa=0.05).bind(X, y, None, groups).problem
     kkt = certify(problem.at(np.full(problem.n_variables, np.nan)), None, 1e-4)[1]
     assert np.isnan(kkt.residual) and np.isnan(kkt.violation)
 
