@@ -9,10 +9,8 @@ as many passes is faster. `--docs docs` writes the figures of the page speed.md.
 
 from __future__ import annotations
 
-import resource
-import subprocess
-import sys
 import time
+import tracemalloc
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -217,31 +215,15 @@ def text_row(n_rows: int) -> Row:
 
 
 def memory_row(n_rows: int, constraint: str) -> Row:
-    """Return the memory that a fit takes beyond X, measured in a process of its own."""
-    command = [sys.executable, "-m", __name__, str(n_rows), constraint]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    what = f"peak memory beyond X, {n_rows:,} x 20, float32, {constraint}"
-    return row(what, "X", float(done.stdout), 0.3)
-
-
-def peak_beyond(n_rows: int, constraint: str) -> float:
-    """Return by how much a fit raises the peak memory of this process, in units of X."""
+    """Return the peak of what a fit allocates, over X."""
     X, y, groups = biased(n_rows, 20, 2, np.float32)
     clf = FairLogisticClassifier(constraint, 0.02)
-    clf.fit(X[:2000].copy(), y[:2000], sensitive_features=groups[:2000])
-    fill = np.ones(max(0, _peak() - _now()) // 8)  # what was freed before counts in the peak
-    before = _peak()
+    clf.fit(X[:2000], y[:2000], sensitive_features=groups[:2000])
+    tracemalloc.start()
     clf.fit(X, y, sensitive_features=groups)
-    return (_peak() - before) / X.nbytes + 0.0 * fill.size
-
-
-def _peak() -> int:
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def _now() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return row(f"peak memory beyond X, {n_rows:,} x 20, float32", "X", peak / X.nbytes, 0.3)
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -268,8 +250,3 @@ def run(options: Namespace) -> None:
         page = options.docs / "speed.md"
         prose = page.read_text().split(_FIGURES)[0]
         page.write_text(f"{prose}{_FIGURES}\n{environment()}.\n\n{as_markdown(rows)}")
-
-
-if __name__ == "__main__":
-    with threadpool_limits(1):
-        print(peak_beyond(int(sys.argv[1]), sys.argv[2]))
