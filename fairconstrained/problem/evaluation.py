@@ -46,6 +46,7 @@ class Evaluation:
         self.w = w
         shared: ForwardPasses | None = None if like is None else like.passes
         self.passes: ForwardPasses = ForwardPasses(problem, w, like=shared)
+        self._gradients: list[tuple[Multipliers | None, float, Array]] = []
 
     def with_zero_one(self) -> Evaluation:
         """Return this evaluation, which is to compute zero-one versions where it reads the rows.
@@ -158,18 +159,8 @@ class Evaluation:
         """Return the positions of constraints whose linearisation is largest after a step.
 
         Of parts whose statistics have gradients that cost little, and of pairs those that do not
-        share groups: they are to enter a working set.
-
-        Parameters
-        ----------
-        s : ndarray of shape (n_variables,)
-            The step.
-        least : float
-            The least value.
-        most : int
-            The most constraints of each part.
-        after : tuple of Evaluation and ndarray, or None, default=None
-            An evaluation at another step, and this step: values are taken from there.
+        share groups: at least `least`, at most `most` of each part, to enter a working set. Values
+        are taken from `after`, an evaluation at another step, and this step.
         """
         found = [np.zeros(0, int)]
         there, step = (self, s) if after is None else (after[0], s - after[1])
@@ -306,6 +297,16 @@ class Evaluation:
         objective : float, default=1.0
             The weight of f; 0 for the constraints alone.
         """
+        for known, weight, gradient in self._gradients:
+            if known is multipliers and weight == objective:
+                return gradient.copy()
+        gradient = self._gradient(multipliers, objective)
+        if multipliers is None or isinstance(multipliers, Multipliers):  # arrays may be changed
+            kept = multipliers, objective, gradient.copy()
+            self._gradients = [kept, *self._gradients[:1]]
+        return gradient
+
+    def _gradient(self, multipliers: Array | Multipliers | None, objective: float) -> Array:
         total = np.zeros(self.problem.n_variables)
         weighted: list[list[tuple[TermPass, Array]]] = [[] for _ in self.problem.models]
         owners: list[list[slice]] = [[] for _ in self.problem.models]

@@ -13,6 +13,7 @@ from fairconstrained.solvers.curvature import Curvature, Inverse
 from fairconstrained.utils.typing import Array
 
 _MOST = 50  # constraints that are linearised at first: each may cost a backward pass
+_FEW = 4  # constraints that are all linearised: their gradients cost less than a search among them
 _ENTERING = 8  # constraints of each part that enter the working set at a time
 _ROUNDS = 40  # in which constraints enter
 _EXACT = 1e-3  # of the tolerance: what linearised constraints may exceed those of the working set
@@ -70,7 +71,10 @@ class Linearised:
         self.at, self._negligible = at, _EXACT * tol
         order = np.argsort(-multipliers.values, kind="stable")[:_MOST]
         positive = multipliers.which[order[multipliers.values[order] > 0.0]]
-        self.near = np.union1d(positive, at.largest(at.violation - width, _MOST))
+        if at.problem.n_constraints <= _FEW:
+            self.near = np.arange(at.problem.n_constraints)
+        else:
+            self.near = np.union1d(positive, at.largest(at.violation - width, _MOST))
         self.values = at.values(self.near)
         self.rows = at.constraint_gradients(self.near)
 
