@@ -88,11 +88,11 @@ def without_kinks(problem: Problem, solver: Solver) -> Solver:
     >>> import numpy as np
     >>> from fairconstrained.penalties import L1
     >>> from fairconstrained.problem import CompositeFunction, Problem
-    >>> from fairconstrained.solvers import IPC
+    >>> from fairconstrained.solvers import SQP
     >>> from fairconstrained.solvers.registry import without_kinks
     >>> kinked = Problem(CompositeFunction(None, None, L1(1.0)), n_variables=2)
-    >>> without_kinks(kinked, IPC())
-    Smoothing(solver=IPC())
+    >>> without_kinks(kinked, SQP())
+    Smoothing(solver=SQP())
     """
     if not solver.missing(problem):
         return solver
