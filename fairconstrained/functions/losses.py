@@ -43,7 +43,7 @@ class Logistic(TwiceDifferentiable, Loss):
     curvature = 0.0, 0.25
 
     def value(self, t: Array) -> Array:
-        """Return log1p(e) - min(t, 0) with e = exp(-|t|), which cannot overflow."""
+        """Return log1p(e) - min(t, 0) with ``e = exp(-|t|)``, which cannot overflow."""
         e = np.array(t, dtype=float)  # few arrays are made: allocating takes time as well
         np.abs(e, out=e)
         np.negative(e, out=e)
