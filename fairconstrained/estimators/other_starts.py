@@ -13,7 +13,7 @@ from fairconstrained.solvers.base import Start
 
 _FEASIBLE = 1e-3  # the violation up to which a point counts as feasible
 _WIDTH = 0.1  # of the kinks that are rounded
-_ITERATIONS = 10  # of L-BFGS for every estimate
+_ITERATIONS = 20  # of L-BFGS for every estimate
 _MIN_IMPROVEMENT = 1e-3  # of the objective; smaller ones are not worth a second run
 
 

@@ -29,6 +29,7 @@ from fairconstrained.utils.typing import Array
 _FIRST_WIDTH = 0.1  # below the largest constraint value, within which others are linearised
 _LARGE_CAP = 100.0  # losses per gap are often 10: only larger multipliers are signs of no interior
 _CAP_LIMIT = 1e6  # of the sum of the multipliers: the weight of the exact penalty
+_LISTED = 1000  # constraints, whose values cost little
 _LEAST_PRICE = 0.1  # of violations in the merit function: multipliers start at zero
 _POOR, _GOOD = 0.1, 0.75  # actual over predicted decrease: a step is rejected, the shift falls
 _KEPT = 0.1  # of the error, left by a step: the Hessian need not be computed again
@@ -223,7 +224,11 @@ class _Run:
         self.failed = 0
         self.shift = curvature.lowered(used) if ratio > _GOOD else used
         self._watch(step, trial, price)
-        width = 2.0 * float(np.abs(trial.values(model.near) - model.values).max(initial=0.0))
+        # Those that the step has moved most may be the next ones: all count that can be listed.
+        few = at.problem.n_constraints <= _LISTED
+        before = at.constraints if few else model.values
+        after = trial.constraints if few else trial.values(model.near)
+        width = 2.0 * float(np.abs(after - before).max(initial=0.0))
         self._move(trial, step.multipliers, width, self.error)
         return True
 

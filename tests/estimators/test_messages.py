@@ -145,8 +145,6 @@ def test_beta_with_a_solver_that_has_none(solver):
 
 INCOMPATIBLE = {
     "ipc ramp": ({"solver": IPC(), "surrogate": "ramp"}, ["IPC", "weakly convex", "ssg"]),
-    "ipc hinge": ({"solver": IPC(), "loss": "hinge"}, ["IPC", "smooth", "ipp-ssg, ssg"]),
-    "ipc SCAD": ({"solver": IPC(), "alpha": SCAD(0.01)}, ["IPC", "smooth", "ipp-ssg, ssg"]),
     "AL hinge": ({"solver": AugmentedLagrangian(), "loss": "hinge"}, ["smooth", "ssg"]),
     "IPP ramp": (
         {"solver": REGISTERED["ipp-ssg"](), "surrogate": "ramp"},
