@@ -9,7 +9,7 @@ import numpy as np
 from fairconstrained.estimators.solving import SolverOptions
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import SQP, AugmentedLagrangian, Result, Solver, default_solver
+from fairconstrained.solvers import IPC, SQP, AugmentedLagrangian, Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Start
 from fairconstrained.solvers.registry import without_kinks
 from fairconstrained.solvers.result import Status
@@ -50,8 +50,9 @@ def best_of(
     """Return the solver's solution, or another solver's that is better, and the evaluation there.
 
     Problems of few rows that are not convex often have several local solutions: with
-    ``solver="auto"`` and up to 200 rows, or 4 for each variable, the augmented Lagrangian method,
-    which takes another path than the default solver, solves them as well. Where a solver violates
+    ``solver="auto"`` and up to 200 rows, or 4 for each variable, a method that takes another path
+    than the default solver solves them as well: the augmented Lagrangian method, or with kinks
+    :class:`~fairconstrained.solvers.IPC`. Where a solver violates
     the constraints, or one chosen by name does not converge, the default solver is tried, then
     :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method. Of two answers one
     that meets the constraints is better, then one that converged, then one whose objective is
@@ -139,7 +140,9 @@ def _others(
     if failed:
         others.append(default_solver(problem).with_options(tol=solver.tol))
         others.append(without_kinks(problem, SQP(tol=solver.tol)))
-    if failed or also:
+    if also and not failed and not problem.smooth:
+        others.append(IPC(tol=solver.tol))  # the default rounds kinks for the augmented Lagrangian
+    elif failed or also:
         others.append(without_kinks(problem, AugmentedLagrangian(tol=solver.tol)))
     return [one for one in others if repr(one) != repr(solver) and not one.missing(problem)]
 
