@@ -223,8 +223,8 @@ def other_shares(X: Features, weight: Array, values: Array) -> Array:
         return np.asarray(np.sum(others, axis=0))
     stored = np.repeat(weight, np.diff(X.indptr))
     zeros = weight.sum() - np.bincount(X.indices, stored, X.shape[1])
-    found = [np.bincount(X.indices, stored * (X.data != v[X.indices]), X.shape[1]) for v in values]
-    return np.asarray(found + np.where(values == 0.0, 0.0, zeros))
+    other = [np.bincount(X.indices, stored * (X.data != v[X.indices]), X.shape[1]) for v in values]
+    return np.asarray(other + np.where(values == 0.0, 0.0, zeros))
 
 
 def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Array, Array]:

@@ -123,12 +123,12 @@ class Evaluation:
 
     def values(self, which: Array) -> Array:
         """Return the values of some constraints, by their positions."""
-        found = np.zeros(len(which))
+        values = np.zeros(len(which))
         for part, places, outputs in self._by_part(which):
-            found[places] = part.penalty.value(self.w)
+            values[places] = part.penalty.value(self.w)
             if part.term is not None:
-                found[places] += part.term.values_of(self.passes.term(part).statistics, outputs)
-        return found
+                values[places] += part.term.values_of(self.passes.term(part).statistics, outputs)
+        return values
 
     def _by_part(self, which: Array) -> Iterator[tuple[CompositeFunction, Array, Array]]:
         """Yield parts, where constraints of theirs are in an array, and their outputs."""
@@ -139,18 +139,16 @@ class Evaluation:
                 yield part, places, which[places] - first
 
     def largest(self, least: float, most: int = _MOST_ACTIVE) -> Array:
-        """Return the positions of the largest constraints of at least `least`, at most `most`.
-
-        They are in falling order.
-        """
-        found = [np.zeros(0, int)]
+        """Return where the largest constraints of at least `least` are, in falling order."""
+        positions = [np.zeros(0, int)]
         for part, _, outputs in self.problem.places[1:]:
             penalty = float(part.penalty.value(self.w))
-            own = np.flatnonzero(penalty >= least)
+            largest = np.flatnonzero(penalty >= least)
             if part.term is not None:
-                own = part.term.largest(self.passes.term(part).statistics, least - penalty, most)
-            found.append(own + outputs.start - 1)
-        which = np.concatenate(found)
+                statistics = self.passes.term(part).statistics
+                largest = part.term.largest(statistics, least - penalty, most)
+            positions.append(largest + outputs.start - 1)
+        which = np.concatenate(positions)
         return which[np.argsort(-self.values(which), kind="stable")[:most]]
 
     def largest_after(
@@ -162,7 +160,7 @@ class Evaluation:
         share groups: at least `least`, at most `most` of each part, to enter a working set. Values
         are taken from `after`, an evaluation at another step, and this step.
         """
-        found = [np.zeros(0, int)]
+        positions = [np.zeros(0, int)]
         there, step = (self, s) if after is None else (after[0], s - after[1])
         for part, _, outputs in self.problem.places[1:]:
             if part.term is None or part.model is None:
@@ -173,9 +171,9 @@ class Evaluation:
                 statistics = there.statistics_of(part) + on_model @ step[: on_model.shape[1]]
                 statistics += on_own @ step[part.auxiliary]
                 penalty = float(part.penalty.value(there.w) + part.penalty.gradient(self.w) @ step)
-                own = part.term.largest(statistics, least - penalty, most, distinct=True)
-                found.append(own + outputs.start - 1)
-        return np.concatenate(found)
+                largest = part.term.largest(statistics, least - penalty, most, distinct=True)
+                positions.append(largest + outputs.start - 1)
+        return np.concatenate(positions)
 
     @property
     def zero_one_constraints(self) -> Array:

@@ -133,15 +133,15 @@ def _check_others(estimator: Any, given: object) -> None:
     main = main_names()
     owned = dict(zip(_PASSED.values(), _PASSED, strict=True)) | _SET
     for name, value in given.items():
-        known = main.get(name, name)
-        if known in owned:
+        full = main.get(name, name)
+        if full in owned:
             raise ValueError(
-                f"lightgbm_params must not contain {name!r}: it is the parameter {owned[known]} of "
+                f"lightgbm_params must not contain {name!r}: it is the parameter {owned[full]} of "
                 f"{type(estimator).__name__}."
             )
-        if known in _REFUSED and (known != "boosting" or value not in ("gbdt", "gbrt")):
+        if full in _REFUSED and (full != "boosting" or value not in ("gbdt", "gbrt")):
             raise ValueError(
-                f"lightgbm_params must not contain {name!r}: {value!r}, because {_REFUSED[known]}."
+                f"lightgbm_params must not contain {name!r}: {value!r}, because {_REFUSED[full]}."
             )
         if main and name not in main:
             close = " or ".join(map(repr, get_close_matches(name, main)))
