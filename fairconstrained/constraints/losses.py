@@ -12,7 +12,7 @@ from fairconstrained.constraints.base import Constraint
 from fairconstrained.constraints.claims import Claim, claims_of
 from fairconstrained.constraints.measures import ALL_ROWS, at_most, compared, each_group, means
 from fairconstrained.data.groups import Groups, check_groups
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, reweighted

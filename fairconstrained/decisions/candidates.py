@@ -13,7 +13,7 @@ from scipy.special import logit
 from fairconstrained.decisions.budget import SearchBudget
 from fairconstrained.decisions.near_threshold import rate_slopes
 from fairconstrained.decisions.score_line import Line, Measure, Scores, points_between
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.auxiliary import unit_shift
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem

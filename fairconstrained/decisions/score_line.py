@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
@@ -85,7 +85,7 @@ class Line:
     >>> import numpy as np
     >>> from fairconstrained.terms.cell_means import average
     >>> from fairconstrained.decisions.score_line import Line, Measure
-    >>> from fairconstrained.functions.elementary import Indicator
+    >>> from fairconstrained.functions.base import Indicator
     >>> rate = Measure(average(Indicator(), np.ones(4), np.ones(4)), 0)
     >>> at, by = (np.array([-3.0, -2.0, -1.0, 1.0]),), (np.ones(4),)
     >>> line = Line([rate, rate], np.zeros(1), np.ones(1), at, by)

@@ -12,7 +12,7 @@ import numpy as np
 from fairconstrained.decisions.budget import SHARDED, SearchBudget
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch
 from fairconstrained.decisions.score_line import Line, Measure, Scores
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.lines import LineSums, densities_at, rate_slopes_at

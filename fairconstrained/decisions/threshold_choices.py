@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from fairconstrained.decisions.bands import Band, split_bands
 from fairconstrained.decisions.candidates import correct_predictions
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator
 from fairconstrained.models.thresholds import ThresholdModel
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import Term

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from functools import cached_property
 
 import numpy as np
 
@@ -23,6 +22,8 @@ class ScalarFunction(Parametrized, ABC):
         Whether the derivative is continuous.
     convex : bool
         Whether the function is convex.
+    twice_differentiable : bool
+        Whether `second_derivative` can be called.
     curvature : tuple of float
         A lower and an upper bound on the second derivative; infinite at a kink. The function is
         weakly convex when the lower bound is finite.
@@ -38,6 +39,7 @@ class ScalarFunction(Parametrized, ABC):
 
     smooth: bool = True
     convex: bool = False
+    twice_differentiable: bool = False
     kinks: tuple[tuple[float, float], ...] = ()
     corners: tuple[tuple[float, float, float], ...] = ()
 
@@ -66,6 +68,10 @@ class ScalarFunction(Parametrized, ABC):
         value : ndarray
             phi(t), which the caller has computed already; many derivatives are cheap given it.
         """
+
+    def second_derivative(self, t: Array, derivative: Array) -> Array:
+        """Return phi''(t), given phi'(t); only where `twice_differentiable`, for Newton steps."""
+        raise NotImplementedError(f"{self!r} has no second derivative.")
 
     @property
     def difference_of_convex(self) -> bool:
@@ -116,12 +122,23 @@ class ScalarFunction(Parametrized, ABC):
         return out
 
 
-class TwiceDifferentiable(ScalarFunction):
-    """A function with a second derivative, for Newton steps."""
+class Indicator(ScalarFunction):
+    """phi(t) = 1{t > 0}: the zero-one function that surrogates approximate.
 
-    @abstractmethod
-    def second_derivative(self, t: Array, derivative: Array) -> Array:
-        """Return phi''(t), given phi'(t), which the caller has computed already."""
+    It is evaluated, not optimised: its derivative is zero almost everywhere.
+    """
+
+    smooth = False
+    knots = (0.0,)
+    curvature = -np.inf, np.inf
+
+    def value(self, t: Array) -> Array:
+        """Return 1.0 where t > 0, else 0.0."""
+        return (t > 0).astype(float)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return zeros."""
+        return np.zeros_like(t)
 
 
 class Parabola(ScalarFunction):
@@ -256,7 +273,7 @@ class Rounded(ScalarFunction):
     def knots(self) -> tuple[float, ...]:
         """Where the rounding of a kink begins and where it ends."""
         half = 0.5 * self.width
-        return tuple(sorted({at + side for at, _ in self._kinks for side in (-half, half)}))
+        return tuple(sorted({at + side for at, _ in self.function.kinks for side in (-half, half)}))
 
     @property
     def curvature(self) -> tuple[float, float]:
@@ -268,48 +285,29 @@ class Rounded(ScalarFunction):
     def value(self, t: Array) -> Array:
         """Return phi(t) plus the effect of rounding near the kinks."""
         out = self.function.value(t)
-        for position, jump in self._kinks:
-            rounding = corner(t - position, self.width)
-            rounding *= jump
-            out += rounding
+        for position, jump in self.function.kinks:
+            out += jump * corner(t - position, self.width)
         return out
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return the slope, which runs evenly from one side of a kink to the other."""
-        out, half = np.full(np.shape(t), self._first_slope), 0.5 * self.width
-        for position, jump in self._kinks:
-            u = t - position
-            np.maximum(u, -half, out=u)
-            np.minimum(u, half, out=u)
-            u += half
-            u *= jump / self.width
-            out += u
+        kinks, half = self.function.kinks, 0.5 * self.width
+        before = np.array([min(position for position, _ in kinks) - 1.0])
+        first = self.function.derivative(before, self.function.value(before))
+        out = np.full(np.shape(t), first[0], dtype=float)
+        for position, jump in kinks:
+            out += (np.clip(t - position, -half, half) + half) * (jump / self.width)
         return out
-
-    @cached_property
-    def _kinks(self) -> tuple[tuple[float, float], ...]:
-        return self.function.kinks
-
-    @cached_property
-    def _first_slope(self) -> float:
-        """The slope of phi before its first kink."""
-        before = np.array([min(position for position, _ in self._kinks) - 1.0])
-        return float(self.function.derivative(before, self.function.value(before))[0])
 
     @property
     def corners(self) -> tuple[tuple[float, float, float], ...]:  # type: ignore[override]
         """The kinks with the width."""
-        return tuple((position, jump, self.width) for position, jump in self._kinks)
+        return tuple((position, jump, self.width) for position, jump in self.function.kinks)
 
 
 def corner(u: Array, width: float | Array) -> Array:
     """Return what rounding over `width` adds to max(u, 0)."""
-    out = np.abs(u)
-    np.subtract(0.5 * width, out, out=out)
-    np.maximum(out, 0.0, out=out)
-    out *= out
-    out /= 2.0 * width
-    return out
+    return np.maximum(0.5 * width - np.abs(u), 0.0) ** 2 / (2.0 * width)
 
 
 def corner_slope(u: Array, width: float | Array) -> Array:
@@ -320,3 +318,38 @@ def corner_slope(u: Array, width: float | Array) -> Array:
 def corner_subgradient_error(u: Array, width: float | Array) -> Array:
     """Return the epsilon for which the slope of the rounded max(u, 0) is an epsilon-subgradient."""
     return np.abs(u) * np.maximum(0.5 * width - np.abs(u), 0.0) / width
+
+
+class SubgradientError(ScalarFunction):
+    r"""The subgradient error of rounded kinks, see :class:`Rounded`.
+
+    Parameters
+    ----------
+    corners : tuple of (position, jump, width)
+        The kinks.
+    """
+
+    smooth = False
+    curvature = -np.inf, np.inf
+
+    def __init__(self, corners: tuple[tuple[float, float, float], ...]):
+        self.corners = corners
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        """The kinks, and where their rounding begins and ends."""
+        sides = (-0.5, 0.0, 0.5)
+        return tuple(sorted({at + side * w for at, _, w in self.corners for side in sides}))
+
+    def value(self, t: Array) -> Array:
+        """Return the sum over the kinks."""
+        return self.subgradient_error(t)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return the sum of the derivatives."""
+        out = np.zeros_like(t)
+        for position, jump, width in self.corners:
+            u = t - position
+            inside = np.abs(u) < 0.5 * width
+            out += abs(jump) / width * inside * (0.5 * width * np.sign(u) - 2.0 * u)
+        return out

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
-from fairconstrained.functions.elementary import Indicator, PositivePart
+from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_positive
 
@@ -137,7 +136,7 @@ class Stretched(Surrogate):
         return sharp if self.factor > 0.0 and isinstance(sharp, Indicator) else self._of(sharp)
 
 
-class Sigmoid(TwiceDifferentiable, Surrogate):
+class Sigmoid(Surrogate):
     r"""The sigmoid :math:`\phi(t) = 1 / (1 + \exp(-t / \tau))`.
 
     Smooth and weakly convex with constant :math:`1 / (6 \sqrt{3} \tau^2)`.
@@ -159,6 +158,8 @@ class Sigmoid(TwiceDifferentiable, Surrogate):
     array([0.        , 0.5       , 0.73105858])
     """
 
+    twice_differentiable = True
+
     @property
     def curvature(self) -> tuple[float, float]:
         """Plus and minus 1 / (6 sqrt(3) tau^2)."""
@@ -167,24 +168,51 @@ class Sigmoid(TwiceDifferentiable, Surrogate):
 
     def value(self, t: Array) -> Array:
         """Return 1 / (1 + exp(-t / tau))."""
-        out = np.asarray(t / self.scale)
-        return expit(out, out=out)
+        return np.asarray(expit(t / self.scale))
 
     def derivative(self, t: Array, value: Array) -> Array:
         """Return phi (1 - phi) / tau."""
-        out = np.subtract(1.0, value)
-        out *= value
-        out /= self.scale
-        return out
+        return value * (1.0 - value) / self.scale
 
     def second_derivative(self, t: Array, derivative: Array) -> Array:
         """Return -phi' tanh(t / (2 tau)) / tau."""
         # (1 - 2 phi)^2 = 1 - 4 tau phi': a root in place of a second exponential. Near t = 0, where
         # it cancels, it is 1e-8 off at most.
         size = np.sqrt(np.maximum(1.0 - 4.0 * self.scale * derivative, 0.0))
-        size *= derivative
-        size /= self.scale
-        return np.copysign(size, -t)
+        return np.copysign(size * derivative / self.scale, -t)
+
+
+class PositivePart(ScalarFunction):
+    """phi(t) = max(t / scale + shift, 0).
+
+    Parameters
+    ----------
+    shift : float, default=0.0
+        Added before the maximum is taken.
+    scale : float, default=1.0
+        The unit of t, > 0.
+    """
+
+    smooth = False
+    convex = True
+    curvature = 0.0, np.inf
+
+    def __init__(self, shift: float = 0.0, scale: float = 1.0):
+        self.shift = shift
+        self.scale = scale
+
+    @property
+    def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]
+        """One, where t / scale + shift is 0."""
+        return ((-self.shift * self.scale, 1.0 / self.scale),)
+
+    def value(self, t: Array) -> Array:
+        """Return max(t / scale + shift, 0)."""
+        return np.maximum(t / self.scale + self.shift, 0.0)
+
+    def derivative(self, t: Array, value: Array) -> Array:
+        """Return 1 / scale where the function is positive, else 0."""
+        return (value > 0) / self.scale
 
 
 class Ramp(Surrogate):

@@ -11,8 +11,7 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from fairconstrained.functions.base import TwiceDifferentiable
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.feature_scale import other_shares as shares_of_others
 from fairconstrained.models.linear import LinearModel
@@ -203,7 +202,7 @@ class ShardedTerm:
             found = np.zeros(len(scores))
             found[rows] = pullback.second_derivatives(weights)
             return found
-        function = cast("TwiceDifferentiable", cast("CellMeans", self.term).function)
+        function = cast("CellMeans", self.term).function
         value, margins, _ = self._values(block, scores)
         second = function.second_derivative(margins, function.derivative(margins, value))
         return _times(second, np.take(weights @ self._shares, block.places), block.sample_weight)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, Self, cast
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
+from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable, Term
 from fairconstrained.utils.codes import unique_codes
@@ -120,7 +120,7 @@ class CellMeans(FunctionAverages, Shardable):
     @property
     def curved(self) -> bool:
         """Whether phi has a second derivative."""
-        return isinstance(self.function, TwiceDifferentiable)
+        return self.function.twice_differentiable
 
     def shares(self, decided: Array) -> Array:
         """Return the averages of a term with the indicator, for decisions.
@@ -262,10 +262,8 @@ class MeansPullback(FactoredPullback):
 
     def second_derivatives(self, u: Array) -> Array:
         """Return phi'' A' u."""
-        function = cast("TwiceDifferentiable", self.term.function)
-        out = self.term._spread(u)
-        out *= function.second_derivative(self.margins, self.slopes)
-        return out
+        curvature = self.term.function.second_derivative(self.margins, self.slopes)
+        return self.term._spread(u) * curvature
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
-from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
 from fairconstrained.terms.cell_means import CellMeans

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator
 from fairconstrained.terms.base import (
     NO_AUXILIARY,
     Pullback,

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.elementary import PositivePart
+from fairconstrained.functions.surrogates import PositivePart
 from fairconstrained.terms.affine import Majorant, column_maxima
 from fairconstrained.terms.base import (
     NO_AUXILIARY,

@@ -21,8 +21,7 @@ from functools import cached_property
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
 
-from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.elementary import Indicator, SubgradientError
+from fairconstrained.functions.base import Indicator, ScalarFunction, SubgradientError
 from fairconstrained.terms.ranked import NODES, TO_SHARES, Ranked
 from fairconstrained.utils.typing import Array
 

@@ -214,7 +214,7 @@ class PairMeans(PairTerm):
     >>> import numpy as np
     >>> from fairconstrained.terms.cell_means import cell_matrix
     >>> from fairconstrained.terms.pairs import PairMeans
-    >>> from fairconstrained.functions.elementary import Indicator
+    >>> from fairconstrained.functions.base import Indicator
     >>> cells = cell_matrix(np.array([0, 0, 1]), np.ones(3), 2)
     >>> args = (cells, np.array([[0, 1]]), np.ones((1, 1)), np.zeros(1))
     >>> PairMeans(*args, function=Indicator()).value(np.array([1.0, 0.0, 0.0]))

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback
 from fairconstrained.terms.head import as_csr

@@ -10,8 +10,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.elementary import SubgradientError
+from fairconstrained.functions.base import ScalarFunction, SubgradientError
 from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable, Term
 from fairconstrained.terms.cell_means import OfRates, rows_by_cell

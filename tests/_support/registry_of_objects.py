@@ -41,10 +41,11 @@ from fairconstrained.domains import (
     WholeSpace,
 )
 from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.functions.base import Parabola, PlusParabola, Rounded
-from fairconstrained.functions.elementary import (
+from fairconstrained.functions.base import (
     Indicator,
-    PositivePart,
+    Parabola,
+    PlusParabola,
+    Rounded,
     SubgradientError,
 )
 from fairconstrained.functions.losses import (
@@ -55,6 +56,7 @@ from fairconstrained.functions.losses import (
     TruncatedLogistic,
 )
 from fairconstrained.functions.surrogates import (
+    PositivePart,
     Ramp,
     ShiftedSquare,
     Sigmoid,

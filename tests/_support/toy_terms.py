@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairconstrained.functions.base import ScalarFunction
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.terms.base import NO_AUXILIARY, Term
 from fairconstrained.terms.cell_means import CellMeans

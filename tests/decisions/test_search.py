@@ -26,7 +26,7 @@ from fairconstrained.decisions.repair import least_norm_step, repair
 from fairconstrained.decisions.score_line import Line, Measure, points_between
 from fairconstrained.decisions.search import DecisionTask, search_decisions
 from fairconstrained.domains import L2Ball
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction

@@ -18,8 +18,7 @@ from sklearn.base import clone
 
 from fairconstrained import FairLogisticClassifier, make_biased_classification
 from fairconstrained.functions import losses, surrogates
-from fairconstrained.functions.base import ScalarFunction, TwiceDifferentiable
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, TruncatedLogistic
 from fairconstrained.functions.surrogates import Ramp, Sigmoid, Surrogate
 from fairconstrained.objectives import MeanLoss
@@ -70,7 +69,7 @@ def test_derivative_of_a_smooth_function_is_the_central_difference(function, t):
     )
 
 
-@each([f for f in ALL if isinstance(f, TwiceDifferentiable)])
+@each([f for f in ALL if f.twice_differentiable])
 @given(t=points)
 def test_second_derivative_is_the_central_difference_of_the_derivative(function, t):
     h = 1e-5

@@ -12,7 +12,7 @@ from fairconstrained import (
     IncompatibleSolverError,
     make_biased_classification,
 )
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.surrogates import Ramp
 from fairconstrained.problem.kkt import certify
 from fairconstrained.solvers import (

@@ -15,9 +15,9 @@ from sklearn.metrics import roc_auc_score
 
 from fairconstrained.constraints import GroupAUCParity, InterGroupAUCParity, IntraGroupAUCParity
 from fairconstrained.exceptions import VacuousConstraintWarning
-from fairconstrained.functions.elementary import Indicator, PositivePart
+from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import Hinge, Logistic, Quadratic, SquaredHinge
-from fairconstrained.functions.surrogates import Ramp, ShiftedSquare, Sigmoid
+from fairconstrained.functions.surrogates import PositivePart, Ramp, ShiftedSquare, Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.objectives import OBJECTIVES as NAMED
 from fairconstrained.objectives.base import Objective

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator
 from fairconstrained.terms.difference_sums import pair_sum
 from fairconstrained.terms.ranked import Ranked
 

@@ -16,7 +16,7 @@ from _support.registry_of_objects import (
 from _support.toy_terms import NeymanPearson, RateAboveThreshold
 from numpy.testing import assert_allclose, assert_array_equal
 
-from fairconstrained.functions.elementary import Indicator
+from fairconstrained.functions.base import Indicator
 from fairconstrained.terms import (
     CellMeans,
     Shardable,

@@ -20,10 +20,9 @@ from fairconstrained import (
     IncompatibleSolverError,
     make_biased_classification,
 )
-from fairconstrained.functions.base import PlusParabola, Rounded
-from fairconstrained.functions.elementary import Indicator, PositivePart
+from fairconstrained.functions.base import Indicator, PlusParabola, Rounded
 from fairconstrained.functions.losses import Hinge, Logistic
-from fairconstrained.functions.surrogates import Ramp, Sigmoid
+from fairconstrained.functions.surrogates import PositivePart, Ramp, Sigmoid
 from fairconstrained.penalties import L1, L2, SCAD, Leading, Sum
 from fairconstrained.problem.kkt import KKT
 from fairconstrained.solvers import AugmentedLagrangian, Smoothing, default_solver
