@@ -19,7 +19,6 @@ __all__ = [
     "ConvexSum",
     "InUnits",
     "Leading",
-    "Linear",
     "Penalty",
     "Proximity",
     "Sum",
@@ -78,24 +77,6 @@ class Penalty(BaseEstimator, ABC):
         """Return the sum of two penalties."""
         terms = [p for p in (self, other) if not isinstance(p, Zero)]
         return Sum(terms) if len(terms) > 1 else (terms[0] if terms else self)
-
-
-class Linear(Penalty):
-    """p(w) = <direction, w> + offset."""
-
-    quadratic = True
-
-    def __init__(self, direction: Array, offset: float = 0.0):
-        self.direction = direction
-        self.offset = offset
-
-    def value(self, w: Array) -> float:
-        """Return the value of the affine function."""
-        return float(self.direction @ w) + self.offset
-
-    def gradient(self, w: Array) -> Array:
-        """Return the direction."""
-        return self.direction
 
 
 class Proximity(Penalty):

@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairconstrained.penalties import Leading as LeadingPenalty
-from fairconstrained.penalties import Linear
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Solver, default_solver
@@ -53,11 +51,9 @@ class Penalised(Solver):
 def penalised(problem: Problem, strength: float) -> Problem:
     """Return the problem with the violation as a last variable t, which costs its strength."""
     n, lifted = problem.n_variables, problem.epigraph()  # its constraints are g_j(w) <= t
-    level = np.append(np.zeros(n), 1.0)
-    penalty = LeadingPenalty(problem.objective.penalty, n) + Linear(strength * level)
-    not_negative = CompositeFunction(None, None, Linear(-level))
+    not_negative = CompositeFunction(None, None).widened(n, -1.0)
     return replace(
         lifted,
-        objective=replace(problem.objective, penalty=penalty),
+        objective=problem.objective.widened(n, strength),
         constraints=(*lifted.constraints, not_negative),
     )

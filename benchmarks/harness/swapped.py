@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import logsumexp, softmax
 
-from fairconstrained.penalties import Linear
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.utils.typing import Array
@@ -197,7 +196,6 @@ def swapped(problem: Problem, bound: float) -> Problem:
             f"swapped: the constraints must be the outputs of one term; got {len(terms)} parts. "
             "Problem.epigraph(bound) takes any constraints."
         )
-    objective = problem.objective
-    limit = objective.add(Linear(np.zeros(problem.n_variables), -bound))
+    limit = problem.objective.shifted(-bound)
     largest = replace(problem.constraints[0], term=Maximum(terms[0]))
     return replace(problem, objective=largest, constraints=(limit,))

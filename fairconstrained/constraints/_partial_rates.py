@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -113,11 +113,6 @@ class PartialRates(ThresholdRates):
             up = too_low(middle)
             low, high = np.where(up, middle, low), np.where(up, high, middle)
         return 0.5 * (low + high)
-
-    def shifted(self, shift: Array) -> PartialRates:
-        """Return the term with tighter bounds on rates, and on decisions by the largest shift."""
-        kappa = float(np.clip(self.kappa - np.max(shift, initial=0.0), 0.0, 1.0))
-        return replace(super().shifted(shift), kappa=kappa)
 
     def zero_one(self) -> Term:
         """Return the gaps of decisions in the range, whatever the thresholds are."""

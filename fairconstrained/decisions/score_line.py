@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 
@@ -32,12 +33,15 @@ class Measure:
         Its own variables among all.
     estimate : bool, default=False
         Whether it estimates a constraint on new rows; the others are constraints on these rows.
+    level : ndarray of shape (n_outputs,) or float, default=0.0
+        What is added to its outputs.
     """
 
     term: Term
     position: int
     auxiliary: slice = field(default_factory=lambda: slice(0, 0))
     estimate: bool = False
+    level: Array | float = 0.0
 
     @classmethod
     def all_of(
@@ -50,7 +54,7 @@ class Measure:
         """Return the measures of composite functions whose models are among the given ones."""
         return [
             cls(part.term, next(k for k, one in enumerate(models) if one is part.model),
-                part.auxiliary, estimate)
+                part.auxiliary, estimate, part.level)
             for part in parts
             if part.term is not None
         ]  # fmt: skip
@@ -62,7 +66,15 @@ class Measure:
 
     def value(self, scores: Scores, w: Array) -> Array:
         """Return the outputs, shape (n_outputs,)."""
-        return self.term.value(scores[self.position], w[self.auxiliary])
+        return self.term.value(scores[self.position], w[self.auxiliary]) + self.level
+
+    def outputs(self, statistics: Array) -> Array:
+        """Return the outputs, (n_outputs, n_points), for statistics of shape (n_points, ...)."""
+        return np.column_stack([self.term.head(one) + self.level for one in statistics])
+
+    def outputs_at(self, rates: Any) -> Array:
+        """Return the outputs, (n_outputs, n_points), for what `counted` terms count."""
+        return cast("CellMeans", self.term).outputs_at(rates) + np.reshape(self.level, (-1, 1))
 
 
 class Line:
@@ -137,7 +149,7 @@ class Line:
         term = measure.term
         if isinstance(term, CellMeans) and measure.counted:
             at, by = self.at[measure.position], self.by[measure.position]
-            return term.outputs_at(rates_on_line(term, at, by, points))
+            return measure.outputs_at(rates_on_line(term, at, by, points))
         return np.column_stack([measure.value(self.scores(t), self.model(t)) for t in points])
 
     def model(self, t: float) -> Array:

@@ -57,7 +57,7 @@ class ClassLine(Line):
         term = measure.term
         if not counts_classes(term):
             return super()._outputs_of(measure, points)
-        return term.outputs_at(self._shares(term, points))
+        return measure.outputs_at(self._shares(term, points))
 
     def _shares(self, term: ErrorRates | ByClass, points: Array) -> list[Array]:
         """Return the shares of predictions in the cells of every class."""

@@ -19,7 +19,6 @@ from fairconstrained.shards.lines import LineSums, densities_at, rate_slopes_at
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import BINS, are_collected, n_reads, of_distribution
 from fairconstrained.terms.cell_means import average
-from fairconstrained.terms.decision_rates import as_cell_means
 from fairconstrained.utils.typing import Array
 
 _WHOLE = 1e-6  # the rounding of the sum of all weights, with which no row has a score of zero
@@ -110,9 +109,9 @@ def outputs_along(line: ShardedLine, measures: Sequence[Measure], points: Array)
         statistics = iter(sums.statistics([one.term for one in others], auxiliary, points))
         for one in own:
             if one.counted:
-                yield as_cell_means(one.term).outputs_at(next(rates))
+                yield one.outputs_at(next(rates))
             else:
-                yield np.column_stack([one.term.head(values) for values in next(statistics)])
+                yield one.outputs(next(statistics))
 
     return by_model(measures, outputs)
 
@@ -146,7 +145,8 @@ class ShardedCandidateSearch(CandidateSearch):
             return strict
         if all(are_collected(model.shards) for model in sharded_models(self.problem)):
             return strict
-        return strict.shifted(np.minimum(1.0 / BINS, 0.1 * strict.term.gap_bounds))
+        bounds = strict.gap_bounds(strict.term.gap_bounds)
+        return strict.shifted(np.minimum(1.0 / BINS, 0.1 * bounds))
 
     @cached_property
     def _shares(self) -> list[Measure]:
@@ -171,7 +171,8 @@ class ShardedCandidateSearch(CandidateSearch):
             model, asked = models[position], [(one.term, w[one.auxiliary]) for one in own]
             self._count_for_lines(model.n_rows * n_reads([term for term, _ in asked], model.shards))
             sums = model.statistics(w[: model.n_parameters], asked, derivatives=False)
-            return [one.term.head(values.statistics) for one, values in zip(own, sums, strict=True)]
+            known = zip(own, sums, strict=True)
+            return [one.outputs(values.statistics[None])[:, 0] for one, values in known]
 
         return by_model(measures, outputs)
 

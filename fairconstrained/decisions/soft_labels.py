@@ -90,12 +90,13 @@ class SoftLabels:
         model, found = problem.objective.model, []
         for part in problem.constraints:
             if isinstance(part.term, CellMeans) and part.model is model:
-                term = self._softened(part.term, few_rows)
-                if term is not None:
-                    found.append(replace(part, term=term))
+                softened = self._softened(part, part.term, few_rows)
+                found += [] if softened is None else [softened]
         return tuple(found)
 
-    def _softened(self, term: CellMeans, few_rows: float) -> CellMeans | None:
+    def _softened(
+        self, part: CompositeFunction, term: CellMeans, few_rows: float
+    ) -> CompositeFunction | None:
         """Return the outputs that depend on cells of few rows, None if there are none."""
         if term.n_rows != len(self.y):
             return None
@@ -105,7 +106,8 @@ class SoftLabels:
         hard = term.cells.tocsr()
         outputs = np.flatnonzero(abs(term.combination[:, list(cells)]).sum(axis=1))
         rows = [cells.get(k, hard[[k]]) for k in range(term.n_statistics)]
-        return replace(term.some_outputs(outputs), cells=sp.csc_array(sp.vstack(rows)))
+        soft = replace(term.some_outputs(outputs), cells=sp.csc_array(sp.vstack(rows)))
+        return part.with_outputs(soft, outputs)
 
     def _soft_cells(self, term: CellMeans, few_rows: float) -> Iterator[tuple[int, sp.csr_array]]:
         """Yield the cells of few rows with their new weights, (1, n_rows)."""

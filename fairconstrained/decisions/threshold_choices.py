@@ -107,7 +107,8 @@ class ThresholdChoices:
             groups.append(_choices(scores, rows, cells, [known[k]] if k in known else at))
         blocks = [as_csr(one.combination) for one in terms] or [sp.csr_array((0, 0))]
         combination = as_csr(sp.block_diag(blocks))
-        levels = [term.head(np.zeros(term.n_statistics)) for term in terms]
+        asked = zip(terms, problem.constraints, strict=True)
+        levels = [term.head(np.zeros(term.n_statistics)) + part.level for term, part in asked]
         level = np.concatenate([np.zeros(0), *levels])
         bands, others = split_bands(combination, level)
         return cls(tuple(groups), combination, level, bands, others)

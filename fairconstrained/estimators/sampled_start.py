@@ -8,7 +8,6 @@ from typing import Protocol
 import numpy as np
 
 from fairconstrained.models import Model
-from fairconstrained.penalties import Linear
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.kkt import KKT
@@ -18,7 +17,6 @@ from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard
 from fairconstrained.shards.sums import LocalShards
 from fairconstrained.solvers import SQP, Result, Solver, Status, default_solver
-from fairconstrained.terms.tilted import Tilted
 from fairconstrained.utils.blocks import MANY_ROWS
 from fairconstrained.utils.typing import Array
 
@@ -165,21 +163,13 @@ def _corrected(part: Problem, there: Evaluation, multipliers: Array) -> Problem:
         which = np.flatnonzero(near)
         slopes[which] = there.constraint_gradients(which) - here.constraint_gradients(which)
     tilt = there.gradient(multipliers) - here.gradient(multipliers) - multipliers @ slopes
-    tilted = part.objective.add(Linear(tilt))
-    ends = np.cumsum([one.n_outputs for one in part.constraints])
+    shifted = part.shifted(shifts - slopes @ there.w)
     parts = [
-        _tilted(one, slopes[end - one.n_outputs : end], shifts[end - one.n_outputs : end], there.w)
-        for one, end in zip(part.constraints, ends, strict=True)
+        replace(one, slopes=rows if rows.any() else None)
+        for one, rows in zip(shifted.constraints, part.by_part(slopes), strict=True)
     ]
-    return replace(part.with_constraints(parts), objective=tilted)
-
-
-def _tilted(part: CompositeFunction, slopes: Array, shifts: Array, w: Array) -> CompositeFunction:
-    """Return a part plus shifts and, unless it has variables of its own, plus slopes (v - w)."""
-    if part.term is None or part.term.n_auxiliary or not slopes.any():
-        return part.shifted(shifts)
-    term = Tilted(part.term, slopes, shifts - slopes @ w)
-    return replace(part, term=term, auxiliary=slice(0, len(w)))
+    objective = replace(part.objective, slopes=tilt[None])
+    return replace(part.with_constraints(parts), objective=objective)
 
 
 def _sample(problem: Problem) -> Problem:

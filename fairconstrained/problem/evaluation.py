@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fairconstrained.problem.problem import Problem
 
 _MOST_ACTIVE = 300  # constraints whose gradients are wanted: each may cost a backward pass
+_FIRST = np.zeros(1, dtype=int)  # the output of an objective
 _FEW_ROWS = 4  # gradients of constraints that cost no more than those of all statistics
 
 
@@ -62,12 +63,6 @@ class Evaluation:
             return self
         return self.problem.uncounted().at(self.w, like=self)
 
-    def without_rows(self) -> Evaluation:
-        """Return the evaluation with the values known so far and without its forward passes."""
-        light = Evaluation(self.problem, self.w)
-        vars(light).update((key, value) for key, value in vars(self).items() if key != "passes")
-        return light
-
     def scores_of(self, part: CompositeFunction) -> Scores | None:
         """Return the scores of a part's rows, None for a part without a model."""
         return None if part.model is None else self.passes.model(part.model).scores
@@ -87,10 +82,10 @@ class Evaluation:
         return self.passes.term(part).statistics
 
     def _outputs(self, part: CompositeFunction) -> Array:
-        penalty = part.penalty.value(self.w)
+        added = part.added(self.w)
         if part.term is None:
-            return np.array([penalty])
-        return part.term.head(self.passes.term(part).statistics) + penalty
+            return np.atleast_1d(added)
+        return part.term.head(self.passes.term(part).statistics) + added
 
     @cached_property
     def objective(self) -> float:
@@ -108,24 +103,21 @@ class Evaluation:
     @cached_property
     def violation(self) -> float:
         """max(0, max_j g_j(w))."""
-        return max(self._greatest, 0.0)
-
-    @cached_property
-    def _greatest(self) -> float:
-        """max_j g_j(w), nan where one is, minus infinity without constraints."""
-        return max((self._greatest_of(part) for part in self.problem.constraints), default=-np.inf)
+        parts = self.problem.constraints
+        return max(max((self._greatest_of(part) for part in parts), default=0.0), 0.0)
 
     def _greatest_of(self, part: CompositeFunction) -> float:
-        penalty = float(part.penalty.value(self.w))
-        if part.term is None:
-            return penalty
-        return part.term.greatest(self.passes.term(part).statistics) + penalty
+        """Return the largest output of a part, nan where one is."""
+        added = part.added(self.w)
+        if part.term is None or np.ndim(added):
+            return float(self._outputs(part).max(initial=-np.inf))
+        return part.term.greatest(self.passes.term(part).statistics) + float(added)
 
     def values(self, which: Array) -> Array:
         """Return the values of some constraints, by their positions."""
         values = np.zeros(len(which))
         for part, places, outputs in self._by_part(which):
-            values[places] = part.penalty.value(self.w)
+            values[places] = part.added(self.w, outputs)
             if part.term is not None:
                 values[places] += part.term.values_of(self.passes.term(part).statistics, outputs)
         return values
@@ -142,11 +134,8 @@ class Evaluation:
         """Return where the largest constraints of at least `least` are, in falling order."""
         positions = [np.zeros(0, int)]
         for part, _, outputs in self.problem.places[1:]:
-            penalty = float(part.penalty.value(self.w))
-            largest = np.flatnonzero(penalty >= least)
-            if part.term is not None:
-                statistics = self.passes.term(part).statistics
-                largest = part.term.largest(statistics, least - penalty, most)
+            statistics = None if part.term is None else self.passes.term(part).statistics
+            largest = part.largest(statistics, part.added(self.w), least, most)
             positions.append(largest + outputs.start - 1)
         which = np.concatenate(positions)
         return which[np.argsort(-self.values(which), kind="stable")[:most]]
@@ -170,8 +159,9 @@ class Evaluation:
                 on_model, on_own = slopes
                 statistics = there.statistics_of(part) + on_model @ step[: on_model.shape[1]]
                 statistics += on_own @ step[part.auxiliary]
-                penalty = float(part.penalty.value(there.w) + part.penalty.gradient(self.w) @ step)
-                largest = part.term.largest(statistics, least - penalty, most, distinct=True)
+                added, rows = part.added(there.w), part.added_slopes(self.w, slice(None))
+                added = added if rows is None else added + rows @ step
+                largest = part.largest(statistics, added, least, most, distinct=True)
                 positions.append(largest + outputs.start - 1)
         return np.concatenate(positions)
 
@@ -224,7 +214,11 @@ class Evaluation:
         for part in self.problem.constraints:
             gaps = bounds = np.zeros(0)
             if part.term is not None and part.model is not None:
-                gaps, bounds = part.term.largest_gaps(self.statistics_of(part))
+                term, statistics = part.term, self.statistics_of(part)
+                gaps, bounds = term.largest_gaps(statistics)
+                if np.ndim(part.level):
+                    gaps, bounds = term.gap_of(statistics), term.gap_bounds
+                bounds = part.gap_bounds(bounds)
                 gaps = within_rounding(gaps, bounds)
             found.append((gaps, bounds))
         return found
@@ -258,18 +252,17 @@ class Evaluation:
 
     def _weighted(
         self, multipliers: Array | Multipliers | None, objective: float = 1.0
-    ) -> Iterator[tuple[CompositeFunction, int, float, Array | None]]:
+    ) -> Iterator[tuple[CompositeFunction, int, Multipliers, Array | None]]:
         """Yield the parts of a Lagrangian, their models, and the weights of their functions.
 
-        The latter are their sum, for the penalty, and the weights of the term's statistics.
+        The latter are those of the outputs and those of the term's statistics.
         """
         if objective:
             part, index, _ = self.problem.places[0]
-            weights = None
+            weights, weight = None, np.array([objective])
             if part.term is not None:
-                weight = np.array([objective])
                 weights = part.term.head_vjp(self.passes.term(part).statistics, weight)
-            yield part, index, objective, weights
+            yield part, index, Multipliers(_FIRST, weight, 1), weights
         if multipliers is None:
             return
         known = Multipliers.of(multipliers)
@@ -281,7 +274,7 @@ class Evaluation:
             if part.term is not None:
                 statistics = self.passes.term(part).statistics
                 weights = part.term.vjp_of(statistics, own.which, own.values)
-            yield part, index, own.total, weights
+            yield part, index, own, weights
 
     def gradient(
         self, multipliers: Array | Multipliers | None = None, *, objective: float = 1.0
@@ -309,8 +302,9 @@ class Evaluation:
         weighted: list[list[tuple[TermPass, Array]]] = [[] for _ in self.problem.models]
         owners: list[list[slice]] = [[] for _ in self.problem.models]
         for part, index, weight, on_statistics in self._weighted(multipliers, objective):
-            if type(part.penalty) is not Zero:
-                total += weight * part.penalty.gradient(self.w)
+            slopes = part.added_slopes(self.w, weight.which)
+            if slopes is not None:
+                total += weight.total * slopes if slopes.ndim == 1 else weight.values @ slopes
             if on_statistics is not None:
                 weighted[index].append((self.passes.term(part), on_statistics))
                 owners[index].append(part.auxiliary)
@@ -335,7 +329,7 @@ class Evaluation:
         diagonal, weighted = np.zeros(problem.n_variables), []
         for part, _, weight, on_statistics in self._weighted(multipliers):
             if type(part.penalty) is not Zero:
-                diagonal += weight * part.penalty.second_derivatives(problem.n_variables)
+                diagonal += weight.total * part.penalty.second_derivatives(problem.n_variables)
             assert on_statistics is not None
             weighted.append((self.passes.term(part), on_statistics))
         problem.counter.rows += model.n_rows
@@ -358,14 +352,16 @@ class Evaluation:
         asked: dict[ModelPass, list[tuple[TermPass, Array]]] = {}
         spreads: dict[ModelPass, list[tuple[Array, Matrix, slice]]] = {}
         for part, places, outputs in self._by_part(which):
-            found[places] = part.penalty.gradient(self.w)
+            slopes = part.added_slopes(self.w, outputs)
+            if slopes is not None:
+                found[places] = slopes
             if part.term is None or part.model is None:
                 continue
             known, model_pass = self.passes.term(part), self.passes.model(part.model)
             weights = part.term.rows_of(known.statistics, outputs)
-            slopes = model_pass.slopes(known) if len(outputs) > _FEW_ROWS else known.slopes
-            if slopes is not None:
-                on_model, on_own = slopes
+            jacobian = model_pass.slopes(known) if len(outputs) > _FEW_ROWS else known.slopes
+            if jacobian is not None:
+                on_model, on_own = jacobian
                 found[places, : on_model.shape[1]] += weights @ on_model
                 found[places, part.auxiliary] += weights @ on_own
                 continue

@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 from fairconstrained.domains import Domain, WholeSpace
 from fairconstrained.domains import Leading as LeadingDomain
 from fairconstrained.models.base import Model
-from fairconstrained.penalties import Leading as LeadingPenalty
-from fairconstrained.penalties import Linear, Penalty, Proximity
+from fairconstrained.penalties import Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.forward import EvaluationCounter
@@ -240,9 +239,12 @@ class Problem:
         shifts : ndarray of shape (n_constraints,)
             What tolerances shrink by.
         """
-        ends = np.cumsum([part.n_outputs for part in self.constraints])[:-1]
-        split = zip(self.constraints, np.split(np.asarray(shifts), ends), strict=True)
-        return self.with_constraints([part.shifted(shift) for part, shift in split])
+        each = zip(self.constraints, self.by_part(np.asarray(shifts)), strict=True)
+        return self.with_constraints([part.shifted(shift) for part, shift in each])
+
+    def by_part(self, values: Array) -> list[Array]:
+        """Return what an array with a row for each constraint has for every part."""
+        return np.split(values, np.cumsum([part.n_outputs for part in self.constraints]))[:-1]
 
     def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> Problem:
         """Return the problem on batches, its statistics unbiased estimates of the full ones.
@@ -314,10 +316,7 @@ class Problem:
         """
         near = Proximity(center, rho)
         other = near if constraint_rho is None else Proximity(center, constraint_rho)
-        problem = self._map(lambda part: part.add(near if part is self.objective else other))
-        if other is near and "modulus" in self.__dict__:  # what is added is known as well
-            problem.__dict__["modulus"] = self.modulus + rho
-        return problem
+        return self._map(lambda part: part.add(near if part is self.objective else other))
 
     def convexify(self, w: Array, *, like: Evaluation | None = None) -> Problem:
         """Return IDCA's convex problem at `w`, which majorises this one and touches it there.
@@ -367,18 +366,14 @@ class Problem:
         3S-Econ, Problem 1; IPC, Remark 1 (the start).
         """
         n = self.n_variables
-        level = np.zeros(n + 1)
-        level[n] = 1.0
-
-        def extend(part: CompositeFunction, penalty: Penalty) -> CompositeFunction:
-            return replace(part, penalty=LeadingPenalty(part.penalty, n) + penalty)
-
-        constraints = [extend(part, Linear(-level)) for part in self.constraints]
+        level = np.zeros((1, n + 1))
+        level[0, n] = 1.0
+        constraints = [part.widened(n, -1.0) for part in self.constraints]
         if bound is not None:
-            constraints.append(extend(self.objective, Linear(np.zeros(n + 1), -bound)))
+            constraints.append(self.objective.widened(n, 0.0).shifted(-bound))
         return replace(
             self,
-            objective=CompositeFunction(None, None, Linear(level)),
+            objective=CompositeFunction(None, None, slopes=level),
             constraints=tuple(constraints),
             domain=LeadingDomain(self.domain, n),
             n_variables=n + 1,

@@ -79,8 +79,8 @@ class Measured:
 
     def without_rows(self) -> Measured:
         """Return the same without the forward passes of its evaluation."""
-        bare = replace(self.iterate, at=self.iterate.at.without_rows(), rounded=None)
-        return replace(self, iterate=bare)
+        at = self.iterate.at
+        return replace(self, iterate=replace(self.iterate, at=at.problem.at(at.w), rounded=None))
 
     @property
     def violation(self) -> float:

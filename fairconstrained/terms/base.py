@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 
@@ -166,10 +166,6 @@ class Term(ABC):
     def largest_gaps(self, statistics: Array) -> tuple[Array, Array]:
         """Return gaps and their bounds, among them the largest gap and the largest excess."""
         return self.gap_of(statistics), self.gap_bounds
-
-    def shifted(self, shift: Array) -> Self:
-        """Return the same gaps with tolerances that are smaller by `shift`, (n_outputs,)."""
-        raise self._without("other tolerances")
 
     @abstractmethod
     def zero_one(self) -> Term:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -52,11 +52,6 @@ class CellMeans(FunctionAverages, Shardable):
     names: Sequence[str] = field(default=(), repr=False)
     constant: Array | float = 0.0
     shift: float = 0.0
-    _shared: ClassVar[tuple[str, ...]] = (
-        *FunctionAverages._shared,
-        "_cells_transposed",
-        "_disjoint",
-    )
 
     @property
     def n_rows(self) -> int:
@@ -108,7 +103,7 @@ class CellMeans(FunctionAverages, Shardable):
 
     @cached_property
     def _zero_one(self) -> CellMeans:
-        return self._sharing(replace(self, function=self.function.zero_one(), shift=0.0))
+        return replace(self, function=self.function.zero_one(), shift=0.0)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the cell averages of phi and their pullback."""

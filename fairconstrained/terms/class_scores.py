@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
@@ -249,12 +248,6 @@ class ByClass(Term):
     def zero_one(self) -> ByClass:
         """Return the zero-one versions of all terms, at the scores themselves."""
         return ByClass(tuple(term.zero_one() for term in self.terms), self.classes)
-
-    def shifted(self, shift: Array) -> Self:
-        """Return the term plus `shift`."""
-        parts = self._split(shift, [term.n_outputs for term in self.terms])
-        each = zip(self.terms, parts, strict=True)
-        return replace(self, terms=tuple(term.shifted(part) for term, part in each))
 
     def take(self, rows: Array, weights: Array) -> ByClass:
         """Return the terms on some rows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,7 +38,6 @@ class AffineHead(Term):
     combination: Matrix
     offset: Array | float
     constant: Array | float
-    _shared: ClassVar[tuple[str, ...]] = ("_small", "_combination_transposed", "_signed_parts")
 
     def __post_init__(self) -> None:
         """Make a missing combination the identity."""
@@ -140,18 +139,6 @@ class AffineHead(Term):
             return super().largest_gaps(statistics)
         outputs = self.largest(statistics, -np.inf, 1)
         return self.values_of(statistics, outputs) + self.offset, self.gap_bounds[outputs]
-
-    def shifted(self, shift: Array) -> Self:
-        """Return the term with the tolerance b - shift; one for all pairs stays one."""
-        if self._pairs is not None and np.size(shift) and np.ptp(shift) == 0.0:
-            shift = np.ravel(shift)[0]
-        return self._sharing(self._with(offset=self.offset - shift))
-
-    def _sharing(self, other: Self) -> Self:
-        """Return a term with the same cells and the same R, with what is known of these here."""
-        known = vars(self)
-        vars(other).update({name: known[name] for name in self._shared if name in known})
-        return other
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy with other values of some fields: subclasses are dataclasses."""

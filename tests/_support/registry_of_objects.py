@@ -64,7 +64,7 @@ from fairconstrained.functions.surrogates import (
 )
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
 from fairconstrained.objectives.ranking import QueryPairLoss
-from fairconstrained.penalties import L1, L2, SCAD, Linear, Proximity, Sum, Zero
+from fairconstrained.penalties import L1, L2, SCAD, Proximity, Sum, Zero
 from fairconstrained.terms.clipped_rates import Clip
 
 N_VARIABLES = 4  # of the penalties and domains below
@@ -116,9 +116,8 @@ PENALTIES = [
     L2(0.7),
     SCAD(0.5),
     Proximity(np.array([0.5, -1.0, 2.0, 0.0]), 1.3),
-    Linear(np.array([1.0, -2.0, 0.5, 0.0]), 0.3),
     Sum([SCAD(0.5), L2(0.2)]),
-    Sum([L2(0.4), Linear(np.ones(4))]),
+    Sum([L2(0.4), Proximity(np.ones(4), 0.5)]),
     penalties.InUnits(SCAD(0.5), np.array([0.5, 0.25, 1.0, 0.75])),
     penalties.InUnits(L2(0.7), np.array([0.5, 0.25, 1.0, 0.75])),
     penalties.Leading(L2(0.7), 2),

@@ -5,7 +5,7 @@ import numpy as np
 from fairconstrained.constraints import DemographicParity, EqualizedOdds, EqualOpportunity
 from fairconstrained.functions.losses import Hinge, Logistic, TruncatedLogistic
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.penalties import L2, SCAD, Leading, Linear
+from fairconstrained.penalties import L2, SCAD, Leading
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import average
@@ -43,7 +43,7 @@ def two_models():
         CompositeFunction(
             reference, EqualOpportunity(0.1, surrogate="ramp").bind(labels, members, ones)
         ),
-        CompositeFunction(None, None, Linear(np.array([1.0, 0.0, 0.0, 1.0]), -0.5)),
+        CompositeFunction(None, None, slopes=np.array([[1.0, 0.0, 0.0, 1.0]]), level=-0.5),
     )
     return Problem(CompositeFunction(model, average(Logistic(), y, weight)), constraints)
 

@@ -207,16 +207,6 @@ def test_binding_changes_nothing_of_the_constraint(constraint):
     assert repr(clone(constraint)) == repr(constraint)
 
 
-@pytest.mark.parametrize("constraint", OBJECTS, ids=repr)
-def test_shifted_changes_the_values_and_keeps_the_gaps(constraint):
-    y, groups, weight, scores = data(seed=6, n_groups=3)
-    term = constraint.bind(y, groups, weight)
-    shift = np.random.default_rng(0).normal(size=term.n_outputs)
-    raised, own = term.shifted(shift), term.auxiliary_start
-    assert_allclose(raised.value(scores, own), term.value(scores, own) + shift, atol=1e-12)
-    assert_allclose(raised.gap(scores, own), term.gap(scores, own), atol=1e-12)
-
-
 def test_with_defaults_fills_in_what_is_none():
     constraint = DemographicParity(surrogate="ramp")
     filled = constraint.with_defaults(kappa=0.3, surrogate="sigmoid", unheard_of=1)

@@ -37,8 +37,6 @@ def test_required_abilities_alone_make_a_smooth_problem(whole):
 def test_transforms_that_need_more_name_the_ability(whole):
     with pytest.raises(TypeError, match="CellMeansAlone has no batches of rows"):
         whole.batch(np.arange(3))
-    with pytest.raises(TypeError, match="CellMeansAlone has no other tolerances"):
-        whole.shifted(np.zeros(whole.n_constraints))
     with pytest.raises(TypeError, match="convexify needs a difference of convex functions"):
         whole.convexify(whole.start())
 

@@ -70,22 +70,6 @@ def test_an_evaluation_made_from_another_does_not_keep_it_alive(problem, w):
     assert scores() is None
 
 
-def test_without_rows_values_stay_and_scores_go(problem, w):
-    at = problem.at(w)
-    expected = at.objective, at.constraints
-    light = at.without_rows()
-    scores = weakref.ref(at.scores_of(problem.objective))
-    read = problem.counter.rows
-    del at
-    gc.collect()
-    assert scores() is None
-    assert light.objective == expected[0]
-    assert_array_equal(light.constraints, expected[1])
-    assert problem.counter.rows == read
-    assert np.isfinite(light.zero_one_violation)
-    assert problem.counter.rows > read or not problem.n_constraints
-
-
 def test_solve_returns_the_evaluation_at_the_result(problem):
     from fairconstrained.solvers import default_solver
 

@@ -322,6 +322,27 @@ def test_terms_may_own_variables(rng):
     assert_allclose(found, problem.at(w).gradient(multipliers), atol=1e-12)
 
 
+@pytest.mark.parametrize("n_slopes", [1, 6])
+@pytest.mark.parametrize("level", [0.3, np.linspace(-0.2, 0.3, 6)], ids=["number", "array"])
+def test_affine_functions_may_be_added_to_outputs(rng, n_slopes, level):
+    """Of three groups and of a part of the penalty alone: values, gradients, largest, gaps."""
+    plain = problem_of(data(), DemographicParity(0.05))
+    part, slopes = plain.constraints[0], rng.normal(size=(n_slopes, 4))
+    moved = replace(part.shifted(level), slopes=slopes)
+    problem = plain.with_constraints([moved, CompositeFunction(None, None, L2(0.1), level=-0.2)])
+    w, multipliers = rng.normal(size=4), rng.uniform(size=7)
+    at, there, some = problem.at(w), plain.at(w), np.arange(6)
+    outputs = there.constraints + slopes @ w + level
+    assert_allclose(at.constraints, np.append(outputs, 0.05 * w @ w - 0.2))
+    assert at.violation == max(0.0, at.constraints.max())
+    assert_array_equal(at.largest(-np.inf, 3), np.argsort(-at.constraints)[:3])
+    assert_allclose(at.constraint_gradients(some), there.constraint_gradients(some) + slopes)
+    assert_gradient(problem, w, multipliers)
+    assert_allclose(at.zero_one_constraints[:6], there.zero_one_constraints + slopes @ w + level)
+    assert at.gap == there.gap
+    assert_allclose(at.gaps[0][1], 0.05 - np.broadcast_to(level, 6))
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_terms_may_take_scores_of_several_classes(rng, fit_intercept):
     X = data()[0]

@@ -11,7 +11,6 @@ from sklearn.base import clone
 from fairconstrained import DemographicParity
 from fairconstrained.constraints import ROCParity
 from fairconstrained.domains import Box
-from fairconstrained.penalties import Linear
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
@@ -48,11 +47,11 @@ def test_plain_steps_are_those_of_the_formula() -> None:
 
 def test_extrapolation_ends_the_circles_of_plain_descent_ascent() -> None:
     """Minimise x subject to 1 - x <= 0: the Lagrangian is bilinear, its saddle point (1, 1)."""
-    slope = Linear(np.array([1.0]))
-    falling = Linear(np.array([-1.0]), 1.0)
+    slope = CompositeFunction(None, None, slopes=np.ones((1, 1)))
+    falling = CompositeFunction(None, None, slopes=-np.ones((1, 1)), level=1.0)
     problem = Problem(
-        CompositeFunction(None, None, slope),
-        (CompositeFunction(None, None, falling),),
+        slope,
+        (falling,),
         Box(-5.0, 5.0),
         n_variables=1,
     )

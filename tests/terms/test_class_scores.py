@@ -119,15 +119,6 @@ def test_zero_one_versions_count_the_predicted_class(name):
     assert_allclose(strict.gap(SCORES), np.concatenate([one.gap(s) for one, s in pairs]))
 
 
-@pytest.mark.parametrize("name", {**RATES, **RANKS})
-def test_shifted_terms(name):
-    term = by_class({**RATES, **RANKS}[name])
-    shift = np.linspace(-0.1, 0.1, term.n_outputs)
-    moved = term.shifted(shift)
-    own = term.auxiliary_start
-    assert_allclose(moved.value(SCORES, own), term.value(SCORES, own) + shift, atol=1e-12)
-
-
 @pytest.mark.parametrize("name", RATES)
 def test_batches_of_all_rows_are_the_term(name):
     term = by_class(RATES[name])
@@ -158,8 +149,6 @@ def test_terms_without_an_ability_are_not_left_out():
     able = constraints.DemographicParity(0.1).bind(np.ones(4), np.array([0, 0, 1, 1]), np.ones(4))
     term = ByClass((able, Unable()), ("a", "b"))
     assert not term.batchable
-    with pytest.raises(TypeError, match="Unable has no other tolerances"):
-        term.shifted(np.zeros(3))
     with pytest.raises(TypeError, match="Unable has no batches"):
         term.take(np.arange(2), np.ones(2))
 

@@ -305,13 +305,6 @@ def test_a_term_may_take_scores_of_several_classes(rng):
     assert_unbiased(term, scores, v, [(np.array([i]), None) for i in range(N_ROWS)])
 
 
-def test_shifted_adds_to_the_outputs_and_keeps_the_gaps(term, scores, rng):
-    shift = rng.normal(size=term.n_outputs)
-    moved = term.shifted(shift)
-    assert_allclose(moved.value(scores), term.value(scores) + shift, rtol=1e-12, atol=1e-12)
-    assert_allclose(moved.gap(scores), term.gap(scores), rtol=1e-12, atol=1e-12)
-
-
 def test_the_zero_one_version_is_a_term(term, scores):
     zero_one = term.zero_one()
     assert isinstance(zero_one, Term)
@@ -332,8 +325,6 @@ def test_a_term_has_only_the_abilities_it_declares():
     assert toy.batchable
     assert not toy.curved
     assert not isinstance(toy, Shardable)
-    with pytest.raises(TypeError, match="RateAboveThreshold has no other tolerances"):
-        toy.shifted(np.zeros(3))
     assert not toy.difference_of_convex
     with pytest.raises(TypeError, match="needs a difference of convex functions"):
         toy.convexify(np.zeros(N_ROWS))

@@ -181,7 +181,8 @@ class ConstraintSampler:
         ):
             chosen = order[ranges(starts[blocks], starts[blocks + 1])]
             assert part.term is not None, "see applies"
-            parts.append(replace(part, model=model, term=part.term.take_outputs(rows, chosen)))
+            drawn = part.with_outputs(part.term.take_outputs(rows, chosen), chosen)
+            parts.append(replace(drawn, model=model))
             positions.append(first + chosen)
         constraints = np.concatenate(positions)
         return Batch(batch.with_constraints(parts), constraints, self.blocks.weight)
