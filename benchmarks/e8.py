@@ -23,9 +23,9 @@ from fairconstrained.metrics.ranking import query_gaps
 from fairconstrained.models.network import TorchModel
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import PLADA, LagrangianDescentAscent, Solver
+from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import Rows
 from fairconstrained.solvers.multiplier_models import Network
-from fairconstrained.solvers.start import Start
 
 KAPPA = 0.25
 DOCUMENTS, ROWS_PER_QUERY = 120, 57

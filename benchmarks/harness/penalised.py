@@ -44,7 +44,7 @@ class Penalised(Solver):
         with_level = penalised(problem, self.strength)
         solver = default_solver(with_level).with_options(max_iter=self.max_iter)
         first = np.append(at.w, max(at.violation, 0.0))
-        answer, _ = start.solve(solver, with_level, first, like=None)
+        answer, _ = solver.solve(with_level, first, tol=start.tol, within=start)
         yield Iterate(problem.at(answer.w[:-1]), None, 1, status=answer.status)
 
 

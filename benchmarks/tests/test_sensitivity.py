@@ -21,7 +21,7 @@ from benchmarks.harness.sensitivity_lines import (
 from benchmarks.registry import BENCHMARKS
 from fairconstrained import DemographicParity
 from fairconstrained.solvers import PLADA
-from fairconstrained.solvers.start import Start
+from fairconstrained.solvers.base import Start
 
 pytest.importorskip("matplotlib")
 

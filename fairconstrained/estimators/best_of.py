@@ -45,7 +45,6 @@ def best_of(
     like: Evaluation | None = None,
     warm: Start | Result | None = None,
     callback: Callback | None = None,
-    known: tuple[Result, Evaluation] | None = None,
 ) -> tuple[Result, Evaluation]:
     """Return the solver's solution, or another solver's that is better, and the evaluation there.
 
@@ -77,11 +76,9 @@ def best_of(
         Its `solver`, `max_iter` and `random_state`.
     like, warm, callback
         See :meth:`~fairconstrained.solvers.Solver.solve`.
-    known : tuple of Result and Evaluation or None, default=None
-        The solver's solution, where there is one already.
     """
     passes = _data_passes(problem, solver, options)
-    first, at = known or solver.solve(
+    first, at = solver.solve(
         problem,
         like=like,
         warm=warm,

@@ -55,9 +55,8 @@ class SolvedDirectly(Parametrization):
             result, at = best_of(solver, problem, estimator, warm=warm, callback=callback)
         else:
             at, warmer = sampled.at, sampled.result
-            known = solver.certified(problem.at(at.w, like=at), warmer, callback)
             result, at = best_of(
-                solver, problem, estimator, like=at, warm=warmer, callback=callback, known=known
+                solver, problem, estimator, like=at, warm=warmer, callback=callback
             )
             result = replace(result, data_passes=result.data_passes + sampled.data_passes)
         if warm is not None:

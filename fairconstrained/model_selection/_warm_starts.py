@@ -14,7 +14,7 @@ from fairconstrained.problem.kkt import KKT
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.state import SolverState
+from fairconstrained.solvers.result import SolverState
 from fairconstrained.utils.typing import Array
 
 ORDER = 2  # of the polynomial in kappa that extrapolates to the next point

@@ -13,7 +13,7 @@ from fairconstrained.solvers.ipc import IPC
 from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
 from fairconstrained.solvers.online_stochastic import OnlineStochastic
 from fairconstrained.solvers.plada import PLADA
-from fairconstrained.solvers.registry import SOLVERS
+from fairconstrained.solvers.registry import SOLVERS, available_solvers, default_solver
 from fairconstrained.solvers.regularization import Regularization
 from fairconstrained.solvers.result import Result, Status, Trace
 from fairconstrained.solvers.smoothing import Smoothing
@@ -30,7 +30,6 @@ from fairconstrained.solvers.switching_subgradient import (
     StochasticSwitchingSubgradient,
     SwitchingSubgradient,
 )
-from fairconstrained.solvers.table import available_solvers, default_solver
 from fairconstrained.solvers.three_s_econ import ThreeSEcon
 
 __all__ = [

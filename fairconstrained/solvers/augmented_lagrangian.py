@@ -15,10 +15,8 @@ from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.lbfgs import CurvaturePairs, InverseHessian
 from fairconstrained.solvers._tools.minimize import minimize_smooth
-from fairconstrained.solvers.base import Iterate, Start
-from fairconstrained.solvers.polished import PolishedSolver
-from fairconstrained.solvers.result import Status
-from fairconstrained.solvers.state import SolverState
+from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.result import SolverState, Status
 from fairconstrained.utils.parameter_constraints import (
     LIMIT,
     POSITIVE,
@@ -34,7 +32,7 @@ _MAX_GROWTH = 1e9  # of sigma; beyond it the objective is lost in rounding error
 _MIN_REDUCTION = 0.03  # of the gradient in one round; the new multipliers raise it again
 
 
-class AugmentedLagrangian(PolishedSolver):
+class AugmentedLagrangian(Solver):
     r"""Augmented Lagrangian method with L-BFGS, for smooth problems.
 
     Every round minimises, to a tolerance that decreases from round to round,
@@ -79,7 +77,7 @@ class AugmentedLagrangian(PolishedSolver):
     requires: ClassVar[tuple[str, ...]] = ("smooth",)
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **PolishedSolver._parameter_constraints,
+        **Solver._parameter_constraints,
         "sigma": [POSITIVE],
         "growth": [Number(Real, 1, None, closed="neither")],
         "max_inner": [LIMIT],

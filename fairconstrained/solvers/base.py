@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,9 +19,9 @@ from fairconstrained.solvers.iterate import Callback as Callback
 from fairconstrained.solvers.iterate import Iterate as Iterate
 from fairconstrained.solvers.iterate import Measured as Measured
 from fairconstrained.solvers.iterate import Run
-from fairconstrained.solvers.result import Result, Status
-from fairconstrained.solvers.start import Start as Start
-from fairconstrained.solvers.table import available_solvers, refusal
+from fairconstrained.solvers.iterate import Start as Start
+from fairconstrained.solvers.registry import SOLVERS, available_solvers, refusal, without_kinks
+from fairconstrained.solvers.result import Result, Status, measures
 from fairconstrained.utils.parameter_constraints import (
     COUNT,
     LIMIT,
@@ -31,6 +33,8 @@ from fairconstrained.utils.parameter_constraints import (
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array, RandomState
 
+_SHARE = 0.25  # of the data passes of a run, kept for its refinement
+_MOST_PASSES = 500  # of a refinement: steps that need more are as slow as those before them
 _ARGUMENTS: ParameterConstraints = {  # of `Solver.minimize`
     "warm": [Result, Start, None],
     "tol": [NON_NEGATIVE, None],
@@ -68,6 +72,11 @@ class Solver(Parametrized, ABC):
         The properties a problem must have ("smooth", "weakly_convex", ...).
     preferred_with : tuple of str
         Further properties that a problem needs for ``solver="auto"`` to choose this solver.
+    polish : bool or None
+        A parameter of methods whose theory does not promise accurate solutions: whether a run that
+        ends short of its tolerance is finished from its best point, see :func:`refine`. If False,
+        estimators keep the answer of the solver, so that ``paper()`` gives that of the printed
+        algorithm. None for methods that need no refinement.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
@@ -79,9 +88,10 @@ class Solver(Parametrized, ABC):
         "polish": ["boolean"],
         "safeguard": ["boolean"],
     }
-    tol: float = 1e-4  # these three hold for solvers that do not have them as parameters
+    tol: float = 1e-4  # these hold for solvers that do not have them as parameters
     max_iter: int = 1000
     check_every: int = 1
+    polish: bool | None = None
 
     def missing(self, problem: Problem) -> list[str]:
         """Return the properties that the problem lacks for this solver."""
@@ -123,16 +133,16 @@ class Solver(Parametrized, ABC):
     @property
     def replaceable(self) -> bool:
         """Whether an estimator may return another solver's answer where this one's is bad."""
-        return self.seeks_feasibility
+        return self.seeks_feasibility and self.polish is not False
 
     @property
     def polishes(self) -> bool:
-        """Whether runs are polished, see :mod:`fairconstrained.solvers.polished`."""
-        return False
+        """Whether runs are refined with the parameters as they are."""
+        return bool(self.polish) and self.seeks_feasibility
 
     def unpolished(self) -> Self:
-        """Return the solver without polishing: for subproblems, and for runs that are limited."""
-        return self
+        """Return the solver without refinement: for subproblems, and for runs that are limited."""
+        return self.with_options(polish=False) if self.polishes else self
 
     @abstractmethod
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
@@ -211,7 +221,7 @@ class Solver(Parametrized, ABC):
         callback: Callback | None = None,
         random_state: RandomState = None,
         max_data_passes: float | None = None,
-        measures_decisions: bool = True,
+        within: Start | None = None,
     ) -> tuple[Result, Evaluation]:
         """Minimise the problem, and return the evaluation at the result as well.
 
@@ -223,11 +233,15 @@ class Solver(Parametrized, ABC):
         ----------
         like : Evaluation or None, default=None
             An evaluation whose forward passes are used again if the first point is the same.
-        measures_decisions : bool, default=True
-            Whether the result has a zero-one violation; else it is nan, for subproblems.
+        within : Start or None, default=None
+            The run whose subproblem this is: it has the randomness of the run and the data passes
+            that are left to it, and its result has no zero-one violation.
         """
         self.check(problem)
+        limit = np.inf if max_data_passes is None else max_data_passes
         source: np.random.RandomState = check_random_state(random_state)
+        if within is not None:
+            source, limit = within.random_state, min(limit, within.passes_left(problem))
         first = w0 if w0 is not None else (problem.start(source) if warm is None else warm.w)
         start = Start(
             w=problem.domain.project(np.asarray(first, dtype=float)),
@@ -236,36 +250,69 @@ class Solver(Parametrized, ABC):
             tol=self.tol if tol is None else tol,
             random_state=source,
             like=like,
-            last_pass=problem.passes + (np.inf if max_data_passes is None else max_data_passes),
-            measures_decisions=measures_decisions,
+            last_pass=problem.passes + limit,
         )
         with np.errstate(over="ignore", invalid="ignore"):  # the status reports a run that diverges
             run = Run(problem, start, callback)
-            return run.result(self, self._follow(problem, start, run))
+            status = self._follow(run)
+        assert run.kept is not None and run.last is not None, "see Run.follow"
+        at = run.kept.iterate.at
+        result = Result(
+            **measures(run.kept, status, run.n_iter, run.last.iterate.note),
+            zero_one_violation=at.uncounted().zero_one_violation if within is None else np.nan,
+            data_passes=run.trace.data_passes[-1],
+            trace=run.trace,
+            solver=self,
+            state=run.kept.iterate.state,
+        )
+        return result, at
 
-    def _follow(self, problem: Problem, start: Start, run: Run) -> Status:
-        """Drive the iterates; return how the run ended."""
-        return run.follow(self.iterate(problem, start), start.last_pass)
+    def _follow(self, run: Run) -> Status:
+        """Drive the iterates, refined where they end short of the tolerance; return the status."""
+        problem, start = run.problem, run.start
+        if self.polishes and np.isfinite(start.last_pass):
+            last_pass = start.last_pass - _SHARE * start.passes_left(problem)
+            start = replace(start, last_pass=last_pass)
+        first: list[Iterate] = []
+        if start.multipliers is not None:  # the solution of a problem nearby may be one of this
+            start = replace(start, like=start.at(problem))
+            first = [Iterate(start.at(problem), start.multipliers, 0, start.state)]
+        iterates = chain(first, self.iterate(problem, start))
+        status = run.follow(iterates, start.last_pass)
+        return refine(run, status) if self.polishes else status
 
-    def certified(
-        self, at: Evaluation, found: Result, callback: Callback | None = None
-    ) -> tuple[Result, Evaluation] | None:
-        """Return the result of a run that begins at an optimal point, None if it is not optimal.
 
-        Parameters
-        ----------
-        at : Evaluation
-            The problem at the point.
-        found : Result
-            Its multipliers, iterations and state count.
-        callback : callable or None, default=None
-            Called with the point.
-        """
-        run = Run(at.problem, Start(at.w, tol=self.tol))
-        iterate = Iterate(at, found.multipliers, found.n_iter, found.state)
-        status = run.follow(iter([iterate]), np.inf)
-        if status is not Status.CONVERGED:
-            return None
-        if callback is not None and run.last is not None:
-            callback(run.last)
-        return run.result(self, status)
+def refine(run: Run, status: Status) -> Status:
+    r"""Make sequential quadratic programming steps from the best point of a run; return its status.
+
+    First-order methods come near a solution and then slow down: where the Lagrangian is not convex,
+    its gradient steps need not converge at all, and subgradient steps are as long as their step
+    rule. The steps of :class:`~fairconstrained.solvers.ExactPenalty` restore the constraints and
+    lower the objective at the same time. Kinks are rounded.
+
+    Parameters
+    ----------
+    run : Run
+        The run so far. Nothing is done if it converged, if a callback stopped it, or if no steps
+        are possible.
+    status : Status
+        How it ended.
+    """
+    problem, start, kept = run.problem, run.start, run.kept
+    steps = without_kinks(problem, SOLVERS["exact-penalty"]())
+    done = status in (Status.CONVERGED, Status.STOPPED) or start.passes_used_up(problem)
+    if done or kept is None or steps.missing(problem):
+        return status
+    at, n_iter, last_pass = kept.iterate.at, run.n_iter, problem.passes + _MOST_PASSES
+    last_pass = min(start.last_pass, last_pass)
+    begin = replace(start, w=at.w, multipliers=None, state=None, like=at, last_pass=last_pass)
+    iterates = (
+        replace(step, iteration=n_iter + step.iteration, state=kept.iterate.state)
+        for step in steps.iterate(problem, begin)
+    )
+    ended = run.follow(iterates, last_pass)
+    if run.kept is not None and run.kept.iterate.at.w is at.w:  # no step was better
+        return status
+    if ended is not Status.PASS_LIMIT or start.passes_used_up(problem):
+        return ended
+    return status if status in (Status.ITERATION_LIMIT, Status.PASS_LIMIT) else Status.STALLED

@@ -11,8 +11,7 @@ import numpy as np
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers._tools.sampling import Batch, ConstraintSampler, StratifiedSampler
-from fairconstrained.solvers.polished import PolishedSolver
-from fairconstrained.solvers.start import Start
+from fairconstrained.solvers.base import Solver, Start
 from fairconstrained.utils.typing import Array
 
 _DRAWS = 5  # batches that constants are measured on: a single one may miss the steep rows
@@ -23,7 +22,7 @@ _TINY = 1e-12
 
 
 @dataclass(eq=False, repr=False)
-class FirstOrderSolver(PolishedSolver):
+class FirstOrderSolver(Solver):
     """Base of the methods that make one gradient step after another.
 
     Parameters
@@ -36,7 +35,7 @@ class FirstOrderSolver(PolishedSolver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by
-        :func:`~fairconstrained.solvers.polished.refine`. If False, estimators try no other solver
+        :func:`~fairconstrained.solvers.base.refine`. If False, estimators try no other solver
         either.
     """
 

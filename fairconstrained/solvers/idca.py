@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Solver
+from fairconstrained.solvers.online_stochastic import OnlineStochastic
 from fairconstrained.solvers.step_rules import StaticTolerance
 from fairconstrained.solvers.successive import SuccessiveSolver
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
@@ -111,3 +112,9 @@ class IDCA(SuccessiveSolver):
     def subproblem(self, at: Evaluation, rho: float) -> Problem:
         """Return the convex majorant."""
         return at.problem.convexify(at.w, like=at)
+
+
+def idca_stochastic(**options: Any) -> IDCA:
+    """Return IDCA whose subproblems are solved on mini-batches."""
+    oracle = OnlineStochastic(batch_size=1000, max_iter=200)
+    return IDCA(oracle, **{"max_iter": 5, **options})

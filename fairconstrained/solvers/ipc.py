@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Solver
+from fairconstrained.solvers.conex import ConEx
 from fairconstrained.solvers.step_rules import StronglyConvexSteps
 from fairconstrained.solvers.successive import SuccessiveSolver
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
@@ -142,3 +143,13 @@ class IPC(SuccessiveSolver):
     def note(self, problem: Problem, rho: float) -> str:
         """Return whether the subproblems are known to be convex."""
         return "" if problem.modulus + rho >= 0.0 else _NOT_CONVEX
+
+
+def ipp_ssg(**options: Any) -> IPC:
+    """Return IPC with the switching subgradient oracle, known as IPP-SSG."""
+    return IPC(SwitchingSubgradient(max_iter=100), **{"max_iter": 8, **options})
+
+
+def ipp_conex(**options: Any) -> IPC:
+    """Return IPC with the constraint extrapolation oracle, known as IPP-ConEx."""
+    return IPC(ConEx(max_iter=80), **{"max_iter": 6, **options})

@@ -1,26 +1,74 @@
-"""The points that a solver offers, their measures, and the loop that takes them."""
+"""Where runs start, the points that solvers offer, and the loop that measures them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.infeasibility import is_stuck
 from fairconstrained.problem.kkt import KKT, certify
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.result import Result, Status, Trace, measures
-from fairconstrained.solvers.start import Start
-from fairconstrained.solvers.state import SolverState
+from fairconstrained.solvers.result import SolverState, Status, Trace
 from fairconstrained.utils.typing import Array
 
-if TYPE_CHECKING:
-    from fairconstrained.solvers.base import Solver
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a run starts from.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_variables,)
+        The first point.
+    multipliers : ndarray of shape (n_constraints,) or None
+        The first multipliers; None where there are none.
+    state : SolverState or None
+        The state of an earlier run; a solver of another kind ignores it.
+    tol : float
+        The tolerance of this run.
+    random_state : numpy.random.RandomState
+        The source of randomness, by default NumPy's own.
+    like : Evaluation or None
+        An evaluation whose forward passes are used again if it is at `w`.
+    last_pass : float
+        The value of :attr:`Problem.passes` at which the run ends.
+    """
+
+    w: Array
+    multipliers: Array | None = None
+    state: SolverState | None = None
+    tol: float = 1e-4
+    random_state: np.random.RandomState = field(default_factory=partial(check_random_state, None))
+    like: Evaluation | None = None
+    last_pass: float = np.inf
+
+    def first_multipliers(self, n_constraints: int) -> Array:
+        """Return the first multipliers, zeros where there are none."""
+        return np.zeros(n_constraints) if self.multipliers is None else self.multipliers
+
+    @property
+    def feasibility_tol(self) -> float:
+        """The largest violation of an optimal point, see :meth:`KKT.holds`."""
+        return self.tol / 3.0
+
+    def at(self, problem: Problem) -> Evaluation:
+        """Return the evaluation of a problem at the first point."""
+        return problem.at(self.w, like=self.like)
+
+    def passes_left(self, problem: Problem) -> float:
+        """Return the data passes that the run may still make, for a solver that it calls."""
+        return max(self.last_pass - problem.passes, 0.0)
+
+    def passes_used_up(self, problem: Problem) -> bool:
+        """Return whether the run has made all data passes that it may make."""
+        return problem.passes >= self.last_pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,12 +112,6 @@ class Measured:
     objective: float
     kkt: KKT
 
-    @property
-    def multipliers(self) -> Array:
-        """The multipliers of the certificate, shape (n_constraints,)."""
-        known = self.certified
-        return known.dense() if isinstance(known, Multipliers) else known
-
     @classmethod
     def of(cls, iterate: Iterate, tol: float) -> Measured:
         """Measure an iterate."""
@@ -77,10 +119,11 @@ class Measured:
         multipliers, kkt = certify(at, iterate.multipliers, tol, rounded=iterate.rounded)
         return cls(iterate, multipliers, at.objective, kkt)
 
-    def without_rows(self) -> Measured:
-        """Return the same without the forward passes of its evaluation."""
-        at = self.iterate.at
-        return replace(self, iterate=replace(self.iterate, at=at.problem.at(at.w), rounded=None))
+    @property
+    def multipliers(self) -> Array:
+        """The multipliers of the certificate, shape (n_constraints,)."""
+        values = self.certified
+        return values.dense() if isinstance(values, Multipliers) else values
 
     @property
     def violation(self) -> float:
@@ -91,6 +134,11 @@ class Measured:
     def kkt_residual(self) -> float:
         """The KKT residual."""
         return self.kkt.residual
+
+    def without_rows(self) -> Measured:
+        """Return the same without the forward passes of its evaluation."""
+        at = self.iterate.at
+        return replace(self, iterate=replace(self.iterate, at=at.problem.at(at.w), rounded=None))
 
     def better_than(self, other: Measured | None, tol: float) -> bool:
         """Return whether this one is to be kept: feasible first, then by objective."""
@@ -125,25 +173,22 @@ class Run:
         The best point so far; at the end the result.
     last : Measured or None
         The last iterate.
+    trace : Trace
+        The measures of all iterates.
     """
 
     def __init__(self, problem: Problem, start: Start, callback: Callback | None = None):
         self.problem, self.start, self.callback = problem, start, callback
         self.kept: Measured | None = None
         self.last: Measured | None = None
-        self._trace, self._passes, self._seconds = Trace(), problem.passes, 0.0
+        self.trace, self._passes, self._seconds = Trace(), problem.passes, 0.0
 
     @property
     def n_iter(self) -> int:
         """The iterations so far."""
         return 0 if self.last is None else self.last.iterate.iteration
 
-    def follow(
-        self,
-        iterates: Iterator[Iterate],
-        last_pass: float,
-        idle: Callable[[Measured], bool] | None = None,
-    ) -> Status:
+    def follow(self, iterates: Iterator[Iterate], last_pass: float) -> Status:
         """Measure iterates until one ends the run; return why.
 
         Parameters
@@ -152,8 +197,6 @@ class Run:
             Those of a solver.
         last_pass : float
             The value of :attr:`Problem.passes` at which it ends.
-        idle : callable or None, default=None
-            Returns whether the passes that may go by without progress are used up.
         """
         tol, status = self.start.tol, Status.ITERATION_LIMIT
         clock = time.perf_counter()
@@ -161,9 +204,8 @@ class Run:
             self._seconds += time.perf_counter() - clock
             last = self.measure(iterate)
             ended = self._status(last)
-            if ended is None:
-                used_up = self.problem.passes >= last_pass or (idle is not None and idle(last))
-                ended = Status.PASS_LIMIT if used_up else None
+            if ended is None and self.problem.passes >= last_pass:
+                ended = Status.PASS_LIMIT
             if ended is not Status.DIVERGED and last.better_than(self.kept, tol):
                 self.kept = last
             if ended is not None:
@@ -176,12 +218,18 @@ class Run:
     def measure(self, iterate: Iterate) -> Measured:
         """Measure an iterate, unless it is the last one once more, and add it to the trace."""
         last = self.last
-        same = last is not None and iterate.at is last.iterate.at and iterate.multipliers is None
-        if last is not None and same:
+        if last is not None and iterate.at is last.iterate.at and iterate.multipliers is None:
             self.last = replace(last, iterate=iterate)
         else:
             self.last = Measured.of(iterate, self.start.tol)
-        self._trace.add(self.last, self.problem.passes - self._passes, self._seconds)
+        self.trace.append(
+            iteration=iterate.iteration,
+            data_passes=self.problem.passes - self._passes,
+            seconds=self._seconds,
+            objective=self.last.objective,
+            violation=self.last.violation,
+            kkt_residual=self.last.kkt_residual,
+        )
         return self.last
 
     def _status(self, last: Measured) -> Status | None:
@@ -209,21 +257,3 @@ class Run:
         if status is Status.INFEASIBLE and kept.violation <= tol:
             status = Status.STALLED  # of a later point than the one that is returned
         return status
-
-    def result(self, solver: Solver, status: Status) -> tuple[Result, Evaluation]:
-        """Return the result and the evaluation at it."""
-        assert self.kept is not None and self.last is not None, "see _settled"
-        kept, at = self.kept, self.kept.iterate.at
-        measured = measures(kept, status, self.n_iter)
-        if self.last.iterate.note:
-            measured["message"] += f" {self.last.iterate.note}"
-        zero_one = at.uncounted().zero_one_violation if self.start.measures_decisions else np.nan
-        result = Result(
-            **measured,
-            zero_one_violation=zero_one,
-            data_passes=self._trace.data_passes[-1],
-            trace=self._trace,
-            solver=solver,
-            state=kept.iterate.state,
-        )
-        return result, at

@@ -52,7 +52,7 @@ class OnlineStochastic(FirstOrderSolver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by second-order steps from its best
-        point, see :func:`~fairconstrained.solvers.polished.refine`. If False, estimators try no
+        point, see :func:`~fairconstrained.solvers.base.refine`. If False, estimators try no
         other solver either.
 
     References

@@ -1,72 +1,97 @@
-"""The names of solvers, in order of preference, and how each solver is made."""
+"""The solvers by name, in order of preference, and the choice among them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
-
-from fairconstrained.solvers.augmented_lagrangian import AugmentedLagrangian
-from fairconstrained.solvers.base import Solver
-from fairconstrained.solvers.conex import ConEx
-from fairconstrained.solvers.exact_penalty import ExactPenalty
-from fairconstrained.solvers.idca import IDCA
-from fairconstrained.solvers.ipc import IPC
-from fairconstrained.solvers.lagrangian import LagrangianDescentAscent
-from fairconstrained.solvers.online_stochastic import OnlineStochastic
-from fairconstrained.solvers.plada import PLADA
-from fairconstrained.solvers.regularization import Regularization
-from fairconstrained.solvers.smoothing import Smoothing
-from fairconstrained.solvers.sqp import SQP
-from fairconstrained.solvers.switching_subgradient import (
-    StochasticSwitchingSubgradient,
-    SwitchingSubgradient,
-)
-from fairconstrained.solvers.table import SOLVERS
-from fairconstrained.solvers.three_s_econ import ThreeSEcon
 
 if TYPE_CHECKING:
     from fairconstrained.problem.problem import Problem
+    from fairconstrained.solvers.base import Solver
 
 
-def ipp_ssg(**options: Any) -> IPC:
-    """Return IPC with the switching subgradient oracle, known as IPP-SSG."""
-    return IPC(SwitchingSubgradient(max_iter=100), **{"max_iter": 8, **options})
+def _made_by(path: str) -> Callable[..., Solver]:
+    """Return what makes a solver: an attribute of the package, found when it is called.
+
+    Solvers call other solvers by name, for subproblems and for refinement. They are therefore
+    declared here before they are imported.
+    """
+
+    def make(**options: Any) -> Solver:
+        solver: Solver = attrgetter(path)(import_module("fairconstrained.solvers"))(**options)
+        return solver
+
+    return make
 
 
-def ipp_conex(**options: Any) -> IPC:
-    """Return IPC with the constraint extrapolation oracle, known as IPP-ConEx."""
-    return IPC(ConEx(max_iter=80), **{"max_iter": 6, **options})
-
-
-def idca_stochastic(**options: Any) -> IDCA:
-    """Return IDCA whose subproblems are solved on mini-batches."""
-    oracle = OnlineStochastic(batch_size=1000, max_iter=200)
-    return IDCA(oracle, **{"max_iter": 5, **options})
-
-
-_NAMED: dict[str, Callable[..., Solver]] = {
-    "sqp": SQP,
-    "exact-penalty": ExactPenalty,
-    "augmented-lagrangian": AugmentedLagrangian,
-    "smoothing": Smoothing,
-    "ipc": IPC,
-    "ipp-ssg": ipp_ssg,
-    "ssg": SwitchingSubgradient,
-    "ssg-stochastic": StochasticSwitchingSubgradient,
-    "3s-econ": ThreeSEcon,
-    "3s-econ-stochastic": ThreeSEcon.stochastic,
-    "plada": PLADA,
-    "plada-stochastic": PLADA.stochastic,
-    "idca": IDCA,
-    "idca-stochastic": idca_stochastic,
-    "ipp-conex": ipp_conex,
-    "conex": ConEx,
-    "yu-neely-wei": OnlineStochastic,
-    "lagrangian": LagrangianDescentAscent,
-    "multiplier-model": LagrangianDescentAscent.multiplier_model,
-    "regularization": Regularization,
+# In order of preference: `default_solver` takes the first that is preferred for the problem.
+SOLVERS: dict[str, Callable[..., Solver]] = {
+    "sqp": _made_by("SQP"),
+    "exact-penalty": _made_by("ExactPenalty"),
+    "augmented-lagrangian": _made_by("AugmentedLagrangian"),
+    "smoothing": _made_by("Smoothing"),
+    "ipc": _made_by("IPC"),
+    "ipp-ssg": _made_by("ipc.ipp_ssg"),
+    "ssg": _made_by("SwitchingSubgradient"),
+    "ssg-stochastic": _made_by("StochasticSwitchingSubgradient"),
+    "3s-econ": _made_by("ThreeSEcon"),
+    "3s-econ-stochastic": _made_by("ThreeSEcon.stochastic"),
+    "plada": _made_by("PLADA"),
+    "plada-stochastic": _made_by("PLADA.stochastic"),
+    "idca": _made_by("IDCA"),
+    "idca-stochastic": _made_by("idca.idca_stochastic"),
+    "ipp-conex": _made_by("ipc.ipp_conex"),
+    "conex": _made_by("ConEx"),
+    "yu-neely-wei": _made_by("OnlineStochastic"),
+    "lagrangian": _made_by("LagrangianDescentAscent"),
+    "multiplier-model": _made_by("LagrangianDescentAscent.multiplier_model"),
+    "regularization": _made_by("Regularization"),
 }
-SOLVERS.update(_NAMED)
+_FUNCTIONS = {
+    "smooth": "smooth functions",
+    "weakly_convex": "weakly convex functions",
+    "smoothable": "functions whose kinks are known",
+    "difference_of_convex": "functions that are differences of convex functions",
+}
+
+
+def available_solvers(problem: Problem) -> list[str]:
+    """Return the names of the solvers whose requirements the problem meets.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    names : list of str
+        In order of preference.
+    """
+    return [name for name, make in SOLVERS.items() if not make().missing(problem)]
+
+
+def default_solver(problem: Problem) -> Solver:
+    """Return the solver that ``solver="auto"`` stands for: the first preferred one of the table.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    solver : Solver
+        With its default parameters.
+    """
+    solvers = (make() for make in SOLVERS.values())
+    return next(
+        solver
+        for solver in solvers
+        if all(getattr(problem, name) for name in (*solver.requires, *solver.preferred_with))
+    )
 
 
 def without_kinks(problem: Problem, solver: Solver) -> Solver:
@@ -96,7 +121,32 @@ def without_kinks(problem: Problem, solver: Solver) -> Solver:
     """
     if not solver.missing(problem):
         return solver
-    rounded = Smoothing(solver, tol=solver.tol)
-    if rounded.missing(problem) or solver.missing(problem.smoothed(rounded.width)):
-        return solver
-    return rounded
+    rounded = SOLVERS["smoothing"](solver=solver, tol=solver.tol)
+    return solver if rounded.missing(problem) else rounded
+
+
+def refusal(solver: str, missing: Sequence[str], able: Sequence[str]) -> str:
+    """Return the message of a solver that cannot solve a problem.
+
+    Parameters
+    ----------
+    solver : str
+        The solver.
+    missing : sequence of str
+        The properties that the problem lacks, at least one.
+    able : sequence of str
+        The names of the solvers that can solve it.
+
+    Examples
+    --------
+    >>> from fairconstrained.solvers.registry import refusal
+    >>> print(refusal("ExactPenalty()", ["smooth"], ["ssg"]))  # doctest: +NORMALIZE_WHITESPACE
+    ExactPenalty() needs smooth functions: change the surrogate, the loss or the penalty, or use
+    one of the solvers ssg.
+    """
+    others = f"use one of the solvers {', '.join(able)}."
+    if "batchable" in missing:
+        refused = "draws batches of rows, which these data or this constraint do not allow"
+        return f"{solver} {refused}: {others}"
+    needs = " and ".join(_FUNCTIONS.get(name, name.replace("_", " ")) for name in missing)
+    return f"{solver} needs {needs}: change the surrogate, the loss or the penalty, or {others}"

@@ -49,7 +49,7 @@ class Regularization(FirstOrderSolver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by second-order steps from its best
-        point, see :func:`~fairconstrained.solvers.polished.refine`. If False, estimators try no
+        point, see :func:`~fairconstrained.solvers.base.refine`. If False, estimators try no
         other solver either.
 
     References
@@ -111,7 +111,7 @@ class Regularization(FirstOrderSolver):
             last = k == self.max_iter or start.passes_used_up(problem)
             if last or (self.strength is None and k % self.check_every == 0):
                 yield Iterate(at, None, k)
-                if at.violation > max(start.feasible, 0.5 * before):
+                if at.violation > max(start.feasibility_tol, 0.5 * before):
                     strength *= 2.0
                 before = at.violation
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
-from fairconstrained.solvers.state import SolverState
+from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.utils.typing import Array
 
 if TYPE_CHECKING:
@@ -111,17 +111,6 @@ class Trace:
         for name, value in entry.items():
             getattr(self, name).append(value)
 
-    def add(self, measured: Measured, data_passes: float, seconds: float) -> None:
-        """Add the entry of a measured iterate."""
-        self.append(
-            iteration=measured.iterate.iteration,
-            data_passes=data_passes,
-            seconds=seconds,
-            objective=measured.objective,
-            violation=measured.violation,
-            kkt_residual=measured.kkt_residual,
-        )
-
     def __len__(self) -> int:
         """Return the number of entries."""
         return len(self.iteration)
@@ -129,6 +118,40 @@ class Trace:
     def to_frame(self) -> pd.DataFrame:
         """Return the trace as a DataFrame with a row per measured iterate."""
         return pd.DataFrame(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class SolverState:
+    """Base of the states that solvers leave in :attr:`Result.state`.
+
+    A state holds what a solver has learned beyond the point and its multipliers, for instance the
+    penalty parameter and curvature pairs. It never holds arrays with the length of the rows.
+    """
+
+    @classmethod
+    def of(cls, state: SolverState | None) -> Self | None:
+        """Return `state` if it is of this class, else None.
+
+        Every solver reads the state of a warm start through this method, so that a state which
+        another kind of solver has left is ignored.
+        """
+        return state if isinstance(state, cls) else None
+
+    def next_step(self, at: Evaluation, multipliers: Array) -> tuple[Array, Array] | None:
+        """Return one more step from the solution and the multipliers after it, or None.
+
+        The step uses only what is known at the solution, so that it makes no data pass. The point
+        after it is more accurate, but has no certificate. None means that the method has no such
+        step.
+
+        Parameters
+        ----------
+        at : Evaluation
+            The problem at the solution.
+        multipliers : ndarray of shape (n_constraints,)
+            Those of the solution.
+        """
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,16 +270,14 @@ def describe(
     return f"{figures} {_START_WAS_CHOSEN if start_was_chosen else status.advice}".strip()
 
 
-def measures(measured: Measured, status: Status, n_iter: int) -> dict[str, Any]:
+def measures(measured: Measured, status: Status, n_iter: int, note: str = "") -> dict[str, Any]:
     """Return the attributes of a result that say where and how a run ended."""
-    figures = measured.objective, measured.violation, measured.kkt_residual
+    figures = {name: getattr(measured, name) for name in ("objective", "violation", "kkt_residual")}
     return {
         "w": measured.iterate.at.w,
         "multipliers": measured.multipliers,
-        "objective": measured.objective,
-        "violation": measured.violation,
-        "kkt_residual": measured.kkt_residual,
+        **figures,
         "status": status,
-        "message": describe(status, *figures, n_iter),
+        "message": f"{describe(status, n_iter=n_iter, **figures)} {note}".strip(),
         "n_iter": n_iter,
     }

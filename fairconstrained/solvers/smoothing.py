@@ -10,10 +10,8 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.infeasibility import shows_infeasible, stationary_weights
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
-from fairconstrained.solvers.exact_penalty import ExactPenalty
-from fairconstrained.solvers.result import Result, Status
-from fairconstrained.solvers.state import SolverState
-from fairconstrained.solvers.table import SOLVERS
+from fairconstrained.solvers.registry import SOLVERS
+from fairconstrained.solvers.result import Result, SolverState, Status
 from fairconstrained.utils.parameter_constraints import OPEN_SHARE, POSITIVE, ParameterConstraints
 
 _SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
@@ -123,11 +121,13 @@ class Smoothing(Solver):
         for k in range(1, self.max_iter + 1):
             smooth = problem.smoothed(width)
             tol = _SHARE * start.tol
-            answer, end = start.solve(solver, smooth, like=like, warm=warm, tol=tol)
+            answer, end = solver.solve(smooth, like=like, warm=warm, tol=tol, within=start)
             at = problem.at(answer.w, like=end)
             state = SmoothingState(width, answer.state)
             if answer.status is Status.INFEASIBLE and _is_infeasible(at, answer, end, start.tol):
-                solver = ExactPenalty()  # finds the least violation without regard to the objective
+                solver = SOLVERS[
+                    "exact-penalty"
+                ]()  # finds the least violation without regard to the objective
             if answer.converged:
                 yield Iterate(at, answer.multipliers, k, state, rounded=end)
             else:

@@ -20,8 +20,7 @@ from fairconstrained.solvers.curvature import (
     QuasiNewtonCurvature,
     ScalarCurvature,
 )
-from fairconstrained.solvers.result import Status
-from fairconstrained.solvers.state import SolverState
+from fairconstrained.solvers.result import SolverState, Status
 from fairconstrained.solvers.subproblem import Linearised, Step
 from fairconstrained.utils.parameter_constraints import LIMIT, ParameterConstraints
 from fairconstrained.utils.typing import Array
@@ -112,11 +111,9 @@ class SQP(Solver):
         return QuasiNewtonCurvature(problem, 30 if self.memory is None else self.memory)
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the points that are moved to, and first that of a warm start."""
+        """Yield the points that are moved to."""
         at = start.at(problem)
         multipliers = Multipliers.of(start.first_multipliers(problem.n_constraints))
-        if start.multipliers is not None:
-            yield Iterate(at, multipliers, 0, start.state)
         run = _Run(self, at, multipliers, self._curvature(problem, start), start.tol)
         for k in range(1, self.max_iter + 1):
             moved = run.step()

@@ -9,8 +9,8 @@ import numpy as np
 from fairconstrained.exceptions import ConvergenceWarning
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Solver, check_point
+from fairconstrained.solvers.registry import default_solver
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
-from fairconstrained.solvers.table import default_solver
 from fairconstrained.utils.parameter_constraints import (
     NON_NEGATIVE,
     POSITIVE,

@@ -11,11 +11,9 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Solver, Start
 from fairconstrained.solvers.conex import ConEx
-from fairconstrained.solvers.polished import PolishedSolver
-from fairconstrained.solvers.result import Result, Status
+from fairconstrained.solvers.result import Result, SolverState, Status
 from fairconstrained.solvers.smoothing import Smoothing, SmoothingState
 from fairconstrained.solvers.sqp import SQP
-from fairconstrained.solvers.state import SolverState
 from fairconstrained.utils.parameter_constraints import ParameterConstraints
 
 # Subproblems are solved more and more accurately. Solutions violate the constraints by at most a
@@ -25,10 +23,11 @@ _FIRST_POINT = 1e-3  # tolerance of the minimiser without constraints
 _MOST_PASSES = 100  # of a subproblem
 _HARDER = 10.0  # times rho^ where an answer is refused
 _MOST_REFUSALS = 6
+_GAINED = ("weakly_convex", "difference_of_convex")  # the properties that subproblems have always
 _FLAT = 0.99  # what a model leaves of the violation where surrogates have no slopes
 
 
-class SuccessiveSolver(PolishedSolver):
+class SuccessiveSolver(Solver):
     r"""Base of the methods whose next point solves a convex model of the problem at the last one.
 
     Attributes
@@ -43,7 +42,7 @@ class SuccessiveSolver(PolishedSolver):
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **PolishedSolver._parameter_constraints,
+        **Solver._parameter_constraints,
         "oracle": [Solver, None],
     }
     oracle: Solver | None
@@ -74,8 +73,7 @@ class SuccessiveSolver(PolishedSolver):
         lacking = super().missing(problem)
         if lacking or self.oracle is None:
             return lacking
-        at = problem.uncounted().at(problem.start())
-        return self.oracle.missing(self.subproblem(at, self.first_rho(problem)))
+        return [name for name in self.oracle.missing(problem) if name not in _GAINED]
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the answers to the subproblems, without safeguard all of them."""
@@ -100,8 +98,8 @@ class SuccessiveSolver(PolishedSolver):
         tol, refusals = _FIRST_TOL * start.tol, 0
         for t in range(1, self.max_iter + 1):
             model = self.subproblem(at, rho)
-            answer, end = start.solve(
-                oracle, model, at.w, like=at, warm=warm, tol=tol, most_passes=_MOST_PASSES
+            answer, end = oracle.solve(
+                model, at.w, like=at, warm=warm, tol=tol, max_data_passes=_MOST_PASSES, within=start
             )
             found = problem.at(answer.w, like=end)
             tol = max(_LAST_TOL * start.tol, _TIGHTEN * tol)
@@ -135,8 +133,8 @@ class SuccessiveSolver(PolishedSolver):
         oracle = self._oracle_for(free)
         if not self.polish or start.multipliers is not None or oracle.missing(free):
             return at
-        answer, end = start.solve(
-            oracle, free, at.w, like=at, tol=_FIRST_POINT, most_passes=_MOST_PASSES
+        answer, end = oracle.solve(
+            free, at.w, like=at, tol=_FIRST_POINT, max_data_passes=_MOST_PASSES, within=start
         )
         return problem.at(answer.w, like=end)
 

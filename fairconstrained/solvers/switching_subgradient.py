@@ -47,7 +47,7 @@ class SwitchingSubgradient(FirstOrderSolver):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by second-order steps from its best
-        point, see :func:`~fairconstrained.solvers.polished.refine`. If False, estimators try no
+        point, see :func:`~fairconstrained.solvers.base.refine`. If False, estimators try no
         other solver either.
 
     References
@@ -110,7 +110,7 @@ class SwitchingSubgradient(FirstOrderSolver):
         curvature = rows.constants()[0] if isinstance(rule, PolyakSteps) else 0.0
         at = rows.draw(start.w).at
         for k in range(self.max_iter):
-            tolerance = rule.tolerance(k, start.feasible)
+            tolerance = rule.tolerance(k, start.feasibility_tol)
             level, worst = worst_constraint(at.constraints)
             answer.add(at, k, tolerance)
             descends = level <= tolerance
@@ -150,7 +150,7 @@ class StochasticSwitchingSubgradient(SwitchingSubgradient):
         The tolerance on violation and KKT residual.
     polish : bool, default=True
         Whether a run that does not reach `tol` is finished by second-order steps from its best
-        point, see :func:`~fairconstrained.solvers.polished.refine`. If False, estimators try no
+        point, see :func:`~fairconstrained.solvers.base.refine`. If False, estimators try no
         other solver either.
 
     References

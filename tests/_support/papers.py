@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Solver
-from fairconstrained.solvers.start import Start
+from fairconstrained.solvers.base import Start
 
 STEPS = 50
 EXACT = {"rel": 0.0, "abs": 1e-10}

@@ -93,10 +93,14 @@ def test_a_point_is_certified_only_if_it_is_optimal(rows):
     fit = Fit.of(clf, X, y, None, groups)
     start = sampled_start(fit.solver, fit.problem, clf)
     seen = []
-    found = fit.solver.certified(start.at, start.result, lambda one: seen.append(one.objective))
-    result, at = found
+    result, at = fit.solver.solve(
+        fit.problem,
+        like=start.at,
+        warm=start.result,
+        callback=lambda one: seen.append(one.objective),
+    )
     assert result.converged and result.kkt_residual <= clf.tol and len(result.trace.iteration) == 1
     assert seen == [result.objective] == [at.objective]
     assert_allclose(result.zero_one_violation, at.zero_one_violation)
-    elsewhere = fit.problem.at(start.result.w + 0.1)
-    assert fit.solver.certified(elsewhere, start.result) is None
+    elsewhere = fit.solver.minimize(fit.problem, start.result.w + 0.1, warm=start.result)
+    assert elsewhere.converged and elsewhere.n_iter > 0

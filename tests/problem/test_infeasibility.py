@@ -1,7 +1,5 @@
 """Tests of fairconstrained.problem.infeasibility, and of solvers where no point is feasible."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -24,7 +22,6 @@ from fairconstrained.problem.infeasibility import (
 )
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import AugmentedLagrangian, ExactPenalty, Status
-from fairconstrained.solvers.polished import Progress
 from fairconstrained.terms.cell_means import CellMeans, average
 
 ROWS, BOUNDS = ((-1.0, 0.0), (0.0, -1.0)), (-2.0, -1.5)
@@ -113,18 +110,6 @@ def test_a_flat_loss_that_cannot_be_small_is_recognised_before_penalties_are_lar
         result = NeymanPearsonClassifier(0, 0.05, radius=0.1).fit(X, y).result_
     assert result.status is Status.INFEASIBLE
     assert result.data_passes <= 1200
-
-
-def test_steps_that_do_not_reduce_the_error_end():
-    problem = SimpleNamespace(passes=0.0)
-    progress = Progress(problem)
-    assert not progress(SimpleNamespace(kkt=SimpleNamespace(error=1.0)))
-    problem.passes = 50.0
-    assert not progress(SimpleNamespace(kkt=SimpleNamespace(error=0.4)))
-    problem.passes = 100.0
-    assert not progress(SimpleNamespace(kkt=SimpleNamespace(error=0.3)))
-    problem.passes = 110.0
-    assert progress(SimpleNamespace(kkt=SimpleNamespace(error=0.3)))
 
 
 def test_exact_penalty_ends_where_its_merit_no_longer_falls():

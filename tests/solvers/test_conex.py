@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from _support.problems import NON_SMOOTH, PROBLEMS
 
-from fairconstrained.solvers import ConEx, Status, SwitchingSubgradient
+from fairconstrained.solvers import ConEx, SwitchingSubgradient
+from fairconstrained.solvers.base import Start
 
 
 def test_non_smooth_problem_is_solved_better_than_by_switching_subgradients() -> None:
@@ -17,8 +18,7 @@ def test_non_smooth_problem_is_solved_better_than_by_switching_subgradients() ->
 
 def test_warm_multipliers_are_taken_over() -> None:
     problem = PROBLEMS["equalized odds, 3 groups"]()
-    solver = ConEx(check_every=10)
-    cold = solver.minimize(problem)
-    warm = solver.minimize(problem, warm=cold)
-    assert warm.status is Status.CONVERGED
-    assert warm.n_iter == 10 < cold.n_iter
+    cold = ConEx().minimize(problem)
+    solver = ConEx(check_every=10, tol=1e-7, polish=False, max_iter=10)
+    warm = solver.minimize(problem, warm=Start(cold.w, cold.multipliers))
+    assert warm.trace.kkt_residual[-1] < 0.1 * solver.minimize(problem, cold.w).kkt_residual

@@ -36,7 +36,7 @@ from fairconstrained.solvers import (
     Smoothing,
     Solver,
     Status,
-    polished,
+    base,
 )
 from fairconstrained.solvers.base import Iterate
 from fairconstrained.solvers.registry import without_kinks
@@ -85,7 +85,7 @@ def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
 
 
 def test_the_pass_limit_of_polishing_is_not_that_of_the_run(monkeypatch) -> None:
-    monkeypatch.setattr(polished, "_MAX_PASSES", 3)
+    monkeypatch.setattr(base, "_MOST_PASSES", 3)
     problem = classification(EqualizedOdds(0.02, surrogate=Ramp()), n_groups=3)
     result = PLADA(max_iter=20).minimize(problem, max_data_passes=1000)
     assert result.data_passes < 100

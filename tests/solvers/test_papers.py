@@ -27,7 +27,7 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
 )
 from fairconstrained.solvers._tools.sampling import StratifiedSampler
-from fairconstrained.solvers.start import Start
+from fairconstrained.solvers.base import Start
 
 
 def algorithm_2_of_ipc(problem, center, rho_hat, epsilon, K):

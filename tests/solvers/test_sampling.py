@@ -8,8 +8,8 @@ from fairconstrained import FairRanker, make_biased_ranking
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import PLADA, SOLVERS, LagrangianDescentAscent
 from fairconstrained.solvers._tools.sampling import ConstraintSampler, StratifiedSampler
+from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.multiplier_models import Network
-from fairconstrained.solvers.start import Start
 
 X, Y, QUERY, GROUPS = make_biased_ranking(10, 3, n_documents=30, random_state=0)
 

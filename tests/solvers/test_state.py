@@ -17,8 +17,8 @@ from fairconstrained.solvers import (
     Smoothing,
 )
 from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.result import SolverState
 from fairconstrained.solvers.sqp import SQPState
-from fairconstrained.solvers.state import SolverState
 from fairconstrained.solvers.successive import SuccessiveState
 
 SOLVERS = [AugmentedLagrangian(), SQP(), IPC(), Smoothing(), IDCA()]
