@@ -67,24 +67,21 @@ class Sample:
         """Return the thresholds at which counts change."""
         return scores[self.rows]
 
-    def events(self, scores: Array, threshold: float = 0.0) -> Array:
-        """Return on which rows the event happens."""
-        return np.asarray((scores[self.rows] > threshold) != self.flipped)
-
     def rate(self, scores: Array, threshold: float = 0.0) -> float:
         """Return the weighted share of the rows with the event."""
-        return float(self.weight @ self.events(scores, threshold))
+        return float(self.rates(scores, np.array([threshold]))[0])
 
     def rates(self, scores: Array, thresholds: Array) -> Array:
         """Return the weighted share of the rows with the event for every threshold."""
-        return np.array([self.rate(scores, t) for t in thresholds])
+        own = scores[self.rows]
+        return np.array([self.weight @ ((own > t) != self.flipped) for t in thresholds])
 
     def counts(self, scores: Array, thresholds: Array) -> Array:
         """Return the rows with the event for every threshold, as integers."""
+        own = scores[self.rows]
         if not self.flipped.any():
-            ordered = np.sort(scores[self.rows])
-            return len(ordered) - np.searchsorted(ordered, thresholds, side="right")
-        return np.array([int(self.events(scores, t).sum()) for t in thresholds])
+            return len(own) - np.searchsorted(np.sort(own), thresholds, side="right")
+        return np.array([int(np.sum((own > t) != self.flipped)) for t in thresholds])
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,10 +138,6 @@ class AtomSample(Sample):
     def distinct(self, scores: AtomScores) -> Array:  # type: ignore[override]
         """Return thresholds between the least and the largest score."""
         return scores.grid
-
-    def rate(self, scores: AtomScores, threshold: float = 0.0) -> float:  # type: ignore[override]
-        """Return the weighted share of the rows with the event."""
-        return float(self.rates(scores, np.array([threshold]))[0])
 
     def rates(self, scores: AtomScores, thresholds: Array) -> Array:  # type: ignore[override]
         """Return the weighted share of the rows with the event for every threshold."""

@@ -12,8 +12,9 @@ import numpy as np
 from sklearn.base import clone
 
 from fairconstrained.constraints._samples import RowTotals
-from fairconstrained.constraints.claims import Claim
-from fairconstrained.data.groups import Groups
+from fairconstrained.constraints.claims import Claim, claims_of
+from fairconstrained.constraints.measures import Compared
+from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.models.base import Model
@@ -258,7 +259,15 @@ class Constraint(Parametrized, ABC):
         claims : list of Claim
             All must be accepted. Empty where `cannot_be_tested` has a reason.
         """
-        return []
+        if self.cannot_be_tested:
+            return []
+        groups, weight = check_groups(groups, len(y)), np.asarray(sample_weight, dtype=float)
+        compared = self._compared(np.asarray(y), groups, weight)
+        return [] if compared is None else claims_of(compared)
+
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared | None:
+        """Return the rates of predictions that are compared, None if it is not about rates."""
+        return None
 
     def claims_on(self, data: TrainingData, n_rows: int | None = None) -> list[Claim]:
         """Return the claims on the rows whose group is known.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from fairconstrained.constraints._samples import RowTotals, Sample, Share
-from fairconstrained.constraints.measures import Comparison, Measures, Requirement
+from fairconstrained.constraints.measures import Compared, Measures
 from fairconstrained.metrics.exact_tests import TwoRates
 from fairconstrained.metrics.intervals import clopper_pearson
-from fairconstrained.terms.cell_means import rows_by_cell
 from fairconstrained.utils.rounding import ROUNDING
 from fairconstrained.utils.typing import Array
 
@@ -82,11 +82,11 @@ class Claim:
         delta : float
             The error.
         """
-        return all(one.surplus(scores) <= 0 for one in self._tests(delta))
+        return all(self._test(scores, *one, decide=True) <= 0 for one in self._tests(delta))
 
     def limit(self, scores: Array, delta: float) -> float:
         """Return an upper confidence limit of the left-hand side less b; see `accepts`."""
-        return max((one.limit(scores) for one in self._tests(delta)), default=-self.bound)
+        return max(self._test(scores, *one) for one in self._tests(delta))
 
     def deviation(self, scores: Array | None = None) -> float:
         """Return the standard deviation of the left-hand side, with rates of 1/2 without scores."""
@@ -161,98 +161,57 @@ class Claim:
         ends = (self.share.value,) if delta is None else self.share.limits(_SHARE_ERROR * delta)
         return [(alpha + beta * share, beta * (1.0 - share)) for share in ends]
 
-    def _tests(self, delta: float) -> Iterator[_Test]:
-        """Yield the tests: all of them must accept."""
+    def _tests(self, delta: float) -> list[tuple[tuple[float, ...], float]]:
+        """Return the coefficients and the error of every test: all of them must accept."""
         rest = delta if self.share is None else (1.0 - _SHARE_ERROR) * delta
+        return [(line, rest) for line in self._lines(delta)]
+
+    def _test(
+        self, scores: Array, line: tuple[float, ...], delta: float, *, decide: bool = False
+    ) -> float:
+        """Return an upper confidence limit of the left-hand side less b, for given coefficients.
+
+        With `decide` it is a number that is at most 0 where the statement is accepted: for two
+        rates, how far their counts are from the critical region.
+        """
         exact = all(one.exact for one in self.samples)
-        for line in self._lines(delta):
-            counted = exact and (len(line) < 2 or min(line) <= ROUNDING)
-            yield (_Counted if counted else _Weighted)(self, line, rest)
+        if not exact or (len(line) > 1 and min(line) > ROUNDING):
+            return self._weighted_limit(scores, line, delta)
+        # exact tests of binomial counts
+        order = sorted(range(len(line)), key=lambda k: -line[k])
+        first, second = self.samples[order[0]], self.samples[order[-1]]
+        if line[order[0]] <= ROUNDING:  # no rate increases the left-hand side
+            return -self.bound
+        points = self._points(scores)
+        counts = first.counts(scores, points)
+        if len(order) < 2 or line[order[1]] >= -ROUNDING:
+            size = np.full(len(counts), float(len(first)))
+            _, _, high = clopper_pearson(counts / len(first), size, 1.0 - 2.0 * delta)
+            return float(line[order[0]] * np.max(high) - self.bound)
+        others = second.counts(scores, points)
+        others = _until_next(others) if self._between_points else others
+        factors = line[order[0]], -line[order[1]]
+        rates = TwoRates(len(first), len(second), *factors, self.bound, *self.ranks)
+        return float((rates.surplus if decide else rates.limit)(counts, others, delta))
 
+    def _weighted_limit(self, scores: Array, line: tuple[float, ...], delta: float) -> float:
+        """Return the value found plus sqrt(log(1 / delta) sum_k (alpha_k^2 / n_k) / 2).
 
-@dataclass(frozen=True, eq=False)
-class _Test(ABC):
-    """The test of a claim with given coefficients, with an error of at most delta."""
-
-    claim: Claim
-    line: tuple[float, ...]
-    delta: float
-
-    @abstractmethod
-    def limit(self, scores: Array) -> float:
-        """Return an upper confidence limit of the left-hand side less b."""
-
-    def surplus(self, scores: Array) -> float:
-        """Return a number that is at most 0 where the statement is accepted."""
-        return self.limit(scores)
-
-
-class _Weighted(_Test):
-    """Hoeffding's inequality for all rows together, for weights that differ."""
-
-    def limit(self, scores: Array) -> float:
-        """Return the value found plus sqrt(log(1 / delta) sum_k (alpha_k^2 / n_k) / 2)."""
-        factors = zip(self.line, self.claim.samples, strict=True)
-        squares = sum(factor**2 / one.size for factor, one in factors)
-        reach = float(np.sqrt(0.5 * np.log(1.0 / self.delta) * squares))
-        low, high = self.claim.ranks
-        points = self.claim._points(scores)
-        found = np.full(len(points), reach)
-        for factor, one in zip(self.line, self.claim.samples, strict=True):
+        That is Hoeffding's inequality for all rows together, for weights that differ.
+        """
+        terms = list(zip(line, self.samples, strict=True))
+        squares = sum(factor**2 / one.size for factor, one in terms)
+        points = self._points(scores)
+        found = np.full(len(points), float(np.sqrt(0.5 * np.log(1.0 / delta) * squares)))
+        for factor, one in terms:
             rates = one.rates(scores, points)
-            if factor < 0.0 and self.claim._between_points:
+            if factor < 0.0 and self._between_points:
                 rates = _until_next(rates)
             found += factor * rates
+        low, high = self.ranks
         if high - low < 1.0:  # clipped rates are at most as far apart, in the same order
             found = np.clip(found, 0.0, 1.0)
-        return float(found.max()) - self.claim.bound
-
-
-class _Counted(_Test):
-    """Exact tests of binomial counts."""
-
-    def surplus(self, scores: Array) -> float:
-        """Return how far the counts are from the critical region."""
-        rates = self._rates()
-        if isinstance(rates, TwoRates):
-            return float(rates.surplus(*self._counts(scores), self.delta))
-        return self.limit(scores)
-
-    def limit(self, scores: Array) -> float:
-        """Return the limit of the exact test of two rates, or Clopper and Pearson's of one."""
-        rates, bound = self._rates(), self.claim.bound
-        if isinstance(rates, TwoRates):
-            return rates.limit(*self._counts(scores), self.delta)
-        if rates is None:  # no rate increases the left-hand side
-            return -bound
-        sample, factor = rates
-        found = sample.counts(scores, self.claim._points(scores)) / len(sample)
-        size = np.full(len(found), float(len(sample)))
-        _, _, high = clopper_pearson(found, size, 1.0 - 2.0 * self.delta)
-        return float(factor * np.max(high) - bound)
-
-    def _rates(self) -> TwoRates | tuple[Sample, float] | None:
-        """Return what is tested: two rates, one with a positive coefficient, or none."""
-        order = self._order
-        if not order or self.line[order[0]] <= ROUNDING:
-            return None
-        first = self.claim.samples[order[0]]
-        if len(order) < 2 or self.line[order[1]] >= -ROUNDING:
-            return first, float(self.line[order[0]])
-        second = self.claim.samples[order[1]]
-        low, high = self.claim.ranks
-        factors = self.line[order[0]], -self.line[order[1]]
-        return TwoRates(len(first), len(second), *factors, self.claim.bound, low, high)
-
-    @property
-    def _order(self) -> list[int]:
-        """The positions of the rates, that with the larger coefficient first."""
-        return sorted(range(len(self.line)), key=lambda k: -self.line[k])
-
-    def _counts(self, scores: Array) -> tuple[Array, Array]:
-        points = self.claim._points(scores)
-        first, second = (self.claim.samples[k].counts(scores, points) for k in self._order)
-        return first, _until_next(second) if self.claim._between_points else second
+        return float(found.max()) - self.bound
 
 
 def _until_next(rates: Array) -> Array:
@@ -264,56 +223,34 @@ def _until_next(rates: Array) -> Array:
     return np.append(rates[1:], 0)
 
 
-def claims_of(
-    measures: Sequence[Measures],
-    comparison: Comparison,
-    requirement: Requirement,
-    flipped: Array | None = None,
-) -> list[Claim]:
-    """Return the claims of the outputs of :func:`~fairconstrained.constraints.measures.compared`.
-
-    Parameters
-    ----------
-    measures : sequence of Measures
-        The numbers of groups; a group is a cell.
-    comparison : callable
-        The choice of the pairs.
-    requirement : Requirement
-        The bound on the two.
-    flipped : ndarray of bool of shape (n_rows,) or None, default=None
-        The rows on which the event is a negative prediction; None stands for no row.
-    """
-    return [
-        claim
-        for one in measures
-        for claim in _claims(one, comparison, requirement, _samples(one, flipped))
-    ]
+def claims_of(compared: Compared) -> list[Claim]:
+    """Return the claims of the outputs of a term, see :class:`Compared`."""
+    found, requirement = [], compared.requirement
+    bound, factors = (
+        requirement.bound - requirement.constant,
+        (requirement.first, requirement.second),
+    )
+    for one in compared.measures:
+        samples, n = _samples(one), len(one)
+        for a, b, first, second in compared.comparison.named(one):
+            name = requirement.text.format(first=first, second=second)
+            if not requirement.second:
+                found.append(Claim(name, (samples[a],), factors[:1], bound))
+            elif max(a, b) < n:
+                found.append(Claim(name, (samples[a], samples[b]), factors, bound))
+            else:
+                ordered = factors if b == n else factors[::-1]
+                found.append(against_all(name, samples, min(a, b), one.shares, ordered, bound))
+    return found
 
 
-def _samples(measures: Measures, flipped: Array | None) -> list[Sample]:
-    flips = np.zeros(measures.cells.shape[1], dtype=bool) if flipped is None else flipped
-    return [Sample(rows, weight, flips[rows]) for rows, weight in rows_by_cell(measures.cells)]
-
-
-def _claims(
-    measures: Measures, comparison: Comparison, requirement: Requirement, samples: list[Sample]
-) -> Iterator[Claim]:
-    first, second, pairs = comparison(measures)
-    bound = requirement.bound - requirement.constant
-    for k, (a, b) in enumerate(pairs):
-        name = requirement.text.format(first=a, second=b)
-        sides = [side.indices[side.indptr[k] : side.indptr[k + 1]] for side in (first, second)]
-        factors = requirement.first, requirement.second
-        if not len(sides[1]):
-            yield Claim(name, (samples[sides[0][0]],), factors[:1], bound)
-        elif len(sides[0]) == len(sides[1]) == 1:
-            yield Claim(name, tuple(samples[int(side[0])] for side in sides), factors, bound)
-        else:
-            reverse = len(sides[0]) > 1
-            group = int(sides[reverse][0])
-            yield against_all(
-                name, samples, group, measures.shares, factors[::-1] if reverse else factors, bound
-            )
+def _samples(measures: Measures) -> list[Sample]:
+    """Return the rows of every group: a negative weight is one of a negative prediction."""
+    cells, combination = measures.cells, measures.combination
+    weights = cells.tocsr() if combination is None else sp.csr_array(combination @ cells)
+    ends = pairwise(weights.indptr)
+    rows = [(weights.indices[a:b], weights.data[a:b]) for a, b in ends]
+    return [Sample(index, np.abs(weight), weight < 0.0) for index, weight in rows]
 
 
 def against_all(

@@ -9,8 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.claims import Claim, claims_of
-from fairconstrained.constraints.measures import ALL_ROWS, at_most, compared, each_group, means
+from fairconstrained.constraints.measures import (
+    ALL_ROWS,
+    EACH_GROUP,
+    Compared,
+    at_most,
+    compared_term,
+    means,
+)
+from fairconstrained.constraints.rates import error_rates
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.functions.base import Indicator
 from fairconstrained.functions.losses import LOSSES, Loss
@@ -133,18 +140,10 @@ class BoundedGroupLoss(Constraint):
         """Return a copy with the values given here where it has none; kappa becomes the bound."""
         return super().with_defaults(**{"bound": defaults.get("kappa"), **defaults})
 
-    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
-        """Return a claim for every group: its error rate is at most the bound.
-
-        Parameters
-        ----------
-        y, groups, sample_weight
-            See :meth:`Constraint.claims`.
-        """
-        groups, weight = check_groups(groups, len(y)), np.asarray(sample_weight, dtype=float)
-        bound = at_most(self.checked_kappa())
-        losses = means(groups.codes, weight, groups, "loss", ALL_ROWS, type(self).__name__)
-        return claims_of([losses], each_group, bound, np.asarray(y) > 0)
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
+        """Return the error rates of the groups, which held-out rows can test."""
+        errors = error_rates(y, groups, weight, "loss", type(self).__name__)
+        return Compared([errors], EACH_GROUP, at_most(self.checked_kappa()))
 
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> CellMeans:
         """Return the term with one output per group.
@@ -174,7 +173,8 @@ class BoundedGroupLoss(Constraint):
         weight = np.asarray(sample_weight, dtype=float)
         losses = means(groups.codes, weight, groups, "loss", ALL_ROWS, type(self).__name__)
         labels = np.asarray(y, dtype=float)
-        return LossMeans.of(compared([losses], each_group, at_most(bound), loss, signs=labels))
+        compared = Compared([losses], EACH_GROUP, at_most(bound))
+        return LossMeans.of(compared_term(compared, loss, signs=labels))
 
     def _loss_of_rows(self) -> Loss:
         """Return the loss; raise an error if it is not a mean over rows, but one over pairs."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,8 +39,7 @@ class Event:
         return np.logical_or.reduce([y == label for label in self.labels])
 
 
-Combined = tuple[Matrix, Array | float]
-_SMALL = 4096  # entries up to which a combination is dense: sparse ones cost microseconds each
+_SMALL = 4096  # entries up to which pairs are listed: many small products cost more than a few
 ALL_ROWS = Event("", (-1, 1))
 POSITIVES = Event(" | label +1", (1,))
 NEGATIVES = Event(" | label -1", (-1,))
@@ -93,18 +89,15 @@ class Measures:
         """The name of the number of all rows."""
         return f"{self.what}(all{self.event.name})"
 
-    @property
-    def with_overall(self) -> sp.csr_array:
-        """The groups and all rows, as rows over the groups."""
-        n = len(self)
-        each = np.arange(n)
+    def numbers(self) -> tuple[Matrix, Array]:
+        """Return M and d with a row below them for all rows."""
+        n, each = len(self), np.arange(len(self))
         entries = np.append(np.ones(n), self.shares), np.append(each, each)
-        return sp.csr_array((*entries, np.append(each, [n, 2 * n])), shape=(n + 1, n))
-
-    def combined(self, rows: Matrix) -> Combined:
-        """Return rows over the groups as rows over the cells, and their constants."""
-        constant = rows @ np.broadcast_to(self.constant, len(self))
-        return (rows if self.combination is None else rows @ self.combination), constant
+        rows: Matrix = sp.csr_array((*entries, np.append(each, [n, 2 * n])), shape=(n + 1, n))
+        constant = rows @ np.broadcast_to(self.constant, n)
+        if self.combination is not None:
+            rows = rows @ self.combination
+        return rows, constant
 
 
 def means(
@@ -168,12 +161,8 @@ def warn_if_single(measures: Measures, kind: str) -> None:
         )
 
 
-ComparedPairs = tuple[sp.csr_array, sp.csr_array, list[tuple[str, str]]]
-Comparison = Callable[[Measures], ComparedPairs]
-
-
 @dataclass(frozen=True)
-class GroupPairs:
+class Comparison:
     """A choice of pairs of groups, and of groups and all rows.
 
     Parameters
@@ -184,26 +173,27 @@ class GroupPairs:
 
     families: Callable[[int], tuple[Family, ...]]
 
-    def __call__(self, measures: Measures) -> ComparedPairs:
-        """Return the two of every pair as rows over the groups, and their names."""
-        pairs = OrderedPairs(1.0, 1.0, self.families(len(measures)))
-        a, b = pairs.ends(np.arange(pairs.shape[0]))
-        n, names = len(measures), [*measures.names, measures.overall]
-        first, second = (
-            _unit_rows(side, n) if side.max(initial=0) < n else measures.with_overall[side]
-            for side in (a, b)
-        )
-        return first, second, [(names[i], names[j]) for i, j in zip(a, b, strict=True)]
-
-    def of_all(self, measures: Sequence[Measures]) -> tuple[Family, ...]:
-        """Return the families of several measures, each followed by the number of all rows."""
-        found, below = [], 0
+    def pairs(self, measures: Sequence[Measures], first: float, second: float) -> OrderedPairs:
+        """Return first m_a + second m_b for all pairs, within each entry of the measures."""
+        families, below = [], 0
         for one in measures:
-            for a, b in self.families(len(one)):
-                moved = [range(side.start + below, side.stop + below) for side in (a, b)]
-                found.append((moved[0], moved[1]))
+            for pair in self.families(len(one)):
+                a, b = (range(side.start + below, side.stop + below) for side in pair)
+                families.append((a, b))
             below += len(one) + 1
-        return tuple(found)
+        blocks, constants = zip(*(one.numbers() for one in measures), strict=True)
+        numbers = blocks[0] if len(blocks) == 1 else sp.block_diag(blocks, format="csr")
+        origin = np.concatenate(constants)
+        return OrderedPairs(
+            first, second, tuple(families), numbers, origin if origin.any() else None
+        )
+
+    def named(self, measures: Measures) -> list[tuple[int, int, str, str]]:
+        """Return the positions and the names of all pairs of one entry."""
+        pairs = OrderedPairs(1.0, 1.0, self.families(len(measures)))
+        names = [*measures.names, measures.overall]
+        ends = (side.tolist() for side in pairs.ends(np.arange(pairs.shape[0])))
+        return [(a, b, names[a], names[b]) for a, b in zip(*ends, strict=True)]
 
 
 def _with_the_overall(n: int) -> tuple[Family, ...]:
@@ -212,22 +202,11 @@ def _with_the_overall(n: int) -> tuple[Family, ...]:
     return ((groups, every), (every, groups)) if n > 1 else ()
 
 
-def each_group(measures: Measures) -> ComparedPairs:
-    """Return every group, compared with nothing."""
-    n = len(measures)
-    return _unit_rows(np.arange(n), n), sp.csr_array((n, n)), [(a, "") for a in measures.names]
-
-
 COMPARISONS = {
-    "pairs": GroupPairs(lambda n: ((range(n), range(n)),)),
-    "overall": GroupPairs(_with_the_overall),
+    "pairs": Comparison(lambda n: ((range(n), range(n)),)),
+    "overall": Comparison(_with_the_overall),
 }
-
-
-def _unit_rows(columns: Array, n_columns: int) -> sp.csr_array:
-    """Return the CSR matrix with a one in each row."""
-    ends = np.arange(len(columns) + 1)
-    return sp.csr_array((np.ones(len(columns)), columns, ends), shape=(len(columns), n_columns))
+EACH_GROUP = Comparison(lambda n: ((range(n), range(n, n + 1)),))  # for a requirement on m_a alone
 
 
 @dataclass(frozen=True)
@@ -244,6 +223,8 @@ class Requirement:
         The inequality, with {first} and {second} for the two numbers.
     constant : float, default=0.0
         d.
+    of_ratios : bool, default=False
+        Whether it is a bound on m_a / m_b without the division, with beta the least ratio.
     """
 
     first: float
@@ -251,14 +232,7 @@ class Requirement:
     bound: float
     text: str
     constant: float = 0.0
-
-    def term(self, fields: dict[str, Any], first: Combined, second: Combined) -> CellMeans:
-        """Return the term; `first` and `second` are rows over the cells, and constants."""
-        return CellMeans(
-            **fields,
-            combination=self.first * first[0] + self.second * second[0],
-            constant=self.first * first[1] + self.second * second[1] + self.constant,
-        )
+    of_ratios: bool = False
 
 
 def difference(kappa: float) -> Requirement:
@@ -277,109 +251,74 @@ def at_most(bound: float) -> Requirement:
     return Requirement(1.0, 0.0, bound, f"{{first}} <= {bound:g}")
 
 
-class RatioRequirement(Requirement):
-    r"""A bound on a ratio, :math:`m_a / m_b \ge` ratio, without the division."""
-
-    def term(self, fields: dict[str, Any], first: Combined, second: Combined) -> CellMeans:
-        """Return a term whose gap is that of the ratio."""
-        plain = super().term(fields, first, second)
-        values = {one.name: getattr(plain, one.name) for one in dataclasses.fields(plain)}
-        return Ratios(**values, ratio=self.second, whole=second[0], whole_constant=second[1])
-
-
 def at_least(ratio: float) -> Requirement:
     """Return ratio m_b - m_a <= 0."""
-    return RatioRequirement(-1.0, ratio, 0.0, f"{ratio:g} * {{second}} - {{first}} <= 0")
+    text = f"{ratio:g} * {{second}} - {{first}} <= 0"
+    return Requirement(-1.0, ratio, 0.0, text, of_ratios=True)
 
 
-def compared(
-    measures: Sequence[Measures],
-    comparison: Comparison,
-    requirement: Requirement,
-    function: ScalarFunction,
-    *,
-    signs: Array | None = None,
+class Compared(NamedTuple):
+    """Numbers of groups, compared within each entry, the choice of the pairs, and the bound."""
+
+    measures: Sequence[Measures]
+    comparison: Comparison
+    requirement: Requirement
+
+
+def compared_term(
+    compared: Compared, function: ScalarFunction, *, signs: Array | None = None
 ) -> CellMeans:
     """Return the term that imposes a requirement on all pairs of numbers that are compared.
 
     Parameters
     ----------
-    measures : sequence of Measures
-        Numbers of groups, compared within each entry.
-    comparison : callable
-        The choice of the pairs, one of `COMPARISONS`.
-    requirement : Requirement
-        The bound on the two.
+    compared : Compared
+        The numbers, the pairs and the bound.
     function : ScalarFunction
         phi.
     signs : ndarray of shape (n_rows,) or None, default=None
         y where phi is a function of the margin.
     """
-    cells = _stacked([one.cells for one in measures])
-    fields = {"cells": cells, "function": function, "signs": signs}
-    if isinstance(comparison, GroupPairs):
-        families = comparison.of_all(measures)
-        if OrderedPairs(1.0, 1.0, families).shape[0] * cells.shape[0] > _SMALL:
-            return _all_pairs(measures, families, requirement, fields)
-    chosen = [comparison(one) for one in measures]
-    fields["offset"] = np.full(sum(len(pairs) for _, _, pairs in chosen), requirement.bound)
-    fields["names"] = tuple(
-        requirement.text.format(first=a, second=b) for _, _, pairs in chosen for a, b in pairs
-    )
-    both = []
-    for sides in ([first for first, _, _ in chosen], [second for _, second, _ in chosen]):
-        rows, constants = zip(
-            *(m.combined(rows) for m, rows in zip(measures, sides, strict=True)), strict=True
-        )
-        both.append((_block_diagonal(rows), np.concatenate(constants)))
-    return requirement.term(fields, *both)
-
-
-def _all_pairs(
-    measures: Sequence[Measures],
-    families: tuple[Family, ...],
-    requirement: Requirement,
-    fields: dict[str, Any],
-) -> CellMeans:
-    """Return the term that compares many groups: pairs are not listed."""
-    blocks, origins = zip(*(one.combined(one.with_overall) for one in measures), strict=True)
-    numbers, constants = _block_diagonal(blocks), np.concatenate(origins)
-    origin = constants if constants.any() else None
-    both = [OrderedPairs(*sides, families, numbers, origin) for sides in ((1.0, 0.0), (0.0, 1.0))]
-    names = [name for one in measures for name in (*one.names, one.overall)]
-    fields["names"] = PairNames(both[0], requirement.text, names)
-    fields["offset"] = requirement.bound
-    levels = [0.0 if origin is None else replace(one, numbers=None) @ origin for one in both]
-    return requirement.term(fields, *zip(both, levels, strict=True))
-
-
-def _block_diagonal(blocks: Sequence[Matrix]) -> Matrix:
-    """Return the matrix with these blocks: as an array if it is small, else as CSR."""
-    shape = sum(one.shape[0] for one in blocks), sum(one.shape[1] for one in blocks)
-    if shape[0] * shape[1] > _SMALL:
-        return sp.csr_array(sp.block_diag([as_csr(one) for one in blocks], format="csr"))
-    found, row, column = np.zeros(shape), 0, 0
-    for one in blocks:
-        below, right = row + one.shape[0], column + one.shape[1]
-        found[row:below, column:right] = as_csr(one).toarray()
-        row, column = below, right
-    return found
+    measures, comparison, requirement = compared
+    pairs = comparison.pairs(measures, 1.0, 0.0)
+    both: list[Any] = [pairs, replace(pairs, first=0.0, second=1.0)]
+    levels: list[Any] = [0.0, 0.0]
+    if pairs.origin is not None:
+        levels = [replace(one, numbers=None) @ pairs.origin for one in both]
+    every = [name for one in measures for name in (*one.names, one.overall)]
+    names = PairNames(pairs, requirement.text, every)
+    listed = pairs.shape[0] * pairs.shape[1] <= _SMALL
+    if listed:
+        both = [as_csr(one).toarray() for one in both]
+    fields = {
+        "cells": _stacked([one.cells for one in measures]),
+        "function": function,
+        "combination": requirement.first * both[0] + requirement.second * both[1],
+        "offset": np.full(len(names), requirement.bound) if listed else requirement.bound,
+        "signs": signs,
+        "names": tuple(names) if listed else names,
+        "constant": requirement.first * levels[0]
+        + requirement.second * levels[1]
+        + requirement.constant,
+    }
+    if requirement.of_ratios:
+        return Ratios(**fields, ratio=requirement.second, whole=both[1], whole_constant=levels[1])
+    return CellMeans(**fields)
 
 
 def _stacked(cells: Sequence[SparseMatrix]) -> SparseMatrix:
     """Return CSC matrices one below the other; faster than scipy's way over triples."""
     if len(cells) == 1:
         return cells[0]
-    shape = sum(one.shape[0] for one in cells), cells[0].shape[1]
-    ends = reduce(add, [one.indptr for one in cells])
-    data, indices = np.empty(ends[-1]), np.empty(ends[-1], dtype=ends.dtype)
-    below, start = 0, ends[:-1]
-    for one in cells:
-        lengths = np.diff(one.indptr)
-        places = np.arange(len(one.data)) + np.repeat(start - one.indptr[:-1], lengths)
-        data[places], indices[places] = one.data, one.indices + below
-        below, start = below + one.shape[0], start + lengths
-    return sp.csc_array((data, indices, ends), shape=shape)
+    lengths = [np.diff(one.indptr) for one in cells]
+    rows = np.arange(cells[0].shape[1])
+    # a stable sort of sorted parts is a merge of them
+    order = np.argsort(np.concatenate([np.repeat(rows, n) for n in lengths]), kind="stable")
+    below = np.cumsum([0, *(one.shape[0] for one in cells)])
+    indices = np.concatenate([one.indices + k for one, k in zip(cells, below[:-1], strict=True)])
+    data, ends = np.concatenate([one.data for one in cells]), np.cumsum(np.sum(lengths, axis=0))
+    shape = int(below[-1]), len(rows)
+    return sp.csc_array((data[order], indices[order], np.append(0, ends)), shape=shape)
 
 
 def group_rates(groups: Groups, weight: Array, kind: str) -> Measures:

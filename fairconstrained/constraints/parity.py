@@ -7,17 +7,17 @@ from typing import ClassVar, Self
 import numpy as np
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.constraints.claims import Claim, claims_of
 from fairconstrained.constraints.measures import (
     ALL_ROWS,
     COMPARISONS,
     NEGATIVES,
     POSITIVES,
+    Compared,
     Event,
     Measures,
     Requirement,
     at_least,
-    compared,
+    compared_term,
     difference,
     means,
     warn_if_single,
@@ -145,28 +145,17 @@ class RateParity(Constraint):
         VacuousConstraintWarning
             If a group has no rows in an event, or an event has fewer than two groups.
         """
-        groups = check_groups(groups, len(y))
-        requirement = self._requirement()
         surrogate = resolve("surrogate", self.surrogate or "sigmoid", SURROGATES, Surrogate)
-        against = check_option("against", self.against, COMPARISONS)
-        measures = self._measures(np.asarray(y), groups, np.asarray(sample_weight))
-        for one in measures:
+        groups = check_groups(groups, len(y))
+        compared = self._compared(np.asarray(y), groups, np.asarray(sample_weight))
+        for one in compared.measures:
             warn_if_single(one, type(self).__name__)
-        return compared(measures, against, requirement, surrogate)
+        return compared_term(compared, surrogate)
 
-    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
-        """Return a claim for every output of the term.
-
-        Parameters
-        ----------
-        y, groups, sample_weight
-            See `bind`.
-        """
-        groups, weight = check_groups(groups, len(y)), np.asarray(sample_weight)
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
+        requirement = self._requirement()
         against = check_option("against", self.against, COMPARISONS)
-        return claims_of(
-            self._measures(np.asarray(y), groups, weight), against, self._requirement()
-        )
+        return Compared(self._measures(y, groups, weight), against, requirement)
 
     def _requirement(self) -> Requirement:
         """Return the bound on two rates."""

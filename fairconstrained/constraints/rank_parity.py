@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from fairconstrained.constraints._partial_rates import PartialRates, partial_term
 from fairconstrained.constraints.base import Constraint, HasScores
-from fairconstrained.constraints.claims import Claim, claims_of
+from fairconstrained.constraints.claims import Claim
 from fairconstrained.constraints.measures import (
     COMPARISONS,
+    Compared,
     Requirement,
     group_rates,
     rates_of,
@@ -27,6 +27,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import rows_by_cell
 from fairconstrained.terms.clipped_rates import ClippedRates
+from fairconstrained.terms.head import as_csr
 from fairconstrained.terms.rank_gaps import distances, distribution, part_within
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.registry import resolve
@@ -49,23 +50,32 @@ class _RankConstraint(Constraint):
     bounds_rates = False
     ranks: str | tuple[float, float]
     cannot_be_tested = ""
+    _all_thresholds: ClassVar[bool] = True  # whether it compares rates at all of them
 
-    def _claims(
-        self, y: Array, groups: Groups | Array, sample_weight: Array, thresholds: Array | None
-    ) -> list[Claim]:
-        """Return a claim for every ordered pair of groups, on their clipped rates."""
-        groups = check_groups(groups, len(y))
-        kappa = self.checked_kappa()
-        low, high = self._ranks(y, sample_weight)
-        measures = group_rates(groups, np.asarray(sample_weight), type(self).__name__)
-        factor = 1.0 / (high - low)
+    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
+        """Return a claim for every ordered pair of groups, on rates clipped to the range.
+
+        That is the gap of decisions where no scores are equal; equal scores are taken to be in
+        random order.
+
+        Parameters
+        ----------
+        y, groups, sample_weight
+            See :meth:`Constraint.claims`.
+        """
+        changes: dict[str, Any] = {"ranks": self._ranks(y, sample_weight), "one_output": False}
+        found = [replace(one, **changes) for one in super().claims(y, groups, sample_weight)]
+        if not self._all_thresholds:
+            return found
+        return [replace(one, thresholds=None, name=f"{one.name}, all thresholds") for one in found]
+
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
+        kappa, (low, high) = self.checked_kappa(), self._ranks(y, weight)
         ends = f", {low:g}, {high:g})"
         text = f"(clip({{first}}{ends} - clip({{second}}{ends}) / {high - low:g} <= {kappa:g}"
-        requirement = Requirement(factor, -factor, kappa, text)
-        return [
-            replace(one, thresholds=thresholds, ranks=(low, high), one_output=False)
-            for one in claims_of([measures], COMPARISONS["pairs"], requirement)
-        ]
+        factor = 1.0 / (high - low)
+        rates = group_rates(groups, weight, type(self).__name__)
+        return Compared([rates], COMPARISONS["pairs"], Requirement(factor, -factor, kappa, text))
 
     @property
     def bound_to_training_rows(self) -> str:  # type: ignore[override]
@@ -212,20 +222,6 @@ class PartialDemographicParity(_RankConstraint):
         self.ranks = ranks
         self.n_ranks = n_ranks
 
-    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
-        """Return a claim for every ordered pair of groups, for all thresholds.
-
-        It is on rates clipped to the range. That is the gap of decisions where no scores are
-        equal; equal scores are taken to be in random order.
-
-        Parameters
-        ----------
-        y, groups, sample_weight
-            See :meth:`Constraint.claims`.
-        """
-        found = self._claims(y, groups, sample_weight, None)
-        return [replace(one, name=f"{one.name}, all thresholds") for one in found]
-
     def chosen(self, term: Term) -> dict[str, Any]:
         """Return the range of the term."""
         assert isinstance(term, PartialRates)
@@ -309,6 +305,7 @@ class WeakPartialDemographicParity(_RankConstraint):
     """
 
     subtracts_kappa = True
+    _all_thresholds = False
 
     def __init__(
         self,
@@ -320,16 +317,6 @@ class WeakPartialDemographicParity(_RankConstraint):
         self.kappa = kappa
         self.surrogate = surrogate
         self.ranks = ranks
-
-    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
-        """Return a claim for every ordered pair of groups.
-
-        Parameters
-        ----------
-        y, groups, sample_weight
-            See :meth:`Constraint.claims`.
-        """
-        return self._claims(y, groups, sample_weight, np.zeros(1))
 
     def chosen(self, term: Term) -> dict[str, Any]:
         """Return the range of the term."""
@@ -358,18 +345,14 @@ class WeakPartialDemographicParity(_RankConstraint):
         VacuousConstraintWarning
             If a group has no rows, or there are fewer than two groups.
         """
-        groups = check_groups(groups, len(y))
-        kappa = self.checked_kappa()
         surrogate = resolve("surrogate", self.surrogate or "sigmoid", SHARP, Surrogate)
-        low, high = self._ranks(y, sample_weight)
-        measures = group_rates(groups, np.asarray(sample_weight), type(self).__name__)
-        first, second, pairs = COMPARISONS["pairs"](measures)
-        width = high - low
-        ends = f", {low:g}, {high:g})"
+        groups = check_groups(groups, len(y))
+        (measures,), comparison, bound = self._compared(y, groups, np.asarray(sample_weight))
+        pairs = [(first, second) for *_, first, second in comparison.named(measures)]
         return ClippedRates(
             rates_of(measures, surrogate),
-            (low, high),
-            sp.csr_array((first - second) / width),
-            np.full(len(pairs), kappa),
-            tuple(f"(clip({a}{ends} - clip({b}{ends}) / {width:g} <= {kappa:g}" for a, b in pairs),
+            self._ranks(y, sample_weight),
+            as_csr(comparison.pairs([measures], bound.first, bound.second)),
+            np.full(len(pairs), bound.bound),
+            tuple(bound.text.format(first=a, second=b) for a, b in pairs),
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sp
 
-from fairconstrained.constraints.claims import Claim, claims_of
 from fairconstrained.constraints.measures import (
     ALL_ROWS,
-    COMPARISONS,
     Measures,
     Requirement,
     at_least,
@@ -16,11 +16,10 @@ from fairconstrained.constraints.measures import (
     means,
 )
 from fairconstrained.constraints.parity import RateParity
-from fairconstrained.data.groups import Groups, check_groups
+from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.utils.codes import unique_codes
-from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
 
@@ -67,39 +66,26 @@ class ErrorRateParity(RateParity):
 
     rates = ("error_rate",)
 
-    def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
-        """Return a claim for every output of the term, on the rates of wrong predictions.
-
-        Parameters
-        ----------
-        y, groups, sample_weight
-            See :meth:`Constraint.claims`.
-        """
-        groups, weight = check_groups(groups, len(y)), np.asarray(sample_weight)
-        against = check_option("against", self.against, COMPARISONS)
-        errors = means(groups.codes, weight, groups, "error", ALL_ROWS, type(self).__name__)
-        return claims_of([errors], against, self._requirement(), np.asarray(y) > 0)
-
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[Measures]:
         """Return the groups' error rates, from the rates of their positives and negatives."""
-        known = means(groups.codes, weight, groups, "error", ALL_ROWS, type(self).__name__)
-        cells = np.ravel(known.cells.indices)  # every row is in the cell of its group
-        present, codes = unique_codes(2 * cells + (y > 0))
-        group, positive = np.divmod(present, 2)
-        inside = np.bincount(codes, weight) / np.bincount(cells, weight)[group]
-        signed = np.where(positive == 1, -inside, inside)
-        return [
-            Measures(
-                cell_matrix(codes, weight, len(present)),
-                known.shares,
-                known.what,
-                known.groups,
-                combination=sp.csr_array(
-                    (signed, (group, np.arange(len(present)))), shape=(len(known), len(present))
-                ),
-                constant=np.bincount(group, positive * inside, minlength=len(known)),
-            )
-        ]
+        return [error_rates(y, groups, weight, "error", type(self).__name__)]
+
+
+def error_rates(y: Array, groups: Groups, weight: Array, what: str, kind: str) -> Measures:
+    """Return the share of wrong predictions in every group, see :func:`means`."""
+    measures = means(groups.codes, weight, groups, what, ALL_ROWS, kind)
+    cells = np.ravel(measures.cells.indices)  # every row is in the cell of its group
+    present, codes = unique_codes(2 * cells + (y > 0))
+    group, positive = np.divmod(present, 2)
+    inside = np.bincount(codes, weight) / np.bincount(cells, weight)[group]
+    signed = np.where(positive == 1, -inside, inside)
+    shape = len(measures), len(present)
+    return replace(
+        measures,
+        cells=cell_matrix(codes, weight, len(present)),
+        combination=sp.csr_array((signed, (group, np.arange(len(present)))), shape=shape),
+        constant=np.bincount(group, positive * inside, minlength=len(measures)),
+    )
 
 
 class DisparateImpact(RateParity):

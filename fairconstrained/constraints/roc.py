@@ -9,14 +9,21 @@ import numpy as np
 import scipy.sparse as sp
 
 from fairconstrained.constraints.base import Constraint, HasScores
-from fairconstrained.constraints.claims import Claim, claims_of
-from fairconstrained.constraints.measures import COMPARISONS, difference, group_rates, rates_of
+from fairconstrained.constraints.claims import Claim
+from fairconstrained.constraints.measures import (
+    COMPARISONS,
+    Compared,
+    difference,
+    group_rates,
+    rates_of,
+)
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models.base import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
+from fairconstrained.terms.head import as_csr
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array, ArrayLike
@@ -118,22 +125,27 @@ class ROCParity(Constraint):
         VacuousConstraintWarning
             If a group has no rows, or there are fewer than two groups.
         """
-        groups = check_groups(groups, len(y))
-        kappa = self.checked_kappa()
         thresholds = _check_thresholds(self.thresholds)
         surrogate = resolve("surrogate", self.surrogate or "sigmoid", SURROGATES, Surrogate)
-        compare = check_option("against", self.against, COMPARISONS)
-        measures = group_rates(groups, np.asarray(sample_weight), type(self).__name__)
-        first, second, pairs = compare(measures)
+        groups = check_groups(groups, len(y))
+        (measures,), comparison, requirement = self._compared(y, groups, np.asarray(sample_weight))
+        differences = as_csr(comparison.pairs([measures], 1.0, -1.0))
         grid = sp.eye_array(len(thresholds), format="csr")
-        combination = sp.csr_array(sp.kron(sp.csr_array(first - second), grid, format="csr"))
+        combination = sp.csr_array(sp.kron(differences, grid, format="csr"))
         marks = [f", s > {theta:g})" for theta in thresholds]
         names = tuple(
-            f"{a[:-1]}{mark} - {b[:-1]}{mark} <= {kappa:g}" for a, b in pairs for mark in marks
+            requirement.text.format(first=a[:-1] + mark, second=b[:-1] + mark)
+            for _, _, a, b in comparison.named(measures)
+            for mark in marks
         )
-        offset = np.full(combination.shape[0], kappa)
+        offset = np.full(combination.shape[0], requirement.bound)
         rates = rates_of(measures, surrogate)
         return ThresholdRates(rates, thresholds, combination, offset, names=names)
+
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> Compared:
+        requirement = difference(self.checked_kappa())
+        against = check_option("against", self.against, COMPARISONS)
+        return Compared([group_rates(groups, weight, type(self).__name__)], against, requirement)
 
     def claims(self, y: Array, groups: Groups | Array, sample_weight: Array) -> list[Claim]:
         """Return a claim for every ordered pair of groups, for all thresholds.
@@ -143,14 +155,10 @@ class ROCParity(Constraint):
         y, groups, sample_weight
             See :meth:`Constraint.claims`.
         """
-        groups = check_groups(groups, len(y))
-        kappa = self.checked_kappa()
-        compare = check_option("against", self.against, COMPARISONS)
-        measures = group_rates(groups, np.asarray(sample_weight), type(self).__name__)
         grid = np.zeros(0) if self.thresholds is None else _check_thresholds(self.thresholds)
         return [
             replace(one, thresholds=grid, one_output=False, name=f"{one.name}, all thresholds")
-            for one in claims_of([measures], compare, difference(kappa))
+            for one in super().claims(y, groups, sample_weight)
         ]
 
     def chosen(self, term: Term) -> dict[str, Any]:
