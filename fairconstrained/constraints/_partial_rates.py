@@ -17,8 +17,7 @@ from fairconstrained.terms.rank_gaps import RankGaps
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array
 
-_FAR = 40.0  # distance from 0, in scales, beyond which most surrogates are nearly 0 or 1
-_FARTHEST = 1e9
+_FARTHEST = 1e9  # distance from 0 beyond which surrogates are nearly 0 or 1
 _DOUBLINGS, _HALVINGS = 40, 30  # of the interval in which a threshold lies
 
 
@@ -68,10 +67,8 @@ def _threshold(surrogate: Surrogate, rate: float) -> float:
     def excess(theta: float) -> float:
         return float(surrogate.value(np.array([-theta]))[0]) - rate
 
-    far = _FAR * getattr(surrogate, "scale", 1.0)  # those of users may have other parameters
-    while far < _FARTHEST and excess(-far) * excess(far) > 0.0:
-        far *= 2.0
-    return float(brentq(excess, -far, far, xtol=1e-12 * far))
+    # Far from 0 surrogates are flat: bisection, at two bits a step, leaves that soon.
+    return float(brentq(excess, -_FARTHEST, _FARTHEST, xtol=1e-12, maxiter=500))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.parameters import Parametrized
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_kappa
+from fairconstrained.utils.validation import check_between
 
 
 class HasScores(Protocol):
@@ -135,6 +135,8 @@ class Constraint(Parametrized, ABC):
     by_class: ClassVar[bool] = True
     averages_atoms: bool = False
     labels: tuple[str, str] = ("-1", "+1")
+    _default_kappa: ClassVar[float] = 0.05
+    _largest_kappa: ClassVar[float] = 1.0
     kappa: float | None
     surrogate: str | ScalarFunction | None
 
@@ -150,14 +152,15 @@ class Constraint(Parametrized, ABC):
         return -1.0 if self.subtracts_kappa else None
 
     def checked_kappa(self) -> float:
-        """Return the largest gap allowed; 0.05 for None, which only estimators fill in.
+        """Return the largest gap allowed; for None, which only estimators fill in, the default.
 
         Raises
         ------
         ValueError
-            If kappa is not a number in [0, 1].
+            If kappa is not a number in [0, 1], or >= 0 for constraints on pairs.
         """
-        return check_kappa(0.05 if self.kappa is None else self.kappa)
+        kappa = self._default_kappa if self.kappa is None else self.kappa
+        return check_between("kappa", kappa, 0.0, self._largest_kappa, "the largest gap allowed")
 
     @abstractmethod
     def bind(self, y: Array, groups: Groups | Array, sample_weight: Array) -> Term:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -89,6 +90,7 @@ _MEMBERSHIP: dict[str, Callable[[Groups, object], NamedGroups]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class IntersectionalLossParity(Constraint):
     r"""Intersectional loss parity: bounds the excess loss of each of many overlapping groups.
 
@@ -142,29 +144,20 @@ class IntersectionalLossParity(Constraint):
     'loss(attribute 0 > 0.1 & attribute 1 > 0.1) - loss(all) <= 0.05'
     """
 
+    kappa: float | None = None
+    _: KW_ONLY
+    loss: str | Loss = "hinge"
+    membership: str = "crossed"
+    thresholds: int | ArrayLike = 10
+    min_share: float = 0.01
+    average: bool = False
+
     by_class: ClassVar[bool] = False
     subtracts_kappa = True
     joins_attributes = True
     gap_title = "largest error rate of a group minus that of all rows"
     scores_title = "losses"
     bounds_rates = False
-
-    def __init__(
-        self,
-        kappa: float | None = None,
-        *,
-        loss: str | Loss = "hinge",
-        membership: str = "crossed",
-        thresholds: int | ArrayLike = 10,
-        min_share: float = 0.01,
-        average: bool = False,
-    ):
-        self.kappa = kappa
-        self.loss = loss
-        self.membership = membership
-        self.thresholds = thresholds
-        self.min_share = min_share
-        self.average = average
 
     @property
     def compares_groups(self) -> bool:  # type: ignore[override]
@@ -207,13 +200,9 @@ class IntersectionalLossParity(Constraint):
         y, groups, sample_weight
             See :meth:`Constraint.claims`.
         """
-        groups = check_groups(groups, len(y), combine="marginal")
-        kappa = self.checked_kappa()
-        membership = check_option("membership", self.membership, _MEMBERSHIP)
         weight, flipped = np.asarray(sample_weight, dtype=float), np.asarray(y) > 0
-        found = []
-        for name, inside in membership(groups, self.thresholds):
-            share = float(weight[inside].sum() / weight.sum())
+        kappa, found = self.checked_kappa(), []
+        for name, inside, share in self._groups(groups, weight):
             if not self.min_share < share < 1.0:
                 continue
             sides = [np.flatnonzero(one) for one in (inside, ~inside)]
@@ -245,15 +234,12 @@ class IntersectionalLossParity(Constraint):
         VacuousConstraintWarning
             If a group has no rows, or none has more than `min_share`.
         """
-        groups = check_groups(groups, len(y), combine="marginal")
-        kappa = self.checked_kappa()
-        most = np.nextafter(1.0, 0.0)
+        kappa, most = self.checked_kappa(), np.nextafter(1.0, 0.0)
         least = check_between("min_share", self.min_share, 0.0, most, "a share of the weight, < 1")
         loss = resolve("loss", self.loss, LOSSES, Loss)
-        membership = check_option("membership", self.membership, _MEMBERSHIP)
         check_switch("average", self.average)
         weight = np.asarray(sample_weight, dtype=float)
-        names, members = self._large_groups(membership(groups, self.thresholds), weight, least)
+        names, members = self._large_groups(self._groups(groups, weight), weight, least)
         atoms, rows = _atoms(members, weight)
         if self.average and names:
             rows, names = sp.csr_array(rows.mean(axis=0)[None, :]), ["every group, on average"]
@@ -269,16 +255,22 @@ class IntersectionalLossParity(Constraint):
             names=tuple(f"loss({name}) - loss(all) <= {kappa:g}" for name in names),
         )
 
+    def _groups(self, groups: Groups | Array, weight: Array) -> Iterator[tuple[str, Array, float]]:
+        """Yield the names of all groups, which rows they have, and their shares of the weight."""
+        membership = check_option("membership", self.membership, _MEMBERSHIP)
+        checked = check_groups(groups, len(weight), combine="marginal")
+        for name, inside in membership(checked, self.thresholds):
+            yield name, inside, float(weight[inside].sum() / weight.sum())
+
     def _large_groups(
-        self, found: NamedGroups, weight: Array, least: float
+        self, found: Iterator[tuple[str, Array, float]], weight: Array, least: float
     ) -> tuple[list[str], Any]:
         """Return the names and the members, (n_groups, n_rows), of the groups that are large."""
-        kind, names, rows = type(self).__name__, [], []
-        for name, inside in found:
-            share = weight[inside].sum() / weight.sum()
+        kind, names, rows = type(self).__name__, [], [sp.csr_array((0, len(weight)))]
+        for name, inside, share in found:
             if share > least:
                 names.append(name)
-                rows.append(np.flatnonzero(inside))
+                rows.append(sp.csr_array(inside[None, :].astype(float)))
             elif not share and self.membership != "thresholds":
                 warn_vacuous(
                     f"{kind}: the cell 'group {name}' has no rows; nothing is asked of it."
@@ -287,10 +279,7 @@ class IntersectionalLossParity(Constraint):
             warn_vacuous(
                 f"{kind}: no group has more than min_share={least:g} of the rows; nothing is asked."
             )
-            return [], sp.csr_array((0, len(weight)))
-        ends = np.cumsum([0, *(len(one) for one in rows)])
-        members = np.ones(ends[-1]), np.concatenate(rows), ends
-        return names, sp.csr_array(members, shape=(len(names), len(weight)))
+        return names, sp.vstack(rows, format="csr")
 
 
 def _atoms(members: SparseMatrix, weight: Array) -> tuple[Any, Any]:

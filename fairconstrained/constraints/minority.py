@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -36,6 +36,7 @@ class MinorityShare(Ratios):
     minority: object = None
 
 
+@dataclass(eq=False, repr=False)
 class MinorityRate(Constraint):
     r"""Minority rate: at least a share c of the positive predictions belongs to the minority.
 
@@ -90,27 +91,19 @@ class MinorityRate(Constraint):
     0.400
     """
 
+    c: float | None = None
+    _: KW_ONLY
+    minority: object = None
+    reference: MatrixLike | None = None
+    reference_groups: ArrayLike | None = None
+    surrogate: str | Surrogate | None = None
+
     kappa = 0.0  # no tolerance: that of an estimator does not apply
     tolerance = "c"
     gap_title = "share of the positive predictions that are not of the minority"
     cannot_be_tested = "the minority's share of the population is not known"
     joins_attributes = True  # the minority is a group of one of the attributes
     _in_training_rows = False  # whether the minority is known to be a group of the training rows
-
-    def __init__(
-        self,
-        c: float | None = None,
-        *,
-        minority: object = None,
-        reference: MatrixLike | None = None,
-        reference_groups: ArrayLike | None = None,
-        surrogate: str | Surrogate | None = None,
-    ):
-        self.c = c
-        self.minority = minority
-        self.reference = reference
-        self.reference_groups = reference_groups
-        self.surrogate = surrogate
 
     @property
     def bound_to_training_rows(self) -> str:  # type: ignore[override]

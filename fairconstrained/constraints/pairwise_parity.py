@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +19,6 @@ from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.pairs import PairMeans, PairTerm, QuadraticPairs
 from fairconstrained.utils.registry import check_option, resolve
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_between
 
 _SURROGATES: dict[str, Any] = {"quadratic": ShiftedSquare, **SURROGATES}
 Pairs = dict[tuple[int, int], float]
@@ -72,6 +71,7 @@ _COMPARISONS: dict[str, Comparison] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class PairwiseParity(Constraint):
     r"""Base class: equal probabilities, across groups, that one row is scored above another.
 
@@ -98,33 +98,23 @@ class PairwiseParity(Constraint):
         Whether groups are compared with each other, or each with all other groups together.
     """
 
+    kappa: float | None = None
+    _: KW_ONLY
+    surrogate: str | ScalarFunction = "quadratic"
+    against: str = "pairs"
+
     by_label: ClassVar[bool] = True
     subtracts_kappa = True
     gap_title = "largest difference of two groups' probabilities to be scored above other rows"
     scores_title = "(1 + t)^2 / 2 of the differences t of scores"
     bounds_rates = False
-
-    def __init__(
-        self,
-        kappa: float | None = None,
-        *,
-        surrogate: str | ScalarFunction = "quadratic",
-        against: str = "pairs",
-    ):
-        self.kappa = kappa
-        self.surrogate = surrogate
-        self.against = against
+    _largest_kappa = np.inf
 
     @property
     def usual_kappas(self) -> tuple[float, float] | None:  # type: ignore[override]
         """Those of the papers with the quadratic surrogate; with others kappa is a probability."""
         surrogate = resolve("surrogate", self.surrogate, _SURROGATES, ScalarFunction)
         return (0.1, 10.0) if isinstance(surrogate, ShiftedSquare) else None
-
-    def checked_kappa(self) -> float:
-        """Return the largest gap allowed, a number >= 0; 0.05 for None."""
-        kappa = 0.05 if self.kappa is None else self.kappa
-        return check_between("kappa", kappa, 0.0, np.inf, "the largest gap allowed")
 
     @staticmethod
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
 
 
+@dataclass(eq=False, repr=False)
 class RateParity(Constraint):
     r"""Parity of the selection rates of all groups, given an event.
 
@@ -69,23 +71,16 @@ class RateParity(Constraint):
     ('rate(a) - rate(b) <= 0.1', 'rate(a | label +1) - rate(b | label +1) <= 0.1')
     """
 
+    kappa: float | None = None
+    _: KW_ONLY
+    surrogate: str | Surrogate | None = None
+    against: str = "pairs"
+    ratio: float | None = None
+
     events: ClassVar[tuple[Event, ...]] = ()
     subtracts_kappa = True
     cannot_be_tested = ""
     rates: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(
-        self,
-        kappa: float | None = None,
-        *,
-        surrogate: str | Surrogate | None = None,
-        against: str = "pairs",
-        ratio: float | None = None,
-    ):
-        self.kappa = kappa
-        self.surrogate = surrogate
-        self.against = against
-        self.ratio = ratio
 
     @property
     def tolerance_slope(self) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -20,9 +20,10 @@ from fairconstrained.terms.head import as_csr
 from fairconstrained.terms.query_pairs import QueryPairs, RowPairs, pairs_within
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array, ArrayLike
-from fairconstrained.utils.validation import check_between, check_switch
+from fairconstrained.utils.validation import check_switch
 
 
+@dataclass(eq=False, repr=False)
 class QueryParity(Constraint):
     r"""Query parity: equal pairwise errors across groups within every query.
 
@@ -75,23 +76,19 @@ class QueryParity(Constraint):
     (array([-1.5,  1.5]), array([-1.,  1.]))
     """
 
+    kappa: float | None = None
+    _: KW_ONLY
+    loss: str | Loss = "hinge"
+    average: bool = False
+
     by_class: ClassVar[bool] = False
     subtracts_kappa = True
     gap_title = "largest difference of two groups' pairwise errors in a query"
     scores_title = "losses of pairs"
     bounds_rates = False
+    _default_kappa = 0.25
+    _largest_kappa = np.inf
     needs_queries: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        kappa: float | None = None,
-        *,
-        loss: str | Loss = "hinge",
-        average: bool = False,
-    ):
-        self.kappa = kappa
-        self.loss = loss
-        self.average = average
 
     def bind(
         self,
@@ -124,9 +121,7 @@ class QueryParity(Constraint):
             If queries lack the pairs to be compared; the message has their numbers.
         """
         groups, queries = check_groups(groups, len(y)), Queries.encode(query, len(y))
-        kappa = check_between(
-            "kappa", 0.25 if self.kappa is None else self.kappa, 0.0, np.inf, "the largest gap"
-        )
+        kappa = self.checked_kappa()
         loss = resolve("loss", self.loss, LOSSES, Loss)
         check_switch("average", self.average)
         compared = _Compared.of(np.asarray(y) > 0, groups, queries)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -32,7 +32,7 @@ from fairconstrained.terms.rank_gaps import distances, distribution, part_within
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
-from fairconstrained.utils.validation import check_count
+from fairconstrained.utils.validation import check_count, check_ranks
 
 _WIDTH, _STEP = 0.25, 0.05  # of the ranges that ranks="auto" chooses among
 _TIE = 1e-9  # a difference of gaps that may come from rounding
@@ -86,7 +86,7 @@ class _RankConstraint(Constraint):
     @property
     def rank_range(self) -> tuple[float, float] | None:  # type: ignore[override]
         """The range of ranks, None for "auto"."""
-        return None if _is_auto(self.ranks) else check_ranks(self.ranks)
+        return None if _is_auto(self.ranks) else check_ranks(self.ranks, '"auto" or ')
 
     def build(
         self, model: Model, data: TrainingData, unconstrained: HasScores
@@ -117,33 +117,12 @@ class _RankConstraint(Constraint):
     def _ranks(self, y: Array, sample_weight: Array) -> tuple[float, float]:
         """Return the range; "auto" takes the one around the share of positive labels."""
         if not _is_auto(self.ranks):
-            return check_ranks(self.ranks)
+            return check_ranks(self.ranks, '"auto" or ')
         return _ranges_around(float(np.average(np.asarray(y) > 0, weights=sample_weight)))[0]
 
 
 def _is_auto(ranks: object) -> bool:
     return isinstance(ranks, str) and ranks == "auto"
-
-
-def check_ranks(ranks: str | Iterable[float]) -> tuple[float, float]:
-    """Return a range of ranks as two floats.
-
-    Raises
-    ------
-    ValueError
-        If it is not "auto" or two numbers 0 <= alpha < beta <= 1.
-    """
-    try:
-        low, high = (float(end) for end in ranks)
-        valid = 0.0 <= low < high <= 1.0 and not isinstance(ranks, str)
-    except (TypeError, ValueError):
-        valid = False
-    if not valid:
-        raise ValueError(
-            'ranks must be "auto" or two numbers 0 <= alpha < beta <= 1, such as (0.05, 0.3) for '
-            f"those between the top 5% and the top 30%; got {ranks!r}."
-        )
-    return low, high
 
 
 def _ranges_around(share: float) -> list[tuple[float, float]]:
@@ -157,6 +136,7 @@ def _ranges_around(share: float) -> list[tuple[float, float]]:
     return sorted(around, key=lambda ends: (round(abs(0.5 * sum(ends) - share), 9), -ends[0]))
 
 
+@dataclass(eq=False, repr=False)
 class PartialDemographicParity(_RankConstraint):
     r"""Partial demographic parity: equal score distributions in a range of ranks.
 
@@ -209,18 +189,11 @@ class PartialDemographicParity(_RankConstraint):
     array([1.])
     """
 
-    def __init__(
-        self,
-        kappa: float | None = None,
-        *,
-        surrogate: str | Surrogate | None = None,
-        ranks: str | tuple[float, float] = "auto",
-        n_ranks: int = 10,
-    ):
-        self.kappa = kappa
-        self.surrogate = surrogate
-        self.ranks = ranks
-        self.n_ranks = n_ranks
+    kappa: float | None = None
+    _: KW_ONLY
+    surrogate: str | Surrogate | None = None
+    ranks: str | tuple[float, float] = "auto"
+    n_ranks: int = 10
 
     def chosen(self, term: Term) -> dict[str, Any]:
         """Return the range of the term."""
@@ -264,6 +237,7 @@ class PartialDemographicParity(_RankConstraint):
         return partial_term(measures, surrogate, ranks, kappa, (low, high))
 
 
+@dataclass(eq=False, repr=False)
 class WeakPartialDemographicParity(_RankConstraint):
     r"""Weak partial demographic parity: equal selection rates in a range of ranks.
 
@@ -304,19 +278,13 @@ class WeakPartialDemographicParity(_RankConstraint):
     array([0., 0.])
     """
 
+    kappa: float | None = None
+    _: KW_ONLY
+    surrogate: str | Surrogate | None = None
+    ranks: str | tuple[float, float] = "auto"
+
     subtracts_kappa = True
     _all_thresholds = False
-
-    def __init__(
-        self,
-        kappa: float | None = None,
-        *,
-        surrogate: str | Surrogate | None = None,
-        ranks: str | tuple[float, float] = "auto",
-    ):
-        self.kappa = kappa
-        self.surrogate = surrogate
-        self.ranks = ranks
 
     def chosen(self, term: Term) -> dict[str, Any]:
         """Return the range of the term."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -146,6 +146,7 @@ class DisparateImpact(RateParity):
         return at_least(check_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed"))
 
 
+@dataclass(eq=False, repr=False)
 class BalancedRate(RateParity):
     r"""Balanced rates: no group is mostly selected while another group is mostly rejected.
 
@@ -190,25 +191,17 @@ class BalancedRate(RateParity):
     array([0.15, 0.15])
     """
 
+    r: float | None = None
+    beta: float = 1.0
+    _: KW_ONLY
+    kappa: float | None = None
+    surrogate: str | Surrogate | None = None
+    against: str = "pairs"
+
     events = (ALL_ROWS,)
     ratio = None  # no ratio: the bound is r
     tolerance = "r"
     gap_title = "largest selection rate of a group plus beta times the rejection rate of another"
-
-    def __init__(
-        self,
-        r: float | None = None,
-        beta: float = 1.0,
-        *,
-        kappa: float | None = None,
-        surrogate: str | Surrogate | None = None,
-        against: str = "pairs",
-    ):
-        self.r = r
-        self.beta = beta
-        self.kappa = kappa
-        self.surrogate = surrogate
-        self.against = against
 
     @property
     def tolerance_slope(self) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from fairconstrained.utils.typing import Array, ArrayLike
 from fairconstrained.utils.validation import check_count, check_numbers
 
 
+@dataclass(eq=False, repr=False)
 class ROCParity(Constraint):
     r"""ROC (strong demographic) parity: the rates above every threshold of a grid are equal.
 
@@ -74,26 +75,18 @@ class ROCParity(Constraint):
     array([ 0.5,  0.5, -0.5, -0.5])
     """
 
+    kappa: float | None = None
+    _: KW_ONLY
+    surrogate: str | Surrogate | None = None
+    thresholds: ArrayLike | None = None
+    n_thresholds: int = 400
+    against: str = "pairs"
+
     subtracts_kappa = True
     gap_title = "largest difference of two groups' selection rates at any of the thresholds"
     scores_title = "sigmoids of scores minus thresholds"
     bounds_rates = False
     cannot_be_tested = ""
-
-    def __init__(
-        self,
-        kappa: float | None = None,
-        *,
-        surrogate: str | Surrogate | None = None,
-        thresholds: ArrayLike | None = None,
-        n_thresholds: int = 400,
-        against: str = "pairs",
-    ):
-        self.kappa = kappa
-        self.surrogate = surrogate
-        self.thresholds = thresholds
-        self.n_thresholds = n_thresholds
-        self.against = against
 
     @property
     def bound_to_training_rows(self) -> str:  # type: ignore[override]

@@ -138,8 +138,8 @@ def check_numbers(argument: str, values: object, low: float, high: float) -> Arr
     return found
 
 
-def check_ranks(ranks: object) -> tuple[float, float]:
-    """Return the two ends of a range of ranks.
+def check_ranks(ranks: object, others: str = "") -> tuple[float, float]:
+    """Return the two ends of a range of ranks; the message says what `others` are valid.
 
     Raises
     ------
@@ -150,8 +150,8 @@ def check_ranks(ranks: object) -> tuple[float, float]:
     numbers = len(ends) == 2 and all(is_number(end, Real) for end in ends)
     if not numbers or not 0 <= ends[0] < ends[1] <= 1:
         raise ValueError(
-            "ranks must be two numbers 0 <= alpha < beta <= 1, shares counted from the highest "
-            f"score, such as (0.05, 0.3); got {ranks!r}."
+            f"ranks must be {others}two numbers 0 <= alpha < beta <= 1, shares counted from the "
+            f"highest score, such as (0.05, 0.3); got {ranks!r}."
         )
     return float(ends[0]), float(ends[1])
 
