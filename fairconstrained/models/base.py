@@ -1,11 +1,10 @@
-"""The protocol of models: how weights become scores, and weights on scores become gradients."""
+"""What a model is: weights become scores, and weights on scores become gradients."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import singledispatch
-from typing import Protocol, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -15,7 +14,7 @@ Scores = Array
 Pullback = Callable[[Array], Array]
 
 
-class Model(Protocol):
+class Model(ABC):
     r"""A map from parameters :math:`w` to the scores :math:`s(w)` of some rows.
 
     This is all that problems and solvers ask of a model. Evaluations own what `forward` returns;
@@ -32,30 +31,31 @@ class Model(Protocol):
         the weights only then.
     in_memory : bool
         Whether `forward` and `batch` can be called: the rows are in the memory of this process.
+    gram_is_cheap : bool
+        Whether `gram` can be called and costs no more than a few passes over the rows.
     """
 
+    linear: ClassVar[bool] = False
+    in_memory: ClassVar[bool] = True
+
     @property
+    @abstractmethod
     def n_rows(self) -> int:
         """The number of rows."""
 
     @property
+    @abstractmethod
     def n_parameters(self) -> int:
         """The number of parameters."""
-
-    @property
-    def linear(self) -> bool:
-        """Whether the scores are a linear function of the parameters."""
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether `forward` and `batch` can be called: the rows are in memory."""
 
     def start(self, random_state: np.random.RandomState) -> Array:
         """Return the parameters from which solvers start, shape (n_parameters,).
 
-        Zeros for a linear model; a model for which zero is a stationary point draws them.
+        Zeros by default; a model for which zero is a stationary point draws them.
         """
+        return np.zeros(self.n_parameters)
 
+    @abstractmethod
     def forward(self, w: Array) -> tuple[Scores, Pullback]:
         r"""Return the scores and their pullback: one forward pass.
 
@@ -73,12 +73,14 @@ class Model(Protocol):
             :math:`\langle v, s(w) \rangle`, shape (n_parameters,): one backward pass.
         """
 
+    @abstractmethod
     def offset(self) -> Array | None:
         """Return the change of the parameters that adds one to every score, shape (n_parameters,).
 
         None if there is no such change that is the same for all parameters: without an intercept.
         """
 
+    @abstractmethod
     def batch(self, rows: Array) -> Self:
         """Return the model of these rows only.
 
@@ -88,6 +90,7 @@ class Model(Protocol):
             Positions of rows; one that occurs twice is two rows of the batch.
         """
 
+    @abstractmethod
     def on(self, X: Matrix) -> Self:
         """Return the model of other rows, with the same parameters.
 
@@ -102,28 +105,29 @@ class Model(Protocol):
 
         Quasi-Newton methods work with the parameters divided by them.
         """
-
-
-class HasGram(ABC):
-    """A linear model that can compute the matrix of the second derivatives of functions."""
+        return np.ones(self.n_parameters)
 
     @property
-    @abstractmethod
     def gram_is_cheap(self) -> bool:
-        """Whether the matrix costs no more than a few passes over the rows."""
+        """Whether `gram` costs no more than a few passes over the rows."""
+        return False
 
-    @abstractmethod
     def gram(self, weights: Array) -> Array:
-        r"""Return :math:`J^\top \mathrm{diag}(d) J`, shape (n_parameters, n_parameters).
+        r"""Return :math:`J^\top \mathrm{diag}(d) J` for the Jacobian J of a linear model.
 
         Parameters
         ----------
         weights : ndarray of shape (n_rows,)
             The row weights d, of any sign.
+
+        Returns
+        -------
+        gram : ndarray of shape (n_parameters, n_parameters)
         """
+        raise NotImplementedError(f"{type(self).__name__} has no products of columns.")
 
     def rows_times(self, weights: SparseMatrix) -> Array | None:
-        """Return the gradients of several weighted sums of the scores, all in one pass.
+        """Return the gradients of several weighted sums of linear scores, all in one pass.
 
         Parameters
         ----------
@@ -137,37 +141,33 @@ class HasGram(ABC):
         """
         return None
 
+    def curvature(self, weights: Array, *, n_iter: int = 20) -> float:
+        r"""Return an upper estimate of :math:`\lambda_{\max}(J^\top \mathrm{diag}(d) J)`.
 
-@singledispatch
-def curvature(model: Model, weights: Array, *, n_iter: int = 20) -> float:
-    r"""Return an upper estimate of :math:`\lambda_{\max}(J^\top \mathrm{diag}(d) J)`.
+        J is the Jacobian of the scores of a linear model, :math:`s(w) = J w`.
 
-    J is the Jacobian of the scores of a linear model, :math:`s(w) = J w`.
+        Parameters
+        ----------
+        weights : ndarray of shape (n_rows,)
+            The row weights d >= 0.
+        n_iter : int, default=20
+            Power iterations; the last Rayleigh quotient is enlarged by 10 per cent.
 
-    Parameters
-    ----------
-    model : Model
-        A linear model.
-    weights : ndarray of shape (n_rows,)
-        The row weights d >= 0.
-    n_iter : int, default=20
-        Power iterations; the last Rayleigh quotient is enlarged by 10 per cent.
+        Raises
+        ------
+        ValueError
+            If the model is not linear.
+        """
+        if not self.linear:
+            raise ValueError("curvature: the model must be linear; no bound is known for others.")
+        if not np.any(weights):
+            return 0.0
 
-    Raises
-    ------
-    ValueError
-        If the model is not linear.
-    """
-    if not model.linear:
-        raise ValueError("curvature: the model must be linear; no bound is known for others.")
-    if not np.any(weights):
-        return 0.0
+        def product(v: Array) -> Array:
+            scores, pullback = self.forward(v)
+            return pullback(weights.reshape(weights.shape + (1,) * (scores.ndim - 1)) * scores)
 
-    def product(v: Array) -> Array:
-        scores, pullback = model.forward(v)
-        return pullback(weights.reshape(weights.shape + (1,) * (scores.ndim - 1)) * scores)
-
-    return largest_eigenvalue(product, model.n_parameters, n_iter=n_iter)
+        return largest_eigenvalue(product, self.n_parameters, n_iter=n_iter)
 
 
 def largest_eigenvalue(

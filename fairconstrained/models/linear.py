@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 import numpy as np
 
-from fairconstrained.models.base import HasGram, Pullback, Scores
+from fairconstrained.models.base import Model, Pullback, Scores
 from fairconstrained.models.feature_scale import Features, FeatureScale, feature_scale, row_blocks
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
@@ -17,7 +17,7 @@ _LEAST_SQUARE = 1e-3  # added to mean squares: a constant feature has none
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel(HasGram):
+class LinearModel(Model):
     r"""Scores :math:`S = (X - 1 c^\top) \mathrm{diag}(q)^{-1} W^\top + 1 b^\top`.
 
     The shift c and the scale q (see :func:`standardized`) change the parameters, not the set of
@@ -55,7 +55,6 @@ class LinearModel(HasGram):
     is_batch: bool = False
 
     linear: ClassVar[bool] = True
-    in_memory: ClassVar[bool] = True
 
     @classmethod
     def standardized(
@@ -133,10 +132,6 @@ class LinearModel(HasGram):
         """The number of parameters, intercepts included."""
         return self.n_coefficients + self.n_outputs * self.fit_intercept
 
-    def start(self, random_state: np.random.RandomState) -> Array:
-        """Return zeros."""
-        return np.zeros(self.n_parameters)
-
     def offset(self) -> Array | None:
         """Return ones at the intercepts, None if there are none."""
         if not self.fit_intercept:
@@ -155,17 +150,6 @@ class LinearModel(HasGram):
             squares[: self.n_coefficients] = np.tile(self.mean_squares, self.n_outputs)
         return np.asarray((squares + _LEAST_SQUARE) ** -0.25)
 
-    def _split(self, w: Array) -> tuple[Array, Array]:
-        """Return the coefficients of X itself, (n_outputs, n_features), and the intercepts."""
-        coef = w[: self.n_coefficients].reshape(self.n_outputs, -1)
-        if self.scale is not None:
-            coef = coef / self.scale
-        n = self.n_coefficients
-        intercept = w[n:] if self.fit_intercept else np.zeros(self.n_outputs)
-        if self.shift is not None:
-            intercept = intercept - coef @ self.shift
-        return coef, intercept
-
     def coefficients(self, w: Array) -> tuple[Array, Array]:
         """Return (coef, intercept) of the features before shift and scale.
 
@@ -179,8 +163,12 @@ class LinearModel(HasGram):
         coef : ndarray of shape (n_outputs, n_features)
         intercept : ndarray of shape (n_outputs,)
         """
-        coef, intercept = self._split(w)
-        return np.array(coef), np.array(intercept)
+        n = self.n_coefficients
+        coef = w[:n].reshape(self.n_outputs, -1) / (1.0 if self.scale is None else self.scale)
+        intercept = w[n:].copy() if self.fit_intercept else np.zeros(self.n_outputs)
+        if self.shift is not None:
+            intercept -= coef @ self.shift
+        return coef, intercept
 
     def variables(self, coef: Array, intercept: Array) -> Array:
         """Return the parameters that give these coefficients and intercepts (for warm starts)."""
@@ -196,20 +184,16 @@ class LinearModel(HasGram):
 
     def scores(self, w: Array) -> Scores:
         """Return the scores, (n_rows,) or (n_rows, n_outputs)."""
-        coef, intercept = self._split(w)
-        if self.n_outputs == 1 and (self.X.dtype == float or not isinstance(self.X, np.ndarray)):
-            scores: Array = self.X @ coef[0]
-            scores += intercept[0]
-            return scores
+        coef, intercept = self.coefficients(w)
+        weights = coef[0] if self.n_outputs == 1 else coef.T
         if isinstance(self.X, np.ndarray) and self.X.dtype == np.float32:
-            out = np.empty((self.n_rows, self.n_outputs))
+            out = np.empty((self.n_rows, *weights.shape[1:]))
             for rows in row_blocks(self.X):
-                out[rows] = self.X[rows].astype(float) @ coef.T
+                out[rows] = self.X[rows].astype(float) @ weights
         else:
-            out = self.X @ (coef[0] if self.n_outputs == 1 else coef.T)
-        out = out.reshape(self.n_rows, self.n_outputs)
+            out = self.X @ weights
         out += intercept
-        return out[:, 0] if self.n_outputs == 1 else out
+        return out
 
     def vjp(self, w: Array, v: Array) -> Array:
         """Return the gradient of sum(v * scores(w)) with respect to w: one backward pass.
@@ -221,8 +205,6 @@ class LinearModel(HasGram):
         v : ndarray of the shape of the scores
             The weights of the scores.
         """
-        if self.n_outputs == 1 and self.X.dtype == float and isinstance(self.X, np.ndarray):
-            return self._pulled_back(self.X, v)
         if not isinstance(self.X, np.ndarray):
             back = self._transpose @ v
         elif self.X.dtype == np.float32:
@@ -230,25 +212,14 @@ class LinearModel(HasGram):
             back = sum(blocks, np.zeros((self.X.shape[1], *v.shape[1:])))
         else:
             back = self.X.T @ v
-        back = back.reshape(-1, self.n_outputs).T
-        total = v.sum(axis=0).reshape(self.n_outputs)
+        back, total = back.T, np.add.reduce(v, axis=0, keepdims=True).T  # a row for each output
         if self.shift is not None:
-            back = back - total[:, None] * self.shift
-        if self.scale is not None:
-            back = back / self.scale
-        return np.concatenate([back.ravel(), total] if self.fit_intercept else [back.ravel()])
-
-    def _pulled_back(self, X: Array, v: Array) -> Array:
-        """Return the gradient for one score per row and dense rows: few small arrays are made."""
-        found, total = np.empty(self.n_parameters), np.add.reduce(v)
-        back = found[: X.shape[1]]
-        np.matmul(v, X, out=back)
-        if self.shift is not None:
-            back -= total * self.shift
+            back -= self.shift * total
         if self.scale is not None:
             back /= self.scale
-        found[X.shape[1] :] = total
-        return found
+        if not self.fit_intercept:
+            return back.ravel()
+        return np.concatenate([back.ravel(), total.ravel()])
 
     @property
     def gram_is_cheap(self) -> bool:

@@ -197,11 +197,6 @@ def positions(module: Module) -> dict[str, slice]:
     return found
 
 
-def n_in_matrices(module: Module) -> int:
-    """Return the number of weights that are not biases: they come first."""
-    return sum(one.numel() for one in module.parameters() if one.dim() >= 2)
-
-
 def weights_of(module: Module) -> Array:
     """Return the weights of a module as one vector of float64 on the host."""
     named = dict(module.named_parameters())

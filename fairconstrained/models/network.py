@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from fairconstrained.models.base import Pullback, Scores
+from fairconstrained.models.base import Model, Pullback, Scores
 from fairconstrained.models.feature_scale import Features, feature_scale
 from fairconstrained.models.modules import (
     LastLayer,
@@ -17,7 +17,6 @@ from fairconstrained.models.modules import (
     last_layer,
     limited_torch_threads,
     multilayer_perceptron,
-    n_in_matrices,
     named_weights,
     new_module,
     standalone,
@@ -56,34 +55,6 @@ class Network:
     scale: Array
     last: LastLayer | None
 
-    @classmethod
-    def of(
-        cls,
-        make: MakeModule,
-        shift: Array,
-        scale: Array,
-        device: str = "auto",
-        dtype: str = "float64",
-    ) -> Network:
-        """Return the network that a callable makes.
-
-        Parameters
-        ----------
-        make : callable
-            Returns a module for a number of features.
-        shift, scale : ndarray of shape (n_features,)
-            The centring and the scale of the features.
-        device : {"auto", "cpu", "cuda"}, default="auto"
-            Where it is computed.
-        dtype : {"float64", "float32"}, default="float64"
-            In which precision.
-        """
-        kind = getattr(torch_module(), check_option("dtype", dtype, DTYPES))
-        module = new_module(make, len(shift), seed=0)
-        last = last_layer(module, len(shift))
-        module = module.to(device=device_of(device), dtype=kind).requires_grad_(False)
-        return cls(make, module, shift, scale, last)
-
     def tensor(self, values: Array) -> Tensor:
         """Return a copy of values, with the device and the precision of the module."""
         like = next(self.module.parameters())
@@ -103,7 +74,7 @@ class Network:
 
 
 @dataclass(frozen=True, eq=False)
-class TorchModel:
+class TorchModel(Model):
     r"""Scores :math:`s_i = h_w((x_i - c) / q)` of a module of PyTorch with weights w.
 
     The weights are one flat vector of NumPy, matrices first and biases last, and the scores are on
@@ -142,21 +113,8 @@ class TorchModel:
     network: Network
     rows: Tensor
 
-    linear: ClassVar[bool] = False
-    in_memory: ClassVar[bool] = True
-
     @classmethod
-    def standardized(
-        cls,
-        X: Features,
-        sample_weight: Array,
-        *,
-        hidden_layer_sizes: Sequence[int] = (64, 64),
-        activation: str = "relu",
-        module: MakeModule | None = None,
-        device: str = "auto",
-        dtype: str = "float64",
-    ) -> TorchModel:
+    def standardized(cls, X: Features, sample_weight: Array, **options: Any) -> TorchModel:
         """Return the model with its features centred and divided by the feature scale.
 
         Features that are constant have an infinite scale: the network ignores them. Its first
@@ -168,6 +126,34 @@ class TorchModel:
             The features; sparse ones are made dense.
         sample_weight : ndarray of shape (n_rows,)
             The weights of the rows, > 0.
+        **options
+            See :meth:`with_scale`.
+        """
+        known = feature_scale(X, sample_weight)
+        scale = np.where(known.constant, np.inf, known.scale)
+        return cls.with_scale(X, known.mean, scale, **options)
+
+    @classmethod
+    def with_scale(
+        cls,
+        X: Features,
+        shift: Array,
+        scale: Array,
+        *,
+        hidden_layer_sizes: Sequence[int] = (64, 64),
+        activation: str = "relu",
+        module: MakeModule | None = None,
+        device: str = "auto",
+        dtype: str = "float64",
+    ) -> TorchModel:
+        """Return the model with given centring and scale.
+
+        Parameters
+        ----------
+        X : ndarray or CSR of shape (n_rows, n_features)
+            The features; sparse ones are made dense.
+        shift, scale : ndarray of shape (n_features,)
+            The centring and the scale of the features.
         hidden_layer_sizes : sequence of int, default=(64, 64)
             The number of units of each hidden layer.
         activation : {"relu", "tanh", "elu", "gelu", "silu"}, default="relu"
@@ -187,47 +173,16 @@ class TorchModel:
         ValueError
             If the device is not available, or the module does not return one score per row.
         """
-        known = feature_scale(X, sample_weight)
-        return cls.with_scale(
-            X,
-            known.mean,
-            np.where(known.constant, np.inf, known.scale),
-            hidden_layer_sizes=hidden_layer_sizes,
-            activation=activation,
-            module=module,
-            device=device,
-            dtype=dtype,
-        )
-
-    @classmethod
-    def with_scale(
-        cls,
-        X: Features,
-        shift: Array,
-        scale: Array,
-        *,
-        hidden_layer_sizes: Sequence[int] = (64, 64),
-        activation: str = "relu",
-        module: MakeModule | None = None,
-        device: str = "auto",
-        dtype: str = "float64",
-    ) -> TorchModel:
-        """Return the model with given centring and scale; see :meth:`standardized`.
-
-        Parameters
-        ----------
-        X : ndarray or CSR of shape (n_rows, n_features)
-            The features.
-        shift, scale : ndarray of shape (n_features,)
-            The centring and the scale of the features.
-        hidden_layer_sizes, activation, module, device, dtype
-            See :meth:`standardized`.
-        """
 
         def layers(n_features: int) -> Module:
             return multilayer_perceptron(n_features, hidden_layer_sizes, activation)
 
-        network = Network.of(layers if module is None else module, shift, scale, device, dtype)
+        kind = getattr(torch_module(), check_option("dtype", dtype, DTYPES))
+        make = layers if module is None else module
+        made = new_module(make, len(shift), seed=0)
+        last = last_layer(made, len(shift))
+        made = made.to(device=device_of(device), dtype=kind).requires_grad_(False)
+        network = Network(make, made, shift, scale, last)
         return cls(network, network.rows(X))
 
     @property
@@ -243,7 +198,7 @@ class TorchModel:
     @property
     def n_penalized(self) -> int:
         """The number of weights that are not biases; they come first."""
-        return n_in_matrices(self.network.module)
+        return sum(one.numel() for one in self.network.module.parameters() if one.dim() >= 2)
 
     @property
     def last_layer(self) -> LastLayer | None:
@@ -312,10 +267,6 @@ class TorchModel:
     def on(self, X: Matrix) -> TorchModel:
         """Return the model of other rows, with the same centring and scale."""
         return replace(self, rows=self.network.rows(cast("Features", X)))
-
-    def preconditioner(self) -> Array:
-        """Return ones: after He initialisation the layers need no scales of their own."""
-        return np.ones(self.n_parameters)
 
     def offset(self) -> Array | None:
         """Return one at the bias of the last layer, None if there is no such bias."""

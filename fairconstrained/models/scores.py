@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fairconstrained.models.base import Pullback, Scores
+from fairconstrained.models.base import Model, Pullback, Scores
 from fairconstrained.utils.typing import Array, Matrix
 
 
@@ -45,7 +45,7 @@ class ScoreSpace:
 
 
 @dataclass(frozen=True, eq=False)
-class ScoreModel:
+class ScoreModel(Model):
     r"""The model :math:`s(w) = w`: the parameters are the scores of the rows.
 
     With it, :meth:`~fairconstrained.problem.evaluation.Evaluation.gradient` is the gradient of the
@@ -74,7 +74,6 @@ class ScoreModel:
     rows: Array
 
     linear: ClassVar[bool] = True
-    in_memory: ClassVar[bool] = True
 
     @property
     def n_rows(self) -> int:
@@ -85,10 +84,6 @@ class ScoreModel:
     def n_parameters(self) -> int:
         """The number of scores of all rows."""
         return self.space.n_rows
-
-    def start(self, random_state: np.random.RandomState) -> Array:
-        """Return zeros."""
-        return np.zeros(self.n_parameters)
 
     def forward(self, w: Array) -> tuple[Scores, Pullback]:
         """Return the scores of the rows, and the map that puts weights at their positions."""
@@ -123,7 +118,3 @@ class ScoreModel:
             Their positions in the space.
         """
         return replace(self, rows=np.asarray(X)[:, 0])
-
-    def preconditioner(self) -> Array:
-        """Return ones."""
-        return np.ones(self.n_parameters)

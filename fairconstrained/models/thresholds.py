@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
-from fairconstrained.models.base import Pullback, Scores
+from fairconstrained.models.base import Model, Pullback, Scores
 from fairconstrained.utils.typing import Array, Matrix
 
 
 @dataclass(frozen=True, eq=False)
-class ThresholdModel:
+class ThresholdModel(Model):
     r"""Given scores minus thresholds, :math:`s_i(\theta) = r_i - \theta_{z_i}`.
 
-    A decision is positive where the score is above the threshold of its row. The features of the
-    rows are their positions in the arrays of given scores and codes, so that the models of parts of
-    the rows (`on`, `batch`) have the same parameters.
+    They are affine, not linear: scores at thresholds of 0 are not 0. A decision is positive where
+    the score is above the threshold of its row. The features of the rows are their positions in the
+    arrays of given scores and codes, so that the models of parts of the rows (`on`, `batch`) have
+    the same parameters.
 
     Parameters
     ----------
@@ -45,9 +45,6 @@ class ThresholdModel:
     n_thresholds: int
     rows: Array
 
-    linear: ClassVar[bool] = False  # affine, with scores other than 0 at thresholds of 0
-    in_memory: ClassVar[bool] = True
-
     @property
     def n_rows(self) -> int:
         """The number of rows."""
@@ -57,10 +54,6 @@ class ThresholdModel:
     def n_parameters(self) -> int:
         """The number of thresholds."""
         return self.n_thresholds
-
-    def start(self, random_state: np.random.RandomState) -> Array:
-        """Return zeros."""
-        return np.zeros(self.n_thresholds)
 
     def forward(self, w: Array) -> tuple[Scores, Pullback]:
         """Return the scores minus the thresholds, and minus the sums of weights by threshold."""
@@ -88,7 +81,3 @@ class ThresholdModel:
             Their positions.
         """
         return replace(self, rows=np.asarray(X))
-
-    def preconditioner(self) -> Array:
-        """Return ones."""
-        return np.ones(self.n_thresholds)

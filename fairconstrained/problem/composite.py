@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from fairconstrained.models.base import Model, curvature
+from fairconstrained.models.base import Model
 from fairconstrained.penalties import Leading, Penalty, Zero
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.typing import Array
@@ -71,7 +71,7 @@ class CompositeFunction:
         """Whether the Hessian is known and costs little: a curved term of a linear model."""
         term, model = self.term, self.model
         curved = term is not None and term.curved and not term.n_auxiliary
-        return curved and self.penalty.quadratic and getattr(model, "gram_is_cheap", False)
+        return curved and self.penalty.quadratic and model is not None and model.gram_is_cheap
 
     @property
     def batchable(self) -> bool:
@@ -205,7 +205,7 @@ class CompositeFunction:
         bend = self.term.weak_curvature()
         if not np.all(np.isfinite(bend)):
             return -np.inf
-        return self.penalty.modulus - curvature(self.model, bend)
+        return self.penalty.modulus - self.model.curvature(bend)
 
 
 def _of(values: Array | float, outputs: Array | None) -> Array | float:

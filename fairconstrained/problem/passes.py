@@ -11,7 +11,7 @@ from weakref import ref
 
 import numpy as np
 
-from fairconstrained.models.base import HasGram, Model, Pullback, Scores
+from fairconstrained.models.base import Model, Pullback, Scores
 from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Term
@@ -226,7 +226,7 @@ class RowsPass(ModelPass):
         small = len(known.statistics) * model.n_parameters <= _LARGEST_JACOBIAN
         if known.slopes is not None or not small or not isinstance(pullback, FactoredPullback):
             return known.slopes
-        products = model.rows_times(pullback.basis()) if isinstance(model, HasGram) else None
+        products = model.rows_times(pullback.basis())
         known.slopes = None if products is None else pullback.jacobian(products)
         return known.slopes
 
@@ -248,7 +248,7 @@ class RowsPass(ModelPass):
         total = np.zeros(self.model.n_rows)
         for known, weights in weighted:
             total += cast("CurvedPullback", known.pullback).second_derivatives(weights)
-        return cast("HasGram", self.model).gram(total)
+        return self.model.gram(total)
 
     def score_below_share(self, share: float, weight: Array) -> float:
         """Return the score above which a share of the weight of the rows lies."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from fairconstrained.models.base import curvature, largest_eigenvalue
+from fairconstrained.models.base import Model, largest_eigenvalue
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards.rows import AtomRows
@@ -54,7 +54,7 @@ class Statistics:
 
 
 @dataclass(frozen=True, eq=False)
-class ShardedLinearModel:
+class ShardedLinearModel(Model):
     r"""A linear model with one output whose rows are in shards.
 
     Terms on it have one row per atom: rows of an atom have the same label and the same groups. What
@@ -100,10 +100,6 @@ class ShardedLinearModel:
     def scale(self) -> Array | None:
         """The scale of each feature."""
         return self.plain.scale
-
-    def start(self, random_state: np.random.RandomState) -> Array:
-        """Return zeros."""
-        return self.plain.start(random_state)
 
     def offset(self) -> Array | None:
         """Return one at the intercept, None if there is none."""
@@ -305,17 +301,15 @@ class ShardedLinearModel:
         """The number of atoms in the shards, those of other models included."""
         return len(self.totals) if self.positions is None else len(self.positions)
 
+    def curvature(self, weights: Array, *, n_iter: int = 20) -> float:
+        """Each power iteration is a round; the weights are those of the atoms, (n_atoms,)."""
+        if not np.any(weights):
+            return 0.0
+        shares = weights / self.totals
+        if self.positions is not None:
+            shares = np.append(shares, 0.0)[self.positions]
 
-@curvature.register
-def _(model: ShardedLinearModel, weights: Array, *, n_iter: int = 20) -> float:
-    """Each power iteration is a round; the weights are those of the atoms, (n_atoms,)."""
-    if not np.any(weights):
-        return 0.0
-    shares = weights / model.totals
-    if model.positions is not None:
-        shares = np.append(shares, 0.0)[model.positions]
+        def product(v: Array) -> Array:
+            return self.gradient(total(self.shards, square_gradient, (self.place(v),), shares)[0])
 
-    def product(v: Array) -> Array:
-        return model.gradient(total(model.shards, square_gradient, (model.place(v),), shares)[0])
-
-    return largest_eigenvalue(product, model.n_parameters, n_iter=n_iter)
+        return largest_eigenvalue(product, self.n_parameters, n_iter=n_iter)

@@ -1,4 +1,4 @@
-"""A small network in NumPy with the protocol of models, and problems that train it."""
+"""A small network in NumPy as a model, and problems that train it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairconstrained.terms.cell_means import average
 
 
 @dataclass(frozen=True, eq=False)
-class TanhNetwork:
+class TanhNetwork(Model):
     r"""Scores :math:`\tanh(X W + 1 b^\top) a + c` of one hidden layer.
 
     The parameters are W (n_features, n_hidden), b, a (n_hidden,) and c, in this order.
@@ -26,9 +26,6 @@ class TanhNetwork:
 
     X: np.ndarray
     n_hidden: int = 4
-
-    linear = False
-    in_memory = True
 
     @property
     def n_rows(self):
@@ -64,9 +61,6 @@ class TanhNetwork:
 
     def on(self, X):
         return replace(self, X=X)
-
-    def preconditioner(self):
-        return np.ones(self.n_parameters)
 
     def offset(self):
         direction = np.zeros(self.n_parameters)

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from fairconstrained.models import feature_scale as scales
-from fairconstrained.models.base import curvature
 from fairconstrained.models.feature_scale import feature_moments, feature_scale
 from fairconstrained.models.linear import LinearModel
 
@@ -151,7 +150,7 @@ def test_curvature_bounds_the_largest_eigenvalue(seed, n_outputs, fit_intercept)
     jacobian = np.array([model.scores(unit).ravel() for unit in np.eye(model.n_parameters)]).T
     repeated = np.repeat(weights, n_outputs)
     exact = np.linalg.eigvalsh(jacobian.T @ (repeated[:, None] * jacobian))[-1]
-    estimate = curvature(model, weights)
+    estimate = model.curvature(weights)
     assert exact * (1.0 - 1e-6) <= estimate <= 1.15 * exact
 
 
@@ -159,12 +158,12 @@ def test_curvature_is_a_bound_where_power_iteration_is_slow():
     """Eigenvalues so near each other that twenty iterations do not reach the largest one."""
     eigenvalues = np.linspace(0.5, 1.0, 300)
     model = LinearModel(np.diag(np.sqrt(eigenvalues)), fit_intercept=False)
-    assert 1.0 <= curvature(model, np.ones(300)) <= 1.15
+    assert 1.0 <= model.curvature(np.ones(300)) <= 1.15
 
 
 def test_curvature_of_a_zero_function_is_zero(X):
-    assert curvature(LinearModel(X), np.zeros(N_ROWS)) == 0.0
-    assert curvature(LinearModel(0.0 * X, fit_intercept=False), np.ones(N_ROWS)) == 0.0
+    assert LinearModel(X).curvature(np.zeros(N_ROWS)) == 0.0
+    assert LinearModel(0.0 * X, fit_intercept=False).curvature(np.ones(N_ROWS)) == 0.0
 
 
 def scale_of(column, weight=None, form=np.asarray):
