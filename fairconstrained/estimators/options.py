@@ -115,7 +115,7 @@ def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> 
                 f"{name}={value!r}."
             )
     objective = resolve_objective("loss", estimator.loss)
-    if not (isinstance(objective, MeanLoss) and isinstance(objective.loss, Logistic)):
+    if not (isinstance(objective, MeanLoss) and isinstance(objective.loss_function, Logistic)):
         raise ValueError(
             f"loss={estimator.loss!r} is for two classes, and y has more: use loss='logistic', "
             "which is then the multinomial loss."

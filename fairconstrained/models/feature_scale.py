@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from fairconstrained.utils.columns import SIDE_BY_SIDE, column_extremes, column_range
+from fairconstrained.utils.columns import column_range
 from fairconstrained.utils.typing import Array, SparseMatrix
 
 Features = Array | SparseMatrix
@@ -248,33 +248,27 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
     """
     if not isinstance(X, np.ndarray):
         return *_sparse_mean_and_variance(X, sample_weight), *column_range(X)
-    total, n = sample_weight.sum(), X.shape[1]
+    n, size = X.shape[1], max(1, _BLOCK // max(1, X.shape[1]))
     center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
-    low, high = np.full(n, np.inf, X.dtype), np.full(n, -np.inf, X.dtype)
-    size = max(1, _BLOCK // max(1, n))
-    size -= size % SIDE_BY_SIDE if size > SIDE_BY_SIDE else 0
-    columns_first = X.flags.f_contiguous and not X.flags.c_contiguous
-    buffer = np.empty((n, size)).T if columns_first else np.empty((size, n))
+    low, high = np.full(n, np.inf), np.full(n, -np.inf)
+    buffer = np.empty((n, size))  # column by column: operations on long rows are vectorised
     for start in range(0, X.shape[0], size):
         features = X[start : start + size]
         weight = np.ascontiguousarray(sample_weight[start : start + size])  # products need it
-        beside = SIDE_BY_SIDE if not len(features) % SIDE_BY_SIDE and not columns_first else 1
-        np.minimum(low, column_extremes(np.minimum, features), out=low)
-        np.maximum(high, column_extremes(np.maximum, features), out=high)
-        block = buffer[: len(features)]  # an array for each block would cost more than the sums
-        np.copyto(block, features)
+        block = buffer[:, : len(features)]
+        np.copyto(block, features.T)
+        np.minimum(low, block.min(axis=1), out=low)
+        np.maximum(high, block.max(axis=1), out=high)
         if start == 0:
-            center = weight @ block / weight.sum()
-        if beside > 1:  # operations on a few columns are not vectorised
-            wide = block.reshape(-1, beside * n)
-            wide -= np.tile(center, beside)
-        else:
-            block -= center
-        shift += weight @ block
+            center = block @ weight / weight.sum()
+        block -= center[:, None]
+        shift += block @ weight
         block *= block
-        squares += weight @ block
+        squares += block @ weight
+    total = sample_weight.sum()
     shift /= total
-    return center + shift, np.maximum(squares / total - shift**2, 0.0), low, high
+    variance = np.maximum(squares / total - shift**2, 0.0)
+    return center + shift, variance, low.astype(X.dtype), high.astype(X.dtype)
 
 
 def _sparse_mean_and_variance(X: SparseMatrix, sample_weight: Array) -> tuple[Array, Array]:

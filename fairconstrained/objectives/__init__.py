@@ -6,11 +6,11 @@ A function of one margin belongs in ``functions``; its mean over rows or pairs b
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.objectives.base import MeanLoss, Objective
-from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
-from fairconstrained.objectives.ranking import QueryPairLoss
+from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC, QueryPairLoss
 from fairconstrained.utils.registry import resolve
 
 __all__ = [
@@ -24,12 +24,8 @@ __all__ = [
 ]
 
 
-def _mean(loss: type[Loss]) -> Callable[[], Objective]:
-    return lambda: MeanLoss(loss())
-
-
 OBJECTIVES: dict[str, Callable[[], Objective]] = {
-    **{name: _mean(loss) for name, loss in LOSSES.items()},
+    **{name: partial(MeanLoss, name) for name in LOSSES},
     "auc": PairwiseLoss,
     "partial_auc": PartialAUC,
     "query_pairs": QueryPairLoss,
