@@ -34,7 +34,8 @@ class SearchRun:
         self.task, self.budget = task, task.budget
         self.search = task.candidates()
         self.problem, self.begin = self.search.problem, self.search.problem.passes
-        self.fit_passes = max(min(task.first.data_passes, task.budget.most_passes), task.min_passes)
+        passes = min(task.first.data_passes, self.budget.most_passes)
+        self.fit_passes = max(passes, self.budget.least_passes)
         self.start = self.search.evaluate(task.first.w)
         own = task.first.w[len(task.unconstrained) :]  # the variables of the constraints' terms
         self.free = self.search.evaluate(np.append(task.unconstrained, own))

@@ -15,6 +15,9 @@ class SearchBudget:
 
     Attributes
     ----------
+    least_passes : float, default=25.0
+        The least number of data passes that counts as the fit's: a search after a short fit may
+        cost more than these multiples of it, as what a search needs does not fall with the fit's.
     most_passes : float, default=1000.0
         The largest number of data passes that counts as the fit's: a search after a long fit costs
         less than these multiples of it.
@@ -97,8 +100,6 @@ class SearchBudget:
         The rounds of that search for each weight.
     refinement_weights : tuple of float, default=(0.5, 0.25, 0.1, 0.03, 0.01)
         The weights of the accuracy in that search, one after another; see `accuracy_weight`.
-    binding_passes : float, default=25.0
-        The least number of data passes that counts as the fit's when tolerances are tightened.
 
     Examples
     --------
@@ -107,6 +108,7 @@ class SearchBudget:
     2
     """
 
+    least_passes: float = 25.0
     most_passes: float = 1000.0
     max_solves: int = 6
     solve_passes: float = 1.5
@@ -137,7 +139,6 @@ class SearchBudget:
     margins: tuple[float, ...] = (4.0, 2.0, 1.0, 0.3)
     max_margin: float = 0.9
     sufficient: float = 1.3
-    binding_passes: float = 25.0
     continuation: tuple[float, ...] = ()
     n_refined: int = 3
     shortfall: float = 0.02
@@ -148,6 +149,7 @@ class SearchBudget:
 
 
 SEVERAL_CLASSES = SearchBudget(
+    least_passes=50.0,
     n_evaluated_points=48,
     max_solves=5,
     solve_passes=6.0,
