@@ -1,4 +1,4 @@
-"""The command ``python -m benchmarks fuzz --seed 0 --seconds 120``."""
+"""Random problems and settings of every estimator, checked by independent formulas."""
 
 from __future__ import annotations
 

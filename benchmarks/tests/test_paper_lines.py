@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from _support.problems import PROBLEMS
 
-from benchmarks import additions, neyman_pearson, roc_fairness
+from benchmarks import neyman_pearson, roc_fairness
 from benchmarks.harness.data import parts
 from benchmarks.harness.paper_grids import GRIDS, ConstantSteps, best_of
 from benchmarks.harness.paper_lines import all_lines, digits, roc, simple_example
@@ -78,12 +78,6 @@ class Ends:
 def test_the_best_of_a_grid_is_feasible_and_has_the_lowest_objective(ends, best) -> None:
     solvers = {name: Ends(*figures) for name, figures in ends.items()}
     assert best_of(solvers, simple_example(True), 5000.0) == best
-
-
-def test_every_addition_is_a_solver_that_differs_from_the_default() -> None:
-    for name, solvers in additions.variants().items():
-        texts = [repr(solver) for solver in solvers.values()]
-        assert len(set(texts)) == len(texts), name
 
 
 def test_the_bound_of_e3_is_of_the_seed_with_the_median_loss(monkeypatch) -> None:

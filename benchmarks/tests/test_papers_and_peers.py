@@ -7,9 +7,8 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from benchmarks import boosters, partial_parity, peers, weak_partial_parity
+from benchmarks import partial_parity, peers, weak_partial_parity
 from benchmarks.harness import (
-    boosters_page,
     papers_page,
     peers_page,
     rank_figures,
@@ -260,41 +259,6 @@ def test_two_splits_give_no_verdict() -> None:
     assert {one.found.outcome for one in verdicts(few)} == {Outcome.FEW}
     assert summary(verdicts(few))[0]["points"] == 0
     assert at_levels(few)[0]["linear"] == "-0.1000 against fairret, 2 splits"
-
-
-def test_boosted_trees_are_compared_at_the_gap_of_the_other_method() -> None:
-    def of(accuracy: float, gap: float) -> dict[int, dict[str, float]]:
-        row = {"test gap": gap, "AUC": 0.7, "log loss": 0.5, "seconds": 1.0}
-        return {k: {**row, "accuracy": accuracy + 0.01 * (k % 2)} for k in range(4)}
-
-    places = {
-        ("LightGBM", 0.0): of(0.84, 0.05), ("ours, decisions", 0.01): of(0.80, 0.01),
-        ("OxonFair", 0.05): of(0.81, 0.03), ("OxonFair", 0.01): of(0.85, 0.03),
-        ("ThresholdOptimizer", 0.0): of(0.7, 0.0),
-    }  # fmt: skip
-    found = {("compas", "equalized_odds", *key): rows for key, rows in places.items()}
-    rows = {(row["method"], row["kappa"]): row for row in boosters.table(found)}
-    assert rows["OxonFair", 0.05]["advantage"] == pytest.approx(0.01)  # 0.82 between our points
-    outcomes = [rows[key]["ours is"] for key in [("OxonFair", 0.05), ("OxonFair", 0.01)]]
-    assert outcomes == [Outcome.AHEAD, Outcome.BEHIND]
-    assert rows["ThresholdOptimizer", 0.0]["ours is"] == Outcome.BEYOND
-    assert rows["ours, decisions", 0.01]["ours is"] == ""
-
-
-def test_the_page_of_boosted_trees_names_where_ours_is_behind(tmp_path) -> None:
-    row = {"data": "compas", "constraint": "equalized_odds", "kappa": 0.05, "splits": 4}
-    row |= {"accuracy": 0.8, "AUC": 0.7, "log loss": 0.5, "seconds": 1.0, "x LightGBM": 1.0}
-    row |= {"advantage": np.nan, "+-": np.nan, "ours is": "", "test gap": 0.02}
-    behind = {"advantage": -0.01, "+-": 0.002, "ours is": str(Outcome.BEHIND)}
-    table = [
-        {**row, "method": "LightGBM"},
-        {**row, "method": "ours, scores"},
-        {**row, "method": "OxonFair", **behind},
-    ]
-    boosters_page.write_page(table, tmp_path)
-    text = (tmp_path / "boosters.md").read_text()
-    assert "COMPAS, equalized odds: OxonFair 0.05, by 0.0100 +- 0.0020 at a gap of 0.020" in text
-    assert (tmp_path / "_static" / "boosters.png").exists()
 
 
 @pytest.mark.parametrize(("low", "hidden"), [(0.895, 0), (0.75, 1)])

@@ -60,7 +60,7 @@ class SearchBudget:
         :class:`~fairconstrained.decisions.soft_labels.SoftLabels`.
     price : float, default=0.2
         The accuracy that one unit of expected violation on new rows is worth: with 0.2, a gap that
-        is expected to be smaller by 0.05 is worth 0.01. See ``python -m benchmarks tiny_groups``.
+        is expected to be smaller by 0.05 is worth 0.01.
     repair_margins : tuple of float, default=(0.002, 0.006, 0.012)
         The distances below the bound that repair steps aim at, in this order.
     repair_windows : tuple of float, default=(0.2, 0.1, 0.4)

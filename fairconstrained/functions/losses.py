@@ -43,7 +43,7 @@ class Logistic(Loss):
     curvature = 0.0, 0.25
 
     def value(self, t: Array) -> Array:
-        """Return log1p(exp(-|t|)) - min(t, 0), which cannot overflow."""
+        """Return ``log1p(exp(-|t|)) - min(t, 0)``, which cannot overflow."""
         return np.log1p(np.exp(-np.abs(t))) - np.minimum(t, 0.0)
 
     def derivative(self, t: Array, value: Array) -> Array:
