@@ -17,9 +17,9 @@ from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.rows import Shard
 from fairconstrained.shards.sums import LocalShards
 from fairconstrained.solvers import SQP, Result, Solver, Status, default_solver
-from fairconstrained.utils.blocks import MANY_ROWS
 from fairconstrained.utils.typing import Array
 
+_MANY_ROWS = 1 << 17  # of fewer, the sample would be too small or cost as much as it saves
 _PART = 48  # of the rows: twenty evaluations of them cost less than one of all rows
 _LITTLE = 64  # a sample of such a part of the rows is kept in double precision
 _LEAST_SAMPLE, _MOST_SAMPLE = 1 << 13, 1 << 16
@@ -209,7 +209,7 @@ def _rows_of(model: Model) -> Shard | None:
 
 def _is_large(problem: Problem) -> bool:
     """Return whether a problem has many rows, all of one linear model, that can be sampled."""
-    if len(problem.models) != 1 or problem.n_rows < MANY_ROWS:
+    if len(problem.models) != 1 or problem.n_rows < _MANY_ROWS:
         return False
     model = problem.models[0]
     if isinstance(model, ShardedLinearModel):

@@ -12,7 +12,7 @@ import numpy as np
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 _BLOCK_ROWS = 8192  # the most rows of a block
-_BLOCK_ENTRIES = 1 << 18  # of its features: they fit into the cache
+_BLOCK_ENTRIES = 1 << 17  # of its features: they fit into the cache
 _SPARE = 16  # arrays of a block's length that are in use at a time
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from fairconstrained.utils.typing import Array
 
-MANY_ROWS = 1 << 17  # from here on arrays of a byte per row stand for wider ones where they can
-_BLOCK = 1 << 16
+MANY_ROWS = 1 << 16  # from here on rows are read in blocks, and take a byte each where they can
+_BLOCK = 1 << 15
 
 
 def blocks(n_rows: int) -> Iterator[slice]:
