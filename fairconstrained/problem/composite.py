@@ -70,8 +70,9 @@ class CompositeFunction:
     def twice_differentiable(self) -> bool:
         """Whether the Hessian is known and costs little: a curved term of a linear model."""
         term, model = self.term, self.model
-        curved = term is not None and term.curved and not term.n_auxiliary
-        return curved and self.penalty.quadratic and model is not None and model.gram_is_cheap
+        if term is None or model is None or not model.gram_is_cheap:
+            return False
+        return term.curved and self.penalty.quadratic and (model.in_memory or not term.n_auxiliary)
 
     @property
     def batchable(self) -> bool:

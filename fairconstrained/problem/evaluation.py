@@ -326,14 +326,19 @@ class Evaluation:
         """
         problem = self.problem
         (model,) = problem.models
-        diagonal, weighted = np.zeros(problem.n_variables), []
+        diagonal, weighted, owned = np.zeros(problem.n_variables), [], []
         for part, _, weight, on_statistics in self._weighted(multipliers):
             if type(part.penalty) is not Zero:
                 diagonal += weight.total * part.penalty.second_derivatives(problem.n_variables)
             assert on_statistics is not None
             weighted.append((self.passes.term(part), on_statistics))
+            owned.append(part.auxiliary)
         problem.counter.rows += model.n_rows
-        total = self.passes.model(model).hessian(weighted)
+        n, total = model.n_parameters, np.zeros((problem.n_variables, problem.n_variables))
+        total[:n, :n], own = self.passes.model(model).hessian(weighted)
+        for where, (mixed, squares) in zip(owned, own, strict=True):
+            total[where, :n], total[:n, where] = mixed, mixed.T
+            total[where, where] = np.diag(squares)
         total.flat[:: len(total) + 1] += diagonal
         return total
 

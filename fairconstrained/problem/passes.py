@@ -127,13 +127,21 @@ class ModelPass(ABC):
         of the term.
         """
 
-    def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
-        """Return the Hessian of the weighted sum of statistics in the parameters of the model.
+    def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Jacobian]]:
+        """Return the Hessian of the weighted sum of statistics.
 
         Parameters
         ----------
         weighted : sequence of (TermPass, ndarray)
             Curved terms of this pass, with a weight for each of their statistics.
+
+        Returns
+        -------
+        hessian : ndarray of shape (n_parameters, n_parameters)
+            In the parameters of the model.
+        own : list of (ndarray, ndarray)
+            For each term, in its variables and the parameters, (n_auxiliary, n_parameters), and in
+            each of its variables, (n_auxiliary,).
         """
         raise TypeError(f"the Hessian needs rows in memory; {type(self).__name__} has none.")
 
@@ -226,8 +234,11 @@ class RowsPass(ModelPass):
         small = len(known.statistics) * model.n_parameters <= _LARGEST_JACOBIAN
         if known.slopes is not None or not small or not isinstance(pullback, FactoredPullback):
             return known.slopes
-        products = model.rows_times(pullback.basis())
-        known.slopes = None if products is None else pullback.jacobian(products)
+        basis = pullback.basis()
+        if basis is not None:
+            products = [model.rows_times(part) for part in basis]
+            if all(part is not None for part in products):
+                known.slopes = pullback.jacobian(cast("list[Array]", products))
         return known.slopes
 
     def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
@@ -243,12 +254,20 @@ class RowsPass(ModelPass):
             jacobians.append((rows, np.array(own or np.zeros((0, known.term.n_auxiliary)))))
         return jacobians
 
-    def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
+    def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Jacobian]]:
         """Return the Hessian: second derivatives in the scores, then products of columns."""
-        total = np.zeros(self.model.n_rows)
+        total, own = np.zeros(self.model.n_rows), []
         for known, weights in weighted:
-            total += cast("CurvedPullback", known.pullback).second_derivatives(weights)
-        return self.model.gram(total)
+            pullback = cast("CurvedPullback", known.pullback)
+            if known.auxiliary.size:
+                by_variable = pullback.by_variable(weights)
+                total += by_variable.sum(axis=1)
+                mixed = -np.array([self.known[1](column) for column in by_variable.T])
+                own.append((mixed, by_variable.sum(axis=0)))
+            else:
+                total += pullback.second_derivatives(weights)
+                own.append((np.zeros((0, self.model.n_parameters)), np.zeros(0)))
+        return self.model.gram(total), own
 
     def score_below_share(self, share: float, weight: Array) -> float:
         """Return the score above which a share of the weight of the rows lies."""
@@ -302,10 +321,12 @@ class ShardsPass(ModelPass):
             known.slopes = rows, np.zeros((len(rows), 0))
         return known.slopes
 
-    def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> Array:
+    def hessian(self, weighted: Sequence[tuple[TermPass, Array]]) -> tuple[Array, list[Jacobian]]:
         """Return the Hessian: a round."""
         asked = [(known.term, known.auxiliary) for known, _ in weighted]
-        return self.model.hessian(self.w, asked, [weights for _, weights in weighted])
+        found = self.model.hessian(self.w, asked, [weights for _, weights in weighted])
+        none = np.zeros((0, self.model.n_parameters)), np.zeros(0)
+        return found, [none for _ in weighted]
 
     def jacobian_rows(self, weighted: Sequence[tuple[TermPass, Array]]) -> list[Jacobian]:
         """Return the gradients: from Jacobians that are known, and a round for all other terms."""

@@ -141,8 +141,11 @@ class Problem:
     @cached_property
     def twice_differentiable(self) -> bool:
         """Whether Hessians are known and cost little, on the whole space: for Newton steps."""
-        own = len(self.models) == 1 and self.models[0].n_parameters == self.n_variables
-        return own and self.whole_space and all(p.twice_differentiable for p in self.parts)
+        if len(self.models) != 1 or not self.whole_space:
+            return False
+        owned = sum(part.auxiliary.stop - part.auxiliary.start for part in self.parts)
+        every = self.models[0].n_parameters + owned == self.n_variables
+        return every and all(part.twice_differentiable for part in self.parts)
 
     @property
     def whole_space(self) -> bool:

@@ -24,6 +24,9 @@ _LEAST_PIVOT = 1e-10
 # Powell's damping: a pair keeps at least this share of the curvature that B has along the step.
 _DAMPED = 0.2
 _N_PAIRS = 30
+# The least curvature of a term's own variables, such as thresholds: while their constraints are
+# inactive they have none, and should not move.
+_STILL = 1e-2
 
 
 class Curvature(ABC):
@@ -94,6 +97,8 @@ class ExactCurvature(Curvature):
             self._borrowed = False
             return
         self._matrix, self.factor = at.hessian(multipliers), None
+        n, size = at.problem.models[0].n_parameters, len(self._matrix)
+        self._matrix.flat[n * (size + 1) :: size + 1] += _STILL
 
     def inverse(self, shift: float) -> tuple[Inverse, float]:
         """Factorise B + shift I; where it is not positive, convexify it, then raise the shift."""

@@ -340,17 +340,20 @@ class FactoredPullback(ABC):
     """A pullback through a few sums over rows, so that a Jacobian is one product with the rows."""
 
     @abstractmethod
-    def basis(self) -> SparseMatrix:
-        """Return the weights of the rows in the sums, CSC of shape (n_sums, n_rows)."""
+    def basis(self) -> list[SparseMatrix] | None:
+        """Return the weights of the rows in the sums, CSC of shape (n_sums, n_rows), in parts.
+
+        None where these are not few.
+        """
 
     @abstractmethod
-    def jacobian(self, products: Array) -> tuple[Array, Array]:
+    def jacobian(self, products: list[Array]) -> tuple[Array, Array]:
         """Return the derivatives of the statistics in parameters and in own variables.
 
         Parameters
         ----------
-        products : ndarray of shape (n_sums, n_parameters)
-            `basis` times the derivatives of the scores.
+        products : list of ndarray of shape (n_sums, n_parameters)
+            The parts of `basis` times the derivatives of the scores.
         """
 
 
@@ -362,6 +365,13 @@ class CurvedPullback(Protocol):
 
     def second_derivatives(self, u: Array) -> Array:
         """Return the second derivatives of <u, statistics> in every score, shape (n_rows,)."""
+
+    def by_variable(self, u: Array) -> Array:
+        """Return what each variable of the term has of these, (n_rows, n_auxiliary).
+
+        Variables are subtracted from scores: derivatives in a score and a variable are the negative
+        of these, those in a variable their sum over the rows.
+        """
 
 
 def common_blocks(terms: Iterable[Term | None]) -> Array | None:

@@ -246,14 +246,14 @@ class MeansPullback(FactoredPullback):
             back *= self.term.signs
         return back, NO_AUXILIARY
 
-    def basis(self) -> SparseMatrix:
+    def basis(self) -> list[SparseMatrix]:
         """Return the derivatives of the averages in the scores."""
         signs = self.term.signs
-        return reweighted(self.term.cells, self.slopes if signs is None else signs * self.slopes)
+        return [reweighted(self.term.cells, self.slopes if signs is None else signs * self.slopes)]
 
-    def jacobian(self, products: Array) -> tuple[Array, Array]:
+    def jacobian(self, products: list[Array]) -> tuple[Array, Array]:
         """Return the products."""
-        return products, np.zeros((len(products), 0))
+        return products[0], np.zeros((len(products[0]), 0))
 
     def second_derivatives(self, u: Array) -> Array:
         """Return phi'' A' u."""

@@ -19,11 +19,13 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.fft import irfft, next_fast_len, rfft
 
 from fairconstrained.functions.base import Indicator, ScalarFunction, SubgradientError
+from fairconstrained.terms.cell_means import reweighted
 from fairconstrained.terms.ranked import NODES, TO_SHARES, Ranked
-from fairconstrained.utils.typing import Array
+from fairconstrained.utils.typing import Array, SparseMatrix
 
 Slopes = Callable[[], tuple[Array, Array]]
 FEW = 1 << 13  # pairs for which the formula is fastest, as measured
@@ -37,8 +39,34 @@ _LARGEST_GRID = 1 << 22  # nodes
 _PAIRS_PER_NODE = 8  # below which the formula is faster than the transforms
 
 
+class Derivatives:
+    """A function at some points, with the derivatives that are asked for, each found once.
+
+    Parameters
+    ----------
+    function : ScalarFunction
+        phi.
+    points : ndarray
+        Where.
+    """
+
+    def __init__(self, function: ScalarFunction, points: Array):
+        self.function, self.points = function, points
+        self._found = [function.value(points)]
+
+    def __getitem__(self, order: int) -> Array:
+        """Return phi, phi' or, where there is one, phi''."""
+        if len(self._found) <= order:
+            lower = self[order - 1]
+            if order == 1:
+                self._found.append(self.function.derivative(self.points, lower))
+            else:
+                self._found.append(self.function.second_derivative(self.points, lower))
+        return self._found[order]
+
+
 class DifferenceSums(ABC):
-    r"""Sums of :math:`\phi(x_i - y_j)` or :math:`\phi'(x_i - y_j)` over i or over j.
+    r"""Sums of :math:`\phi(x_i - y_j)`, or of a derivative of phi, over i or over j.
 
     Parameters
     ----------
@@ -52,47 +80,65 @@ class DifferenceSums(ABC):
         self.function, self.first, self.second = function, first, second
 
     @abstractmethod
-    def over_first(self, weights: Array | None = None, *, slope: bool = False) -> Array:
-        """Return the sums over i, for every j, with x's weights or others; of phi' if `slope`."""
+    def over_first(self, weights: Array | None = None, *, order: int = 0) -> Array:
+        """Return the sums over i, for every j, with x's weights or others."""
 
     @abstractmethod
-    def over_second(self, weights: Array | None = None, *, slope: bool = False) -> Array:
-        """Return the sums over j, for every i, with y's weights or others; of phi' if `slope`."""
+    def over_second(self, weights: Array | None = None, *, order: int = 0) -> Array:
+        """Return the sums over j, for every i, with y's weights or others.
+
+        But for piecewise quadratic functions there may be several columns of weights.
+        """
+
+    def spread(self) -> SparseMatrix | None:
+        """Return the matrix that spreads x's weights on nodes, CSC of shape (n_nodes, n).
+
+        None where sums over i do not go through a few nodes.
+        """
+        return None
+
+    def over_nodes(self, mass: Array, order: int) -> Array:
+        """Return `over_first` from what lies on the nodes, in columns, (n_nodes, n_columns)."""
+        raise NotImplementedError
 
 
 class _ByFormula(DifferenceSums):
     """All pairs, in blocks of rows. A single block is kept for all products."""
 
     @cached_property
-    def _values(self) -> tuple[Array, Array]:
-        """The differences and phi of all pairs."""
+    def _whole(self) -> Derivatives:
         return self._pairs(slice(None))
 
-    @cached_property
-    def _slopes(self) -> Array:
-        return self.function.derivative(*self._values)
+    def _pairs(self, rows: slice) -> Derivatives:
+        return Derivatives(self.function, self.first.scores[rows, None] - self.second.scores)
 
-    def _pairs(self, rows: slice) -> tuple[Array, Array]:
-        differences = self.first.scores[rows, None] - self.second.scores
-        return differences, self.function.value(differences)
+    @property
+    def _in_one_block(self) -> bool:
+        return len(self.first.scores) * len(self.second.scores) <= _BLOCK
 
-    def _blocks(self, slope: bool) -> Iterator[tuple[slice, Array]]:
-        """Yield rows with phi or phi' of their pairs."""
-        n, step = len(self.first.scores), max(1, _BLOCK // max(1, len(self.second.scores)))
-        if n <= step:
-            yield slice(None), self._slopes if slope else self._values[1]
+    def _blocks(self, order: int) -> Iterator[tuple[slice, Array]]:
+        """Yield rows with phi, or a derivative, of their pairs."""
+        if self._in_one_block:
+            yield slice(None), self._whole[order]
             return
+        n, step = len(self.first.scores), max(1, _BLOCK // len(self.second.scores))
         for rows in (slice(start, start + step) for start in range(0, n, step)):
-            differences, value = self._pairs(rows)
-            yield rows, self.function.derivative(differences, value) if slope else value
+            yield rows, self._pairs(rows)[order]
 
-    def over_first(self, weights: Array | None = None, *, slope: bool = False) -> Array:
+    def over_first(self, weights: Array | None = None, *, order: int = 0) -> Array:
         weights = self.first.weights if weights is None else weights
-        return np.sum([weights[rows] @ phi for rows, phi in self._blocks(slope)], axis=0)
+        return np.sum([weights[rows] @ phi for rows, phi in self._blocks(order)], axis=0)
 
-    def over_second(self, weights: Array | None = None, *, slope: bool = False) -> Array:
+    def over_second(self, weights: Array | None = None, *, order: int = 0) -> Array:
         weights = self.second.weights if weights is None else weights
-        return np.concatenate([phi @ weights for _, phi in self._blocks(slope)])
+        return np.concatenate([phi @ weights for _, phi in self._blocks(order)])
+
+    def spread(self) -> SparseMatrix | None:
+        """Return the weights themselves: every score is a node."""
+        return sp.diags_array(self.first.weights, format="csc") if self._in_one_block else None
+
+    def over_nodes(self, mass: Array, order: int) -> Array:
+        return self._whole[order].T @ mass
 
 
 class _BySorting(DifferenceSums):
@@ -116,20 +162,20 @@ class _BySorting(DifferenceSums):
         constant = value - slope * middle + half * middle * middle
         return knots, np.stack([constant, slope - 2.0 * half * middle, half], axis=1)
 
-    def over_first(self, weights: Array | None = None, *, slope: bool = False) -> Array:
+    def over_first(self, weights: Array | None = None, *, order: int = 0) -> Array:
         knots, pieces = self._quadratics
-        return _moments_below(knots, _of(pieces, slope), self.first, weights, self.second, "right")
+        return _moments_below(knots, _of(pieces, order), self.first, weights, self.second, "right")
 
-    def over_second(self, weights: Array | None = None, *, slope: bool = False) -> Array:
+    def over_second(self, weights: Array | None = None, *, order: int = 0) -> Array:
         # As a function of y - x: reflected, and a difference at a knot changes sides.
         knots, pieces = self._quadratics
-        reflected = _of(pieces, slope)[::-1] * [1.0, -1.0, 1.0]
+        reflected = _of(pieces, order)[::-1] * [1.0, -1.0, 1.0]
         return _moments_below(-knots[::-1], reflected, self.second, weights, self.first, "left")
 
 
-def _of(pieces: Array, slope: bool) -> Array:
+def _of(pieces: Array, order: int) -> Array:
     """Return coefficients, or those of the derivatives."""
-    return pieces[:, [1, 2, 2]] * [1.0, 2.0, 0.0] if slope else pieces
+    return pieces[:, [1, 2, 2]] * [1.0, 2.0, 0.0] if order else pieces
 
 
 def _moments_below(
@@ -184,34 +230,36 @@ class _OnGrid(DifferenceSums):
         n, m = self.at_first.n_nodes, self.at_second.n_nodes
         # node g of x minus node h of y is entry g - h + m - 1
         lowest = self.at_first.first - self.at_second.first - m + 1
-        self.differences = step * (lowest + np.arange(n + m - 1))
-        self.values = function.value(self.differences)
+        self.kernel = Derivatives(function, step * (lowest + np.arange(n + m - 1)))
 
-    @cached_property
-    def _slopes(self) -> Array:
-        return self.function.derivative(self.differences, self.values)
-
-    def over_first(self, weights: Array | None = None, *, slope: bool = False) -> Array:
+    def over_first(self, weights: Array | None = None, *, order: int = 0) -> Array:
         weights = self.first.weights if weights is None else weights
-        mass = self.at_first.matrix.T @ weights
-        sums = _convolved(self._slopes if slope else self.values, mass[::-1])
-        return self.at_second.matrix @ sums[::-1]
+        return self.over_nodes(self.at_first.matrix.T @ weights, order)
 
-    def over_second(self, weights: Array | None = None, *, slope: bool = False) -> Array:
+    def over_second(self, weights: Array | None = None, *, order: int = 0) -> Array:
         weights = self.second.weights if weights is None else weights
         mass = self.at_second.matrix.T @ weights
-        sums = _convolved(self._slopes if slope else self.values, mass)
+        sums = _convolved(self.kernel[order], mass)
         return self.at_first.matrix @ sums
+
+    def spread(self) -> SparseMatrix:
+        return reweighted(self.at_first.matrix.T, self.first.weights)
+
+    def over_nodes(self, mass: Array, order: int) -> Array:
+        return self.at_second.matrix @ _convolved(self.kernel[order], mass[::-1])[::-1]
 
 
 def _convolved(kernel: Array, mass: Array) -> Array:
-    """Return the convolution where the mass lies within the kernel."""
+    """Return the convolution with each column where the mass lies within the kernel."""
     size = next_fast_len(len(kernel), real=True)
-    whole = irfft(rfft(kernel, size) * rfft(mass, size), size)
-    return whole[len(mass) - 1 : len(kernel)]
+    columns = mass.reshape(len(mass), -1)
+    whole = irfft(rfft(kernel, size)[:, None] * rfft(columns, size, axis=0), size, axis=0)
+    return whole[len(mass) - 1 : len(kernel)].reshape(-1, *mass.shape[1:])
 
 
-def difference_sums(function: ScalarFunction, first: Ranked, second: Ranked) -> DifferenceSums:
+def difference_sums(
+    function: ScalarFunction, first: Ranked, second: Ranked, step: float | None = None
+) -> DifferenceSums:
     """Return the sums by the fastest way that is precise for the function.
 
     Parameters
@@ -220,6 +268,8 @@ def difference_sums(function: ScalarFunction, first: Ranked, second: Ranked) -> 
         phi.
     first, second : Ranked
         The scores x and the points y.
+    step : float or None, default=None
+        A precise step of the grid, where it is known, see :func:`precise_step`.
 
     Examples
     --------
@@ -236,7 +286,7 @@ def difference_sums(function: ScalarFunction, first: Ranked, second: Ranked) -> 
         return _ByFormula(function, first, second)
     if function.knots is not None:
         return _BySorting(function, first, second)
-    step = precise_step(function, first.scores, second.scores)
+    step = step or precise_step(function, first.scores, second.scores)
     if step is None:
         return _ByFormula(function, first, second)
     return _OnGrid(function, first, second, step)
@@ -311,8 +361,8 @@ def pair_sum(function: ScalarFunction, first: Ranked, second: Ranked) -> tuple[f
     sums = difference_sums(function, first, second)
 
     def slopes() -> tuple[Array, Array]:
-        on_first = first.weights * sums.over_second(slope=True)
-        return on_first, -second.weights * sums.over_first(slope=True)
+        on_first = first.weights * sums.over_second(order=1)
+        return on_first, -second.weights * sums.over_first(order=1)
 
     return float(sums.over_first() @ second.weights), slopes
 

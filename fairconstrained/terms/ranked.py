@@ -24,8 +24,6 @@ class GridPoints:
         The points.
     step : float
         The distance of the nodes.
-    weights : ndarray of shape (n,) or float, default=1.0
-        What the shares of each point are multiplied by.
 
     Attributes
     ----------
@@ -37,7 +35,7 @@ class GridPoints:
         The weights of the values of its nodes in the interpolation at a point.
     """
 
-    def __init__(self, points: Array, step: float, weights: Array | float = 1.0):
+    def __init__(self, points: Array, step: float):
         place = points / step
         bins = np.floor(place)
         place -= bins
@@ -47,7 +45,7 @@ class GridPoints:
         self.first, self.n_nodes = low - NODES // 2 + 1, high - low + NODES
         self.lowest = bins.astype(np.int32)
         powers = np.empty((NODES, len(points)))
-        powers[0] = weights
+        powers[0] = 1.0
         for k in range(1, NODES):
             np.multiply(powers[k - 1], place, out=powers[k])
         self.shares = powers.T @ TO_SHARES
@@ -56,13 +54,9 @@ class GridPoints:
     def matrix(self) -> SparseMatrix:
         """The interpolation, CSR of shape (n, n_nodes)."""
         ends = NODES * np.arange(len(self.lowest) + 1, dtype=np.int32)
-        entries = (self.shares.ravel(), with_neighbours(self.lowest), ends)
+        nodes = np.add.outer(self.lowest, np.arange(NODES, dtype=np.int32))
+        entries = (self.shares.ravel(), nodes.ravel(), ends)
         return sp.csr_array(entries, shape=(len(self.lowest), self.n_nodes))
-
-
-def with_neighbours(lowest: Array) -> Array:
-    """Return the six nodes of every point, (6 n,)."""
-    return np.add.outer(lowest, np.arange(NODES, dtype=np.int32)).ravel()
 
 
 class Ranked:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,7 +14,7 @@ from fairconstrained.terms.affine import FunctionAverages, Pushforward
 from fairconstrained.terms.base import NO_AUXILIARY, FactoredPullback, Pullback, Shardable, Term
 from fairconstrained.terms.cell_means import OfRates, rows_by_cell
 from fairconstrained.terms.difference_sums import FEW, difference_sums, precise_step
-from fairconstrained.terms.ranked import NODES, GridPoints, Ranked, with_neighbours
+from fairconstrained.terms.ranked import Ranked
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 
@@ -83,31 +82,21 @@ class ThresholdRates(OfRates, FunctionAverages, Shardable):
     def _rows_by_cell(self) -> list[tuple[Array, Array]]:
         return rows_by_cell(self.rates.cells)
 
-    def sums(
-        self, scores: Array, auxiliary: Array = NO_AUXILIARY, function: ScalarFunction | None = None
-    ) -> RateSums:
-        """Return the rates at the scores and thresholds, with their derivatives.
-
-        Parameters
-        ----------
-        scores, auxiliary : ndarray
-            The scores, and the thresholds if they are free.
-        function : ScalarFunction or None, default=None
-            What is averaged in place of phi.
-        """
+    def _pullback(
+        self, scores: Array, auxiliary: Array, function: ScalarFunction | None = None
+    ) -> _RatesPullback:
         thresholds = auxiliary if self.free and len(auxiliary) else self.thresholds
-        function = function or self.function
-        if len(scores) * len(thresholds) > FEW and function.knots is None:
-            step = precise_step(function, scores, thresholds)
-            if step is not None:
-                cells = self.rates.cells
-                return _RatesOnGrid(function, cells, scores, thresholds, self.free, step)
-        return _RatesByCell(function, self._rows_by_cell, scores, thresholds, self.free)
+        return _RatesPullback(self, function or self.function, scores, thresholds)
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the rates and their pullback."""
-        sums = self.sums(scores, auxiliary)
-        return sums.values.ravel(), sums
+        pullback = self._pullback(scores, auxiliary)
+        return pullback.averages().ravel(), pullback
+
+    @property
+    def curved(self) -> bool:
+        """Whether phi has a second derivative."""
+        return self.function.twice_differentiable
 
     def rows_of(self, statistics: Array, outputs: Array) -> Matrix:
         """Return the gradients of some outputs in the rates: rows of R."""
@@ -121,14 +110,16 @@ class ThresholdRates(OfRates, FunctionAverages, Shardable):
         return replace(self, rates=replace(self.rates, function=function))
 
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
-        return self.sums(scores, auxiliary, SubgradientError(self.function.corners)).values.ravel()
+        error = SubgradientError(self.function.corners)
+        return self._pullback(scores, auxiliary, error).averages().ravel()
 
     def pushforward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Pushforward:
         """Return the derivative, with respect to free thresholds as well."""
-        sums = self.sums(scores, auxiliary)
+        at = self._pullback(scores, auxiliary)
         if not self.free:
-            return lambda change, _: sums.push(change).ravel()
-        return lambda change, own: (sums.push(change) - sums.slopes * own).ravel()
+            return lambda change, _: at.push(change).ravel()
+        slopes = at.averages(1)
+        return lambda change, own: (at.push(change) - slopes * own).ravel()
 
     def weak_curvature(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.
@@ -145,166 +136,87 @@ class ThresholdRates(OfRates, FunctionAverages, Shardable):
         return (2.0 if self.free else 1.0) * (self.rates.cells.T @ bend)
 
 
-class RateSums(ABC):
+class _RatesPullback(FactoredPullback):
     r"""The averages over cells of :math:`\phi(s_i - \theta_j)`, with products with their slopes.
 
     Called with weights of the averages, it returns those of the scores and of free thresholds.
 
     Parameters
     ----------
+    term : ThresholdRates
+        The cells, and whether thresholds are variables.
     function : ScalarFunction
         phi.
     scores, thresholds : ndarray
         s and theta.
-    free : bool
-        Whether the thresholds are variables.
-    """
-
-    def __init__(self, function: ScalarFunction, scores: Array, thresholds: Array, free: bool):
-        self.function, self.scores, self.thresholds, self.free = function, scores, thresholds, free
-
-    def __call__(self, u: Array) -> tuple[Array, Array]:
-        """Return the pullback of weights of the averages, see :meth:`Term.forward`."""
-        weights = u.reshape(self.values.shape)
-        own = -np.sum(weights * self.slopes, axis=0) if self.free else NO_AUXILIARY
-        return self.pull(weights), own
-
-    @property
-    @abstractmethod
-    def values(self) -> Array:
-        """The averages, shape (n_cells, n_thresholds)."""
-
-    @property
-    @abstractmethod
-    def slopes(self) -> Array:
-        """Minus the derivatives of the averages by the thresholds."""
-
-    @abstractmethod
-    def push(self, change: Array) -> Array:
-        """Return sum_i A_ki phi'(s_i - theta_j) change_i, shape (n_cells, n_thresholds)."""
-
-    @abstractmethod
-    def pull(self, u: Array) -> Array:
-        """Return sum_kj u_kj A_ki phi'(s_i - theta_j), shape (n_rows,)."""
-
-
-class _RatesOnGrid(RateSums, FactoredPullback):
-    """For smooth functions and many differences: each row is spread on six nodes of a grid.
-
-    The cost is n_rows + n_nodes n_thresholds in place of n_rows n_thresholds.
-
-    Parameters
-    ----------
-    function, scores, thresholds, free
-        See :class:`RateSums`.
-    cells : CSC of shape (n_cells, n_rows)
-        A.
-    step : float
-        The distance of the nodes.
     """
 
     def __init__(
-        self,
-        function: ScalarFunction,
-        cells: SparseMatrix,
-        scores: Array,
-        thresholds: Array,
-        free: bool,
-        step: float,
+        self, term: ThresholdRates, function: ScalarFunction, scores: Array, thresholds: Array
     ):
-        super().__init__(function, scores, thresholds, free)
-        lengths = np.diff(cells.indptr)
-        in_one_each = bool(np.all(lengths == 1))
-        grid = GridPoints(scores if in_one_each else scores.repeat(lengths), step, cells.data)
-        nodes = with_neighbours(grid.lowest + grid.n_nodes * cells.indices)
-        entries = (grid.shares.ravel(), nodes, NODES * cells.indptr)  # of row i in its nodes
-        self.n_cells, size = cells.shape[0], cells.shape[0] * grid.n_nodes
-        self._spread = sp.csc_array(entries, shape=(size, len(scores)))
-        at = step * (grid.first + np.arange(grid.n_nodes))
-        self._differences = at[:, None] - thresholds
-        self._phi = function.value(self._differences)
-
-    @cached_property
-    def _mass(self) -> Array:
-        sums = np.bincount(self._spread.indices, self._spread.data, self._spread.shape[0])
-        return sums.reshape(self.n_cells, -1)
-
-    @cached_property
-    def _slopes(self) -> Array:
-        return self.function.derivative(self._differences, self._phi)
-
-    @cached_property
-    def values(self) -> Array:
-        return self._mass @ self._phi
-
-    @cached_property
-    def slopes(self) -> Array:
-        return self._mass @ self._slopes
-
-    def push(self, change: Array) -> Array:
-        return (self._spread @ change).reshape(self.n_cells, -1) @ self._slopes
-
-    def pull(self, u: Array) -> Array:
-        return self._spread.T @ (u @ self._slopes.T).ravel()
-
-    def basis(self) -> SparseMatrix:
-        return self._spread
-
-    def jacobian(self, products: Array) -> tuple[Array, Array]:
-        by_cell = products.reshape(self.n_cells, -1, products.shape[1])
-        rows = (self._slopes.T @ by_cell).reshape(-1, products.shape[1])
-        if not self.free:
-            return rows, np.zeros((len(rows), 0))
-        return rows, np.vstack([np.diag(-slopes) for slopes in self.slopes])
-
-
-class _RatesByCell(RateSums):
-    """Sums over the rows of every cell, see :mod:`~fairconstrained.terms.difference_sums`.
-
-    Parameters
-    ----------
-    function, scores, thresholds, free
-        See :class:`RateSums`.
-    cells : list of (rows, weights)
-        The cells.
-    """
-
-    def __init__(
-        self,
-        function: ScalarFunction,
-        cells: Sequence[tuple[Array, Array]],
-        scores: Array,
-        thresholds: Array,
-        free: bool,
-    ):
-        super().__init__(function, scores, thresholds, free)
-        self.cells = cells
+        self.cells, self.free = term._rows_by_cell, term.free
+        self.shape = len(self.cells), len(thresholds)
+        self._n_rows = len(scores)
+        many = any(len(rows) * len(thresholds) > FEW for rows, _ in self.cells)
+        smooth = many and function.knots is None
+        step = precise_step(function, scores, thresholds) if smooth else None
         # squares of the scores keep their digits
         origin = float(thresholds.sum()) / max(len(thresholds), 1)
         points = Ranked(thresholds - origin)
         self.sums = [
-            difference_sums(function, Ranked(scores[rows] - origin, weights), points)
-            for rows, weights in cells
+            difference_sums(function, Ranked(scores[rows] - origin, weights), points, step)
+            for rows, weights in self.cells
         ]
 
-    def _table(self, by_cell: Iterable[Array]) -> Array:
-        return np.array(list(by_cell)).reshape(len(self.cells), len(self.thresholds))
+    def averages(self, order: int = 0) -> Array:
+        """Return the averages of phi or a derivative, shape (n_cells, n_thresholds)."""
+        return np.array([sums.over_first(order=order) for sums in self.sums]).reshape(self.shape)
 
-    @cached_property
-    def values(self) -> Array:
-        return self._table(sums.over_first() for sums in self.sums)
+    def __call__(self, u: Array) -> tuple[Array, Array]:
+        weights = u.reshape(self.shape)
+        own = -np.sum(weights * self.averages(1), axis=0) if self.free else NO_AUXILIARY
+        return self._pull(weights, 1), own
 
-    @cached_property
-    def slopes(self) -> Array:
-        return self._table(sums.over_first(slope=True) for sums in self.sums)
+    def second_derivatives(self, u: Array) -> Array:
+        return self._pull(u.reshape(self.shape), 2)
 
-    def push(self, change: Array) -> Array:
-        each = zip(self.cells, self.sums, strict=True)
-        return self._table(s.over_first(w * change[rows], slope=True) for (rows, w), s in each)
+    def by_variable(self, u: Array) -> Array:
+        return self._pull([np.diag(weights) for weights in u.reshape(self.shape)], 2)
 
-    def pull(self, u: Array) -> Array:
-        out = np.zeros(len(self.scores))
+    def _pull(self, u: Sequence[Array] | Array, order: int) -> Array:
+        """Return sum_kj u_kj A_ki phi'(s_i - theta_j), or of phi'', for columns of u_k."""
+        out = np.zeros((self._n_rows, *u[0].shape[1:]))
         for (rows, w), sums, weights in zip(self.cells, self.sums, u, strict=True):
             if weights.any():
-                out[rows] += w * sums.over_second(weights, slope=True)
+                out[rows] += (w * sums.over_second(weights, order=order).T).T
         return out
+
+    def push(self, change: Array) -> Array:
+        """Return sum_i A_ki phi'(s_i - theta_j) change_i, shape (n_cells, n_thresholds)."""
+        each = zip(self.cells, self.sums, strict=True)
+        pushed = [sums.over_first(w * change[rows], order=1) for (rows, w), sums in each]
+        return np.array(pushed).reshape(self.shape)
+
+    def basis(self) -> list[SparseMatrix] | None:
+        parts = []
+        for sums, (rows, _) in zip(self.sums, self.cells, strict=True):
+            spread = sums.spread()
+            if spread is None:
+                return None
+            parts.append(_on_rows(spread, rows, self._n_rows))
+        return parts
+
+    def jacobian(self, products: list[Array]) -> tuple[Array, Array]:
+        each = zip(self.sums, products, strict=True)
+        rows = np.concatenate([sums.over_nodes(product, 1) for sums, product in each])
+        if not self.free:
+            return rows, np.zeros((len(rows), 0))
+        return rows, np.vstack([np.diag(-slopes) for slopes in self.averages(1)])
+
+
+def _on_rows(matrix: SparseMatrix, rows: Array, n_rows: int) -> SparseMatrix:
+    """Return a CSC matrix with a column for each row of the data, of which few are not empty."""
+    lengths = np.zeros(n_rows + 1, dtype=matrix.indptr.dtype)
+    lengths[rows + 1] = np.diff(matrix.indptr)
+    entries = matrix.data, matrix.indices, np.cumsum(lengths, dtype=matrix.indptr.dtype)
+    return sp.csc_array(entries, shape=(matrix.shape[0], n_rows))
