@@ -14,6 +14,13 @@ from fairconstrained.inspection.deciding import FEW_ROWS
 from fairconstrained.inspection.proxies import proxies_in_words
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.reporting._evidence import Evidence
+from fairconstrained.reporting._templates import (
+    Table,
+    aligned,
+    markdown_table,
+    markdown_text,
+    number,
+)
 from fairconstrained.reporting._verdict import Verdict, cost_in_words, decided_by, meaning_of
 
 COUNTS = {
@@ -69,11 +76,6 @@ class Report(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks on how to read the values."""
-
-
-def number(value: float) -> str:
-    """Return a number as text; "-" for nan."""
-    return "-" if pd.isna(value) else f"{value:.3f}"
 
 
 def with_intervals(table: pd.DataFrame, value: str, low: str, high: str) -> list[str]:
@@ -137,13 +139,6 @@ def groups_as_text(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns, index=table.index)
 
 
-def rows_of_table(table: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
-    """Yield the names of the rows of a table and their cells as text."""
-    for name, row in zip(table.index, table.to_numpy(), strict=True):
-        title = ": ".join(map(str, name)) if isinstance(name, tuple) else str(name)
-        yield title, [str(cell) for cell in row]
-
-
 def as_text(report: Report, evidence: Evidence) -> str:
     """Return a report as text."""
     parts = [f"Fairness report: {report.title}"]
@@ -152,7 +147,7 @@ def as_text(report: Report, evidence: Evidence) -> str:
     if sentences:
         parts.append("\n".join(sentences))
     for heading, table in shown_tables(report):
-        parts.append(f"{heading}\n{aligned(table)}")
+        parts.append(f"{heading}\n{aligned(Table.of(table))}")
     level = f"Intervals in brackets have {100.0 * report.confidence:g}% confidence."
     parts.append("\n".join([level, *report.notes]))
     return "\n\n".join(parts)
@@ -165,40 +160,27 @@ def _sentences(evidence: Evidence) -> list[str]:
     return sentences + [cost_in_words(evidence, name) for name in evidence.costs]
 
 
-def aligned(table: pd.DataFrame) -> str:
-    """Return a table as left-aligned text; a table with a single column has no header."""
-    head = ["", *map(str, table.columns)]
-    lines = [] if len(table.columns) == 1 else [head]
-    lines += [[name, *row] for name, row in rows_of_table(table)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    padded = [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        for line in lines
-    ]
-    return "\n".join(line.rstrip() for line in padded)
-
-
 def as_markdown(report: Report, evidence: Evidence) -> str:
     """Return a report as a section of a model card."""
-    parts = ["## Fairness", f"**{_cell(report.verdict.sentence)}**"]
-    parts += [f"- {_cell(text)}" for text in report.verdict.details]
-    parts.append(f"Measured for {_cell(report.title)}.")
-    parts += [_cell(text) for text in _sentences(evidence)]
+    parts = ["## Fairness", f"**{markdown_text(report.verdict.sentence)}**"]
+    parts += [f"- {markdown_text(text)}" for text in report.verdict.details]
+    parts.append(f"Measured for {markdown_text(report.title)}.")
+    parts += [markdown_text(text) for text in _sentences(evidence)]
     parts += [
-        _cell(meaning_of(one, evidence.confidence))
+        markdown_text(meaning_of(one, evidence.confidence))
         for one in evidence.findings[evidence.names[-1]]
         if one.deciding
     ]
-    parts += ["### Models", markdown_table(report.summary.map(number))]
+    parts += ["### Models", markdown_table(Table.of(report.summary.map(number)))]
     if len(report.constraints):
         table = constraints_as_text(report.constraints)
-        parts += ["### Constraints on these rows", markdown_table(table)]
+        parts += ["### Constraints on these rows", markdown_table(Table.of(table))]
     for label in evidence.classes:
-        heading = f"### Groups, class {_cell(label)}" if label else "### Groups"
-        parts += [heading, markdown_table(_few_groups(report, evidence, label))]
+        heading = f"### Groups, class {markdown_text(label)}" if label else "### Groups"
+        parts += [heading, markdown_table(Table.of(_few_groups(report, evidence, label)))]
     level = f"Intervals in brackets have {100.0 * report.confidence:g}% confidence."
     few = f"Rates of fewer than {FEW_ROWS} rows have wide intervals."
-    notes = "\n".join(f"- {_cell(note)}" for note in (level, few, *report.notes))
+    notes = "\n".join(f"- {markdown_text(note)}" for note in (level, few, *report.notes))
     return "\n\n".join([*parts, "### How to read it", notes]) + "\n"
 
 
@@ -215,20 +197,6 @@ def _few_groups(report: Report, evidence: Evidence, label: str) -> pd.DataFrame:
     left_out = pd.DataFrame("", index=[f"({choice.label})"], columns=shown.columns)
     left_out["rows"] = str(int(body["rows"].iloc[choice.others].sum()))
     return pd.concat([shown.iloc[:-1], left_out, shown.iloc[-1:]])
-
-
-def markdown_table(table: pd.DataFrame) -> str:
-    """Return a table of texts as a table of Markdown."""
-    lines = [["", *map(str, table.columns)], ["---"] * (len(table.columns) + 1)]
-    lines += [[name, *row] for name, row in rows_of_table(table)]
-    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    """Return text that neither ends a cell of a table nor is read as HTML."""
-    for character, safe in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("\n", " ")):
-        text = text.replace(character, safe)
-    return text
 
 
 def as_dict(report: Report, evidence: Evidence, tables: Sequence[str]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from fairconstrained.metrics.ranking import (
     query_ndcg,
     query_pairwise_errors,
 )
-from fairconstrained.reporting._text import aligned, markdown_table
+from fairconstrained.reporting._templates import Table, aligned, markdown_table
 from fairconstrained.utils.meta_estimators import final_estimator, named_models
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -327,6 +327,7 @@ def _first_level(table: pd.DataFrame) -> pd.DataFrame:
     return table.reset_index("group")
 
 
-def _rounded(table: pd.DataFrame) -> pd.DataFrame:
+def _rounded(table: pd.DataFrame) -> Table:
     """Return a table of texts, numbers with three digits."""
-    return table.map(lambda value: f"{value:.3f}" if isinstance(value, float) else str(value))
+    shown = table.map(lambda value: f"{value:.3f}" if isinstance(value, float) else str(value))
+    return Table.of(shown)

@@ -112,6 +112,7 @@ def reports():
         "three classes": of_classes,
         "one model, two groups": report(after, few),
         "before and after, a path": report(models, names, path=path),
+        "a long name": report({"before " * 9: before, "after " * 9: after}, few),
         "12 groups": report(models, some, constraint=several),
         "40 groups": report(models, many),
     }
@@ -189,6 +190,14 @@ def test_axe_finds_no_violation(name, medium, browser, pages):
         (one["id"], node["html"][:200]) for one in found["violations"] for node in one["nodes"]
     ]
     assert problems == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_long_name_of_a_model_does_not_squeeze_the_measures(width, browser, pages):
+    show(browser, pages["a long name"], width)
+    measures = "[...document.querySelectorAll('h2 + .scroll tbody th')]"
+    heights = browser.execute_script(f"return {measures}.map(one => one.offsetHeight)")
+    assert len(heights) >= 4 and heights[0] == min(heights) < 40
 
 
 def test_the_search_box_finds_groups(browser, pages):

@@ -55,7 +55,7 @@ def test_gaps_are_those_of_the_fit_and_have_their_title(data, name):
     assert row["decisions"] == pytest.approx(model.decision_gap_, abs=1e-9)
     free_thresholds = name == "partial_dp"  # they are fitted with the model, or to its scores
     assert row["scores"] == pytest.approx(model.gap_, abs=1e-4 if free_thresholds else 1e-9)
-    assert CLASSIFIER_CONSTRAINTS[name]().gap_title in report.to_html().replace("&#x27;", "'")
+    assert CLASSIFIER_CONSTRAINTS[name]().gap_title in report.to_html().replace("&#39;", "'")
 
 
 def note_on_columns(report):

@@ -1,6 +1,7 @@
 """Reports of several models, of many groups, of a path, and in all forms."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -236,6 +237,15 @@ def test_scores_and_calibration_by_group(models):
         assert f"observed {Y[TEST][rows].mean():.3f}" in page
     scores_only = report(Perceptron().fit(X, Y)).to_html()
     assert "Score distribution" in scores_only and "Calibration of" not in scores_only
+
+
+def test_axes_of_the_calibration_reach_as_far_as_the_points():
+    rare = (np.arange(2 * N) % 30 == 0).astype(int)
+    model = LogisticRegression().fit(X[TRAIN], rare[TRAIN])
+    page = fairness_report(model, X[TEST], rare[TEST], Z[TEST]).to_html()
+    (end,) = re.findall(r"both from 0 to ([\d.]+), in bins", page)
+    assert float(end) <= 0.3
+    assert "both from 0 to 1, in bins" in report(LogisticRegression().fit(X, Y)).to_html()
 
 
 def test_marginal_groups_are_the_same_in_tables_and_pictures():
