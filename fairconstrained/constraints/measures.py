@@ -5,17 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import block_diag
 
 from fairconstrained.data.groups import Groups
 from fairconstrained.exceptions import VacuousConstraintWarning
 from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.cell_means import CellMeans, cell_matrix
-from fairconstrained.terms.head import as_csr
 from fairconstrained.terms.ordered_pairs import Family, OrderedPairs, PairNames
 from fairconstrained.terms.ratios import Ratios
 from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
@@ -51,8 +52,10 @@ class Measures:
 
     Parameters
     ----------
-    cells : CSC of shape (n_cells, n_rows)
-        A, as in :class:`~fairconstrained.terms.cell_means.CellMeans`.
+    codes : ndarray of int of shape (n_rows,)
+        The cell of each row, -1 for none: A averages over the rows of each cell.
+    weight : ndarray of shape (n_rows,)
+        The weights of the rows.
     shares : ndarray of shape (n_groups,)
         The groups' shares of the weight: the weighted mean of the numbers is that of all rows.
     what : str
@@ -67,7 +70,8 @@ class Measures:
         d.
     """
 
-    cells: SparseMatrix
+    codes: Array
+    weight: Array
     shares: Array
     what: str
     groups: list[str]
@@ -89,15 +93,27 @@ class Measures:
         """The name of the number of all rows."""
         return f"{self.what}(all{self.event.name})"
 
+    @property
+    def n_cells(self) -> int:
+        """The number of cells of rows."""
+        return len(self) if self.combination is None else int(self.combination.shape[1])
+
+    @cached_property
+    def cells(self) -> SparseMatrix:
+        """A, as in :class:`~fairconstrained.terms.cell_means.CellMeans`."""
+        return cell_matrix(self.codes, self.weight, self.n_cells)
+
     def numbers(self) -> tuple[Matrix, Array]:
         """Return M and d with a row below them for all rows."""
         n, each = len(self), np.arange(len(self))
-        entries = np.append(np.ones(n), self.shares), np.append(each, each)
-        rows: Matrix = sp.csr_array((*entries, np.append(each, [n, 2 * n])), shape=(n + 1, n))
+        rows: Any
+        if n * n <= _SMALL:
+            rows = np.vstack([np.eye(n), self.shares])
+        else:
+            entries = np.append(np.ones(n), self.shares), np.append(each, each)
+            rows = sp.csr_array((*entries, np.append(each, [n, 2 * n])), shape=(n + 1, n))
         constant = rows @ np.broadcast_to(self.constant, n)
-        if self.combination is not None:
-            rows = rows @ self.combination
-        return rows, constant
+        return rows if self.combination is None else rows @ self.combination, constant
 
 
 def means(
@@ -138,7 +154,8 @@ def means(
         codes = position[codes]
     totals = np.bincount(codes + 1, weight, minlength=len(present) + 1)[1:]
     return Measures(
-        cell_matrix(codes, weight, len(present)),
+        codes,
+        weight,
         totals / max(totals.sum(), np.finfo(float).tiny),
         what,
         [str(groups.labels[k]) for k in present],
@@ -182,7 +199,8 @@ class Comparison:
                 families.append((a, b))
             below += len(one) + 1
         blocks, constants = zip(*(one.numbers() for one in measures), strict=True)
-        numbers = blocks[0] if len(blocks) == 1 else sp.block_diag(blocks, format="csr")
+        dense = all(isinstance(one, np.ndarray) for one in blocks)
+        numbers = block_diag(*blocks) if dense else sp.block_diag(blocks, format="csr")
         origin = np.concatenate(constants)
         return OrderedPairs(
             first, second, tuple(families), numbers, origin if origin.any() else None
@@ -281,22 +299,28 @@ def compared_term(
     """
     measures, comparison, requirement = compared
     pairs = comparison.pairs(measures, 1.0, 0.0)
+    every = [name for one in measures for name in (*one.names, one.overall)]
+    names: Sequence[str] = PairNames(pairs, requirement.text, every)
     both: list[Any] = [pairs, replace(pairs, first=0.0, second=1.0)]
     levels: list[Any] = [0.0, 0.0]
-    if pairs.origin is not None:
-        levels = [replace(one, numbers=None) @ pairs.origin for one in both]
-    every = [name for one in measures for name in (*one.names, one.overall)]
-    names = PairNames(pairs, requirement.text, every)
+    bound: Any = requirement.bound
     listed = pairs.shape[0] * pairs.shape[1] <= _SMALL
-    if listed:
-        both = [as_csr(one).toarray() for one in both]
+    if listed or pairs.origin is not None:
+        a, b = pairs.ends(np.arange(len(names)))
+        if pairs.origin is not None:
+            levels = [pairs.origin[a], pairs.origin[b]]
+        if listed:
+            numbers, named = cast("Array", pairs.numbers), np.array(every, dtype=object)
+            both, bound = [numbers[a], numbers[b]], np.full(len(names), bound)
+            ends = zip(named[a], named[b], strict=True)
+            names = tuple(requirement.text.format(first=i, second=j) for i, j in ends)
     fields = {
-        "cells": _stacked([one.cells for one in measures]),
+        "cells": _stacked(measures),
         "function": function,
         "combination": requirement.first * both[0] + requirement.second * both[1],
-        "offset": np.full(len(names), requirement.bound) if listed else requirement.bound,
+        "offset": bound,
         "signs": signs,
-        "names": tuple(names) if listed else names,
+        "names": names,
         "constant": requirement.first * levels[0]
         + requirement.second * levels[1]
         + requirement.constant,
@@ -306,19 +330,18 @@ def compared_term(
     return CellMeans(**fields)
 
 
-def _stacked(cells: Sequence[SparseMatrix]) -> SparseMatrix:
-    """Return CSC matrices one below the other; faster than scipy's way over triples."""
-    if len(cells) == 1:
-        return cells[0]
-    lengths = [np.diff(one.indptr) for one in cells]
-    rows = np.arange(cells[0].shape[1])
-    # a stable sort of sorted parts is a merge of them
-    order = np.argsort(np.concatenate([np.repeat(rows, n) for n in lengths]), kind="stable")
-    below = np.cumsum([0, *(one.shape[0] for one in cells)])
-    indices = np.concatenate([one.indices + k for one, k in zip(cells, below[:-1], strict=True)])
-    data, ends = np.concatenate([one.data for one in cells]), np.cumsum(np.sum(lengths, axis=0))
-    shape = int(below[-1]), len(rows)
-    return sp.csc_array((data[order], indices[order], np.append(0, ends)), shape=shape)
+def _stacked(measures: Sequence[Measures]) -> SparseMatrix:
+    """Return the cells of all measures, one below the other."""
+    if len(measures) == 1:
+        return measures[0].cells
+    inside = [one.codes >= 0 for one in measures]
+    if np.sum(inside, axis=0).max(initial=0) > 1:
+        return sp.vstack([cast("sp.csc_array", one.cells) for one in measures], format="csc")
+    codes, below = np.full(len(inside[0]), -1), 0  # disjoint events: one pass over the rows
+    for one, rows in zip(measures, inside, strict=True):
+        codes[rows] = one.codes[rows] + below
+        below += one.n_cells
+    return cell_matrix(codes, measures[0].weight, below)
 
 
 def group_rates(groups: Groups, weight: Array, kind: str) -> Measures:

@@ -18,7 +18,6 @@ from fairconstrained.constraints.measures import (
 from fairconstrained.constraints.parity import RateParity
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.surrogates import Surrogate
-from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.utils.codes import unique_codes
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_between
@@ -74,7 +73,7 @@ class ErrorRateParity(RateParity):
 def error_rates(y: Array, groups: Groups, weight: Array, what: str, kind: str) -> Measures:
     """Return the share of wrong predictions in every group, see :func:`means`."""
     measures = means(groups.codes, weight, groups, what, ALL_ROWS, kind)
-    cells = np.ravel(measures.cells.indices)  # every row is in the cell of its group
+    cells = measures.codes  # every row is in the cell of its group
     present, codes = unique_codes(2 * cells + (y > 0))
     group, positive = np.divmod(present, 2)
     inside = np.bincount(codes, weight) / np.bincount(cells, weight)[group]
@@ -82,7 +81,7 @@ def error_rates(y: Array, groups: Groups, weight: Array, what: str, kind: str) -
     shape = len(measures), len(present)
     return replace(
         measures,
-        cells=cell_matrix(codes, weight, len(present)),
+        codes=codes,
         combination=sp.csr_array((signed, (group, np.arange(len(present)))), shape=shape),
         constant=np.bincount(group, positive * inside, minlength=len(measures)),
     )
