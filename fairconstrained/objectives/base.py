@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import average
+from fairconstrained.terms.cell_means import average, cell_matrix
 from fairconstrained.terms.class_losses import MultinomialLoss
 from fairconstrained.utils.registry import resolve
 from fairconstrained.utils.typing import Array
@@ -97,7 +98,7 @@ class MeanLoss(BaseEstimator, Objective):
     def build(self, data: TrainingData) -> Term:
         """Return the term for training rows, whose scores are measured from the threshold."""
         if data.several_classes:
-            weights = data.loss_weight / data.loss_weight.sum()
-            return MultinomialLoss(data.class_positions, weights)
+            cells = cell_matrix(np.zeros(len(data.y), dtype=int), data.loss_weight, 1)
+            return MultinomialLoss(data.class_positions, cells)
         term = average(self.loss_function, data.y, data.loss_weight)
         return replace(term, shift=data.convention.threshold)

@@ -15,9 +15,9 @@ from scipy.special import logsumexp
 from fairconstrained.functions.base import Indicator, ScalarFunction
 from fairconstrained.terms.affine import FunctionAverages
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Shardable
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import CellMeans, cell_matrix, reweighted
 from fairconstrained.terms.head import AffineHead
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 Losses = tuple[Array, Callable[[Array], Array]]
 
@@ -30,23 +30,21 @@ class ClassTerm(AffineHead, Shardable):
     ----------
     labels : ndarray of int of shape (n_rows,)
         The class of each row, the column of its own score.
-    weights : ndarray of shape (n_rows,)
-        The weights of the rows, >= 0; those of a sum are one in total on the full data.
-    classes : ndarray of int of shape (n_classes_used,) or None, default=None
-        The classes that have a sum over their rows each; None for one sum over all rows.
+    cells : CSC of shape (n_sums, n_rows)
+        The weights of the rows in each sum, >= 0, one in total on the full data. A sum is over the
+        rows of a class, or over all rows.
     offset : ndarray of shape (n_outputs,), default=0
         b, the tolerance.
     names : sequence of str
         A description of each output.
-    combination : sparse matrix of shape (n_outputs, n_classes_used) or None, default=None
+    combination : sparse matrix of shape (n_outputs, n_sums) or None, default=None
         R; None is the identity.
     constant : ndarray of shape (n_outputs,) or float, default=0.0
         d, the constant part of the gap.
     """
 
     labels: Array
-    weights: Array
-    classes: Array | None = None
+    cells: SparseMatrix
     offset: Array = field(default_factory=lambda: np.zeros(1))
     names: Sequence[str] = field(default=("loss",), repr=False)
     combination: Matrix = field(default=None, kw_only=True, repr=False)  # type: ignore[assignment]
@@ -60,30 +58,20 @@ class ClassTerm(AffineHead, Shardable):
     @property
     def n_statistics(self) -> int:
         """The number of sums."""
-        return 1 if self.classes is None else len(self.classes)
+        return int(self.cells.shape[0])
 
     @cached_property
     def _rows(self) -> Array:
-        """The rows of the classes used."""
-        used = self.classes is None or np.isin(self.labels, self.classes)
-        return np.flatnonzero(np.broadcast_to(used, self.n_rows))
+        """The rows that are in a sum."""
+        return np.flatnonzero(np.diff(self.cells.indptr))
 
     @cached_property
-    def _positions(self) -> Array:
-        """The position of the sum that each of these rows is in."""
-        if self.classes is None:
-            return np.zeros(self.n_rows, dtype=int)
-        order = np.argsort(self.classes)
-        found = np.searchsorted(self.classes, self.labels[self._rows], sorter=order)
-        return order[found]
-
-    def _sums(self, by_row: Array) -> Array:
-        """Return the weighted sums over the rows of each class."""
-        weighted = self.weights[self._rows] * by_row
-        return np.bincount(self._positions, weighted, minlength=self.n_statistics)
+    def _weights(self) -> SparseMatrix:
+        """The weights of these rows."""
+        return self.cells[:, self._rows]
 
     def _of_rows(self, scores: Array) -> tuple[Array, tuple[Array, Array]]:
-        """Return the scores of the rows of the classes used, and where their own ones are."""
+        """Return the scores of the rows in sums, and where those of their classes are."""
         rows = self._rows
         some = scores if len(rows) == len(scores) else scores[rows]
         return some, (np.arange(len(rows)), self.labels[rows])
@@ -97,32 +85,32 @@ class ClassTerm(AffineHead, Shardable):
         losses, slopes = self._losses(*self._of_rows(scores))
 
         def pullback(u: Array) -> tuple[Array, Array]:
-            of_rows = slopes(u[self._positions] * self.weights[self._rows])
+            of_rows = slopes(self._weights.T @ u)
             if len(self._rows) == len(scores):
                 return of_rows, NO_AUXILIARY
             back = np.zeros(scores.shape)
             back[self._rows] = of_rows
             return back, NO_AUXILIARY
 
-        return self._sums(losses), pullback
+        return self._weights @ losses, pullback
 
     def zero_one(self) -> ErrorRates:
         """Return the share of the rows of each class that are predicted to be of another class."""
         return ErrorRates(
-            self.labels, self.weights, self.classes, self.offset, self.names,
+            self.labels, self.cells, self.offset, self.names,
             combination=self.combination, constant=self.constant,
         )  # fmt: skip
 
     def take(self, rows: Array, weights: Array) -> Self:
         """Return the term on some rows; class sizes stay those of the full data."""
-        return replace(self, labels=self.labels[rows], weights=self.weights[rows] * weights)
+        return replace(
+            self, labels=self.labels[rows], cells=reweighted(self.cells[:, rows], weights)
+        )
 
     def strata(self) -> Array:
-        """Return the classes of the rows, -1 for those that are not used."""
-        if self.classes is None:
-            return self.labels
+        """Return the classes of the rows, -1 for those that are in no sum."""
         codes = np.full(self.n_rows, -1)
-        codes[self._rows] = self._positions
+        codes[self._rows] = self.labels[self._rows]
         return codes
 
 
@@ -157,13 +145,13 @@ class ErrorRates(ClassTerm):
     @cached_property
     def by_class(self) -> tuple[CellMeans, ...]:
         """For every class, the share of all rows that are of this class and predicted so."""
-        n_classes = int(self.labels.max()) + 1
+        weights = np.asarray(self.cells.sum(axis=0))
         return tuple(
             CellMeans(
-                sp.csc_array((self.weights * (self.labels == k))[None, :]),
+                sp.csc_array((weights * (self.labels == k))[None, :]),
                 Indicator(), np.ones((1, 1)), np.zeros(1),
             )
-            for k in range(n_classes)
+            for k in range(int(self.labels.max()) + 1)
         )  # fmt: skip
 
     def outputs_at(self, shares: Sequence[Array]) -> Array:
@@ -174,7 +162,7 @@ class ErrorRates(ClassTerm):
         shares : sequence of ndarray of shape (1, n_points)
             The averages of `by_class`.
         """
-        wrong = self.weights.sum() - sum(one[0] for one in shares)
+        wrong = self.cells.sum() - sum(one[0] for one in shares)
         level = self.head(np.zeros(1))
         return np.asarray(level[:, None] + (self.head(np.ones(1)) - level)[:, None] * wrong)
 
@@ -191,8 +179,8 @@ class PairwiseMargins(ClassTerm, FunctionAverages):
 
     Parameters
     ----------
-    labels, weights, classes, offset, names, combination, constant
-        The classes and weights of the rows, the classes k, b, the names, R and d.
+    labels, cells, offset, names, combination, constant
+        The classes of the rows, their weights v in the sum of each class k, b, the names, R and d.
     function : ScalarFunction
         phi.
     left_out : tuple of int, default=()
@@ -231,7 +219,7 @@ class PairwiseMargins(ClassTerm, FunctionAverages):
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
         some, own = self._of_rows(scores)
         errors = self.function.subgradient_error(some[own][:, None] - some)
-        return self._sums(self._counted(errors, own).sum(axis=1))
+        return self._weights @ self._counted(errors, own).sum(axis=1)
 
     def weak_curvature(self) -> Array:
         """Return v_i times the downward curvature of R phi times K.
@@ -239,13 +227,10 @@ class PairwiseMargins(ClassTerm, FunctionAverages):
         Along a direction d the curvature is that of phi times the sum over l of (d_k - d_l)^2,
         which is at most K times |d|^2.
         """
-        bend = np.zeros(self.n_rows)
-        if not self.convex:
-            known = self.labels if self.classes is None else np.append(self.classes, self.labels)
-            n_classes = int(known.max(initial=0)) + 1
-            by_row = self._largest_bend()[self._positions]
-            bend[self._rows] = n_classes * by_row * self.weights[self._rows]
-        return bend
+        if self.convex:
+            return np.zeros(self.n_rows)
+        n_classes = max(int(self.labels.max(initial=0)), self.n_statistics) + 1
+        return n_classes * (self.cells.T @ self._largest_bend())
 
 
 def class_losses(
@@ -277,9 +262,11 @@ def class_losses(
     left_out : sequence of int, default=()
         Classes that no row is compared with, see :class:`PairwiseMargins`.
     """
-    weights = sample_weight / np.bincount(labels, sample_weight)[labels]
+    codes = np.full(max(int(labels.max()), *classes) + 1, -1)
+    codes[np.array(classes, dtype=int)] = np.arange(len(classes))
+    cells = cell_matrix(codes[labels], sample_weight, len(classes))
     return PairwiseMargins(
-        labels, weights, np.array(classes, dtype=int), np.array(bounds, dtype=float), names,
+        labels, cells, np.array(bounds, dtype=float), names,
         function=function, left_out=tuple(left_out),
     )  # fmt: skip
 
@@ -294,5 +281,5 @@ def correct_share(labels: Array, sample_weight: Array) -> ErrorRates:
     sample_weight : ndarray of shape (n_rows,)
         The weights of the rows.
     """
-    weights = sample_weight / sample_weight.sum()
-    return ErrorRates(labels, weights, combination=np.array([[-1.0]]), constant=1.0)
+    cells = cell_matrix(np.zeros(len(labels), dtype=int), sample_weight, 1)
+    return ErrorRates(labels, cells, combination=np.array([[-1.0]]), constant=1.0)

@@ -9,6 +9,7 @@ from sklearn.metrics import log_loss
 
 from fairconstrained import constraints
 from fairconstrained.terms.base import Term
+from fairconstrained.terms.cell_means import cell_matrix
 from fairconstrained.terms.class_losses import MultinomialLoss
 from fairconstrained.terms.class_scores import ByClass, log_odds, predicted
 
@@ -64,7 +65,7 @@ def test_the_largest_score_is_predicted_and_the_first_of_equal_ones():
 
 
 class TestMultinomialLoss:
-    term = MultinomialLoss(Y, WEIGHTS / WEIGHTS.sum())
+    term = MultinomialLoss(Y, cell_matrix(np.zeros(N, dtype=int), WEIGHTS, 1))
 
     def test_it_is_the_log_loss(self):
         expected = log_loss(Y, softmax(SCORES, axis=1), sample_weight=WEIGHTS)
