@@ -248,13 +248,14 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
     """
     if not isinstance(X, np.ndarray):
         return *_sparse_mean_and_variance(X, sample_weight), *column_range(X)
+    share = np.ascontiguousarray(sample_weight / sample_weight.sum())  # products need it
     n, size = X.shape[1], max(1, _BLOCK // max(1, X.shape[1]))
     center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
     buffer = np.empty((n, size))  # column by column: operations on long rows are vectorised
     for start in range(0, X.shape[0], size):
         features = X[start : start + size]
-        weight = np.ascontiguousarray(sample_weight[start : start + size])  # products need it
+        weight = share[start : start + size]
         block = buffer[:, : len(features)]
         np.copyto(block, features.T)
         np.minimum(low, block.min(axis=1), out=low)
@@ -265,9 +266,7 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
         shift += block @ weight
         block *= block
         squares += block @ weight
-    total = sample_weight.sum()
-    shift /= total
-    variance = np.maximum(squares / total - shift**2, 0.0)
+    variance = np.maximum(squares - shift**2, 0.0)
     return center + shift, variance, low.astype(X.dtype), high.astype(X.dtype)
 
 
