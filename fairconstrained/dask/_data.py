@@ -17,7 +17,6 @@ from fairconstrained.data.labels import ScoreConvention, binary_labels, class_we
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.linear.parametrization import (
     ClassifierParametrization,
-    LinearOptions,
     feature_map_of,
 )
 from fairconstrained.estimators.thresholds import score_threshold
@@ -215,7 +214,7 @@ def _moments(data: TrainingData, totals: Sequence[Totals]) -> list[Moments]:
 
 
 def with_interactions(
-    estimator: LinearOptions, data: TrainingData, table: AtomTable, part: Part, workers: Workers
+    estimator: Any, data: TrainingData, table: AtomTable, part: Part, workers: Workers
 ) -> Part:
     """Return prepared partitions with the features of the model: group interactions if it has them.
 
@@ -244,6 +243,6 @@ class ShardedParametrization(ClassifierParametrization):
     """Linear scores of rows in shards."""
 
     @classmethod
-    def features(cls, estimator: LinearOptions, data: TrainingData) -> TrainingData:
+    def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
         """Return the data: shards have group interactions already."""
         return data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,7 +19,6 @@ from fairconstrained.data.inputs import (
     check_weight,
 )
 from fairconstrained.data.labels import (
-    ClassWeight,
     ScoreConvention,
     binary_labels,
     class_labels,
@@ -30,17 +29,6 @@ from fairconstrained.data.queries import Queries
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.utils.blocks import MANY_ROWS
 from fairconstrained.utils.typing import Array, ArrayLike, Matrix, MatrixLike
-
-
-class DataOptions(Protocol):
-    """The parameters of an estimator that say how its rows are read."""
-
-    combine: str
-    groups_missing: str
-    pos_label: object
-    class_weight: ClassWeight
-    several_classes: ClassVar[bool]
-    n_features_in_: int
 
 
 def check_passed(
@@ -253,7 +241,7 @@ class TrainingData:
     @classmethod
     def check(
         cls,
-        estimator: DataOptions,
+        estimator: Any,
         X: MatrixLike,
         y: ArrayLike | None,
         sensitive_features: MatrixLike | None,

@@ -128,7 +128,7 @@ class ConstrainedClassifier(ClassifierMixin, ConstrainedEstimator):
 class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     """Estimators of two classes under fairness constraints, with any model.
 
-    Subclasses have the parameters of :class:`~fairconstrained.estimators.fit.FairOptions`.
+    Subclasses have the parameters of :class:`FairLogisticClassifier` that `Fit` reads.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
 class FairClassifier(FairEstimator, ConstrainedClassifier):
     """Classifiers of two classes under fairness constraints, with any model.
 
-    Subclasses have the parameters of :class:`~fairconstrained.estimators.fit.FairOptions` and a
+    Subclasses have the parameters of :class:`FairLogisticClassifier` that `Fit` reads and a
     `decision_function`.
     """
 

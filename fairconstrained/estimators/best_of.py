@@ -1,13 +1,15 @@
-"""The solver of a fit, and other solvers where its answer is doubtful."""
+"""The solver of a fit, and other solvers and starts where its answer is doubtful."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from fairconstrained.estimators.solving import SolverOptions
+from fairconstrained.problem.auxiliary import unit_shift
 from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import IPC, SQP, AugmentedLagrangian, Result, Solver, default_solver
 from fairconstrained.solvers.base import Callback, Start
@@ -18,6 +20,10 @@ _PASSES = 4000.0
 _FEW_ROWS = 200  # up to here local solutions that differ are common, and a second solver is cheap
 _FEW_PER_VARIABLE = 4  # the same, for the number of rows divided by that of variables
 _CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
+_SHARE = 0.4  # of the tolerance: paths begin at the solution, and its errors cost them data passes
+_FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'
+_WIDTH = 0.1  # of the kinks that are rounded to compare starts
+_ITERATIONS = 20  # of L-BFGS for every start
 
 
 def data_pass_limit(problem: Problem, tol: float) -> float:
@@ -37,10 +43,17 @@ def data_pass_limit(problem: Problem, tol: float) -> float:
     return _PASSES * constraints * float(np.sqrt(max(1.0, 1e-4 / tol)))
 
 
+def minimize_by_default(problem: Problem) -> Result:
+    """Return the default solver's solution of a problem, to a part of its tolerance."""
+    solver = default_solver(problem)
+    limit = data_pass_limit(problem, solver.tol)
+    return solver.minimize(problem, tol=_SHARE * solver.tol, max_data_passes=limit)
+
+
 def best_of(
     solver: Solver,
     problem: Problem,
-    options: SolverOptions,
+    options: Any,
     *,
     like: Evaluation | None = None,
     warm: Start | Result | None = None,
@@ -53,7 +66,9 @@ def best_of(
     than the default solver solves them as well: the augmented Lagrangian method, or with kinks
     :class:`~fairconstrained.solvers.IPC`. Where a solver violates
     the constraints, or one chosen by name does not converge, the default solver is tried, then
-    :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method. Of two answers one
+    :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method. With
+    ``solver="auto"`` the solver is also started near local solutions of other kinds that look
+    better, see `better_start`. Of two answers one
     that meets the constraints is better, then one that converged, then one whose objective is
     smaller by more than the tolerance on the violation explains.
 
@@ -87,11 +102,16 @@ def best_of(
         max_data_passes=passes,
     )
     best, used = first, first.data_passes
-    near = warm if isinstance(warm, Start) else None
     failed = _has_failed(first, solver, options)
-    for other in _others(solver, problem, options, first):
+    near = warm if isinstance(warm, Start) else None
+    tried = [(other, near) for other in _others(solver, problem, options, first)]
+    if options.solver == "auto" and first.status is not Status.STOPPED:
+        start, more = better_start(problem, at)
+        used += more
+        tried += [] if start is None else [(solver, start)]
+    for other, start in tried:
         answer, there = other.solve(
-            problem, warm=near, random_state=options.random_state, max_data_passes=passes
+            problem, warm=start, random_state=options.random_state, max_data_passes=passes
         )
         used += answer.data_passes
         if _is_better(answer, best, solver.tol):
@@ -113,15 +133,13 @@ def _is_better(answer: Result, best: Result, tol: float) -> bool:
     return answer.objective < best.objective - _CLEAR_GAIN * abs(best.objective)
 
 
-def _has_failed(result: Result, solver: Solver, options: SolverOptions) -> bool:
+def _has_failed(result: Result, solver: Solver, options: Any) -> bool:
     """Return whether a result violates the constraints or, of a named solver, did not converge."""
     named = isinstance(options.solver, str)
     return result.violation > solver.tol or (named and not result.converged)
 
 
-def _others(
-    solver: Solver, problem: Problem, options: SolverOptions, result: Result
-) -> list[Solver]:
+def _others(solver: Solver, problem: Problem, options: Any, result: Result) -> list[Solver]:
     """Return the solvers that are tried after the first one."""
     named, failed = isinstance(options.solver, str), _has_failed(result, solver, options)
     limited = options.max_iter is not None and result.status is Status.ITERATION_LIMIT
@@ -154,7 +172,7 @@ def _in_place_of(first: Result, best: Result) -> Result:
     return replace(best, message=message, replaces=first.solver)
 
 
-def _data_passes(problem: Problem, solver: Solver, options: SolverOptions) -> float | None:
+def _data_passes(problem: Problem, solver: Solver, options: Any) -> float | None:
     """Return the data passes that a fit may make, None for a solver with limits of its own."""
     if not isinstance(options.solver, str):
         return None
@@ -163,3 +181,39 @@ def _data_passes(problem: Problem, solver: Solver, options: SolverOptions) -> fl
         return limit
     inner = getattr(solver, "solver", None) or solver  # of a solver that rounds kinks for it
     return limit * max(1.0, options.max_iter / type(inner)().max_iter)
+
+
+def better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]:
+    """Return a start near a better local solution of another kind, and the data passes it took.
+
+    Rates that are compared within a range only may be made equal there, or moved beyond one of its
+    ends. From every constant score that a constraint proposes (`Term.other_starts`), one
+    short round of the augmented Lagrangian method is made. The Lagrangian after a round estimates
+    the objective at the local solution to a few thousandths.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a linear model that has an intercept; for others None is returned.
+    at : Evaluation
+        The problem at a solution.
+    """
+    levels: set[float] = set()
+    for part in problem.constraints:
+        if part.term is not None:
+            levels |= set(part.term.other_starts(at.statistics_of(part)))
+    comparable = len(problem.models) == 1 and problem.smoothable and problem.models[0].linear
+    direction = unit_shift(problem) if levels and comparable else None
+    if direction is None:
+        return None, 0.0
+    smooth = (problem if problem.smooth else problem.smoothed(_WIDTH)).uncounted()
+    feasible = at.violation <= _FEASIBLE
+    wanted = at.objective - _CLEAR_GAIN * objective_scale(at) if feasible else np.inf
+    best: Start | None = None
+    for level in sorted(levels):
+        solver = AugmentedLagrangian(max_iter=1, max_inner=_ITERATIONS, polish=False)
+        result, there = solver.solve(smooth, warm=Start(smooth.start() + level * direction))
+        value = there.objective + float(result.multipliers @ there.constraints)
+        if value < wanted:
+            wanted, best = value, Start(result.w, result.multipliers)
+    return best, smooth.passes

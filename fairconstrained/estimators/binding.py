@@ -15,28 +15,19 @@ from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.constraints.base import HasScores
 from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators.best_of import data_pass_limit
-from fairconstrained.estimators.parametrization import FairOptions, Parametrization
+from fairconstrained.estimators.best_of import minimize_by_default
+from fairconstrained.estimators.parametrization import Parametrization
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers import Result, default_solver
+from fairconstrained.solvers import Result
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.class_scores import ByClass, class_terms, log_odds
 from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_kappa
-
-_SHARE = 0.4  # of the tolerance: paths begin at the solution, and its errors cost them data passes
-
-
-def minimize_by_default(problem: Problem) -> Result:
-    """Return the default solver's solution of a problem, to a part of its tolerance."""
-    solver = default_solver(problem)
-    limit = data_pass_limit(problem, solver.tol)
-    return solver.minimize(problem, tol=_SHARE * solver.tol, max_data_passes=limit)
 
 
 class ScoresByRow(ABC):
@@ -153,7 +144,7 @@ def _repeated(data: TrainingData, rows: Array, weight: Array) -> TrainingData:
 
 
 def constraints_of(
-    estimator: FairOptions, data: TrainingData, *, kappa: float | None = None
+    estimator: Any, data: TrainingData, *, kappa: float | None = None
 ) -> list[Constraint]:
     """Return an estimator's constraints with its kappa, surrogate and loss where they have none.
 
@@ -188,13 +179,13 @@ def constraints_of(
     return complete if data.several_classes else [one.naming(data.classes) for one in complete]
 
 
-def loss_part(estimator: FairOptions, model: Model, data: TrainingData) -> CompositeFunction:
+def loss_part(estimator: Any, model: Model, data: TrainingData) -> CompositeFunction:
     """Return an estimator's loss of a model on rows, without a penalty."""
     return CompositeFunction(model, resolve_objective("loss", estimator.loss).build(data))
 
 
 def without_constraints(
-    estimator: FairOptions,
+    estimator: Any,
     parametrization: Parametrization,
     data: TrainingData,
     split: tuple[TrainingData, TrainingData] | None,

@@ -26,11 +26,7 @@ from fairconstrained.estimators.binding import (
     without_constraints,
 )
 from fairconstrained.estimators.expected import expected_constraints
-from fairconstrained.estimators.parametrization import (
-    FairOptions,
-    Parametrization,
-    parametrization_of,
-)
+from fairconstrained.estimators.parametrization import Parametrization
 from fairconstrained.estimators.rows import RowSplit, checked_data
 from fairconstrained.estimators.solution import Solution, measures
 from fairconstrained.estimators.thresholds import SelectionRate, decision_attributes
@@ -91,7 +87,7 @@ class Fit:
     (2, True)
     """
 
-    estimator: FairOptions
+    estimator: Any
     data: TrainingData
     parametrization: Parametrization
     constraints: tuple[Constraint, ...]
@@ -168,7 +164,7 @@ class Fit:
     @classmethod
     def bind(
         cls,
-        estimator: FairOptions,
+        estimator: Any,
         data: TrainingData,
         constraints: Sequence[Constraint],
         split: tuple[TrainingData, TrainingData] | None = None,
@@ -188,10 +184,10 @@ class Fit:
         split : tuple of TrainingData or None, default=None
             The rows that the model is trained on and those that choose the iterate.
         path : bool, default=False
-            Whether the tolerances are to vary, see :func:`parametrization_of`.
+            Whether the tolerances are to vary, see :meth:`Parametrization.of`.
         """
         with limited_threads(data.X):
-            parametrization = parametrization_of(estimator, data, path=path)
+            parametrization = estimator.parametrization.of(estimator, data, path=path)
             free, unconstrained = without_constraints(estimator, parametrization, data, split)
             rows = parametrization.constrained
             problem = with_constraints(free, constraints, data, unconstrained, rows)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from fairconstrained.constraints import ConstraintLike
-from fairconstrained.data.sensitive_columns import Columns
-from fairconstrained.data.validation import DataOptions, TrainingData
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.population import Certificate, HeldOut, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask, search_decisions
 from fairconstrained.domains import Domain
-from fairconstrained.estimators.solving import SolverOptions
-from fairconstrained.estimators.thresholds import Threshold
-from fairconstrained.functions.losses import Loss
-from fairconstrained.functions.surrogates import Surrogate
+from fairconstrained.estimators.best_of import best_of, minimize_by_default
+from fairconstrained.estimators.sampled_start import sampled_start
+from fairconstrained.estimators.solving import solver_of
 from fairconstrained.models import Model
-from fairconstrained.objectives import Objective
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -57,10 +54,11 @@ class SearchSpace:
         return search_with_confidence(self.task, self.held_out, confidence)
 
 
-class Parametrization(Protocol):
+class Parametrization(ABC):
     """How the scores of an estimator depend on the solver's variables.
 
-    This is all that distinguishes linear classifiers, networks and trees in a :class:`Fit`.
+    This is all that distinguishes linear classifiers, networks and trees in a :class:`Fit`. A
+    subclass has a model, a penalty and a domain. Here a solver minimises the problem on all rows.
 
     Attributes
     ----------
@@ -77,7 +75,7 @@ class Parametrization(Protocol):
     model: Model
     penalty: Penalty
     domain: Domain
-    most_thresholds: ClassVar[int]
+    most_thresholds: ClassVar[int] = 12
 
     @property
     def constrained(self) -> TrainingData | None:
@@ -104,18 +102,25 @@ class Parametrization(Protocol):
         return data
 
     @classmethod
-    def of(cls, estimator: Any, data: TrainingData) -> Self:
-        """Return the parametrization for an estimator's options on rows from `features`."""
-        raise TypeError(f"{cls.__name__} is not made of an estimator's options.")
+    def of(cls, estimator: Any, data: TrainingData, *, path: bool = False) -> Self:
+        """Return the parametrization for an estimator's options.
 
-    @classmethod
-    def for_path(cls, estimator: Any, data: TrainingData) -> Self:
-        """Return the parametrization for a range of tolerances."""
-        return cls.of(estimator, data)
+        Parameters
+        ----------
+        estimator : estimator
+            Its parameters are read.
+        data : TrainingData
+            The rows, from `features`.
+        path : bool, default=False
+            Whether the tolerances are to vary: a parametrization may depend on the constraints.
+        """
+        raise NotImplementedError
 
+    @abstractmethod
     def attributes(self, w: Array) -> Mapping[str, Any]:
         """Return the fitted attributes that `predict` uses, for the solver's variables."""
 
+    @abstractmethod
     def variables(self, estimator: Any) -> Array | None:
         """Return the variables of a fitted estimator, None if it was fitted to other features."""
 
@@ -126,6 +131,7 @@ class Parametrization(Protocol):
 
     def solver(self, estimator: Any, problem: Problem) -> Solver:
         """Return the solver with the estimator's options."""
+        return solver_of(estimator, problem)
 
     def minimize(
         self,
@@ -136,7 +142,10 @@ class Parametrization(Protocol):
         warm: Start | Result | None = None,
         callback: Callback | None = None,
     ) -> tuple[Result, Evaluation]:
-        """Return the solution of a problem with the estimator's solver, and the evaluation there.
+        """Return the solution of a problem, see `best_of`, and the evaluation there.
+
+        Without a warm start, fits on many rows start from the solution on a sample of them, see
+        :func:`~fairconstrained.estimators.sampled_start.sampled_start`.
 
         Parameters
         ----------
@@ -150,6 +159,14 @@ class Parametrization(Protocol):
         warm, callback
             See :meth:`~fairconstrained.solvers.Solver.minimize`.
         """
+        solver = self.solver(estimator, problem)
+        solver.check(problem)
+        sampled = sampled_start(solver, problem, estimator) if warm is None else None
+        if sampled is None:
+            return best_of(solver, problem, estimator, warm=warm, callback=callback)
+        near, start = sampled.at, sampled.result
+        result, at = best_of(solver, problem, estimator, like=near, warm=start, callback=callback)
+        return replace(result, data_passes=result.data_passes + sampled.data_passes), at
 
     def follow(
         self,
@@ -170,14 +187,17 @@ class Parametrization(Protocol):
         like : Evaluation or None, default=None
             An evaluation near the start, see :meth:`Problem.at`.
         """
+        solver = self.solver(estimator, problem)
+        return best_of(solver, problem, estimator, like=like, warm=warm, callback=callback)
 
     def unconstrained(
         self, estimator: Any, problem: Problem, split: tuple[Problem, Problem] | None
     ) -> Result:
-        """Return the solution of a problem without constraints."""
+        """Return the solution of a problem without constraints, by default the default solver's."""
+        return minimize_by_default(problem)
 
     def search_space(self, fit: Fit, result: Result) -> SearchSpace:
-        """Return what a search on decisions varies.
+        """Return what a search on decisions varies, by default the variables of the fit.
 
         Parameters
         ----------
@@ -186,44 +206,4 @@ class Parametrization(Protocol):
         result : Result
             The solution of its problem, which bounds scores.
         """
-
-
-class FairOptions(SolverOptions, DataOptions, Protocol):
-    """The parameters of an estimator that a :class:`Fit` reads."""
-
-    quality: ClassVar[str]
-    needs_queries: ClassVar[bool]
-    constraint: ConstraintLike
-    kappa: float
-    goal: str
-    max_loss_increase: float
-    surrogate: str | Surrogate
-    loss: str | Loss | Objective
-    sensitive_columns: Columns
-    use_sensitive: bool
-    threshold: Threshold
-    enforce: str
-    confidence: float | None
-    holdout: float | str
-
-    @property
-    def parametrization(self) -> type[Parametrization]:
-        """How its scores depend on the solver's variables."""
-
-
-def parametrization_of(
-    estimator: FairOptions, data: TrainingData, *, path: bool = False
-) -> Parametrization:
-    """Return the parametrization for an estimator's options.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Its parameters are read.
-    data : TrainingData
-        The rows, from `Parametrization.features`.
-    path : bool, default=False
-        Whether the tolerances are to vary: a parametrization may depend on the constraints.
-    """
-    kind = estimator.parametrization
-    return kind.for_path(estimator, data) if path else kind.of(estimator, data)
+        return SearchSpace(fit.decision_task(result), fit.held_out, lambda w: w)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
@@ -15,14 +16,13 @@ from fairconstrained.estimators.options import (
     check_options,
     check_several_classes,
 )
-from fairconstrained.estimators.parametrization import FairOptions
 from fairconstrained.estimators.thresholds import score_convention
 from fairconstrained.shards.in_memory import rows_by_atom
 from fairconstrained.utils.typing import ArrayLike, MatrixLike
 
 
 def checked_data(
-    estimator: FairOptions,
+    estimator: Any,
     X: MatrixLike,
     y: ArrayLike,
     sample_weight: ArrayLike | None,
@@ -91,9 +91,7 @@ class RowSplit:
         return RowSplit(self.training.moved(by), moved_split(self.split, by), held_out)
 
     @classmethod
-    def of(
-        cls, estimator: FairOptions, data: TrainingData, constraints: Sequence[Constraint]
-    ) -> RowSplit:
+    def of(cls, estimator: Any, data: TrainingData, constraints: Sequence[Constraint]) -> RowSplit:
         """Return the parts that an estimator's options ask for.
 
         Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -34,13 +34,6 @@ _SHARE, _FALL = 0.3, 0.02  # of the tolerance, of the KKT residual: what correct
 _LEAST_FALL = 0.3  # of the KKT residual, from one correction to the next
 
 
-class AutomaticOptions(Protocol):
-    """The parameters of an estimator that decide whether its fits start from a sample."""
-
-    solver: str | Solver
-    max_iter: int | None
-
-
 @dataclass(frozen=True, eq=False)
 class SampledStart:
     """Where a fit starts.
@@ -60,9 +53,7 @@ class SampledStart:
     data_passes: float
 
 
-def sampled_start(
-    solver: Solver, problem: Problem, options: AutomaticOptions
-) -> SampledStart | None:
+def sampled_start(solver: Solver, problem: Problem, options: Any) -> SampledStart | None:
     r"""Return a start from a sample of the rows, None where a fit does not start from one.
 
     On n rows a solver needs some twenty evaluations. On a sample of m rows, usually a part of 1/48,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,19 +18,8 @@ from fairconstrained.utils.splits import in_fold
 from fairconstrained.utils.typing import Array
 
 
-class SolverOptions(Protocol):
-    """The parameters of an estimator that choose and configure a solver."""
-
-    solver: str | Solver
-    max_iter: int | None
-    tol: float
-    warm_start: bool
-    random_state: Any
-    verbose: int
-
-
 def solver_of(
-    options: SolverOptions,
+    options: Any,
     problem: Problem,
     *,
     default: Callable[[Problem], Solver] = default_solver,

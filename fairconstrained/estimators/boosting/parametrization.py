@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from fairconstrained.constraints import Constraint
 from fairconstrained.data.features import seen_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
@@ -27,8 +25,7 @@ from fairconstrained.estimators.boosting.options import (
 )
 from fairconstrained.estimators.boosting.trees import feature_names
 from fairconstrained.estimators.linear.parametrization import LinearParametrization
-from fairconstrained.estimators.parametrization import FairOptions, SearchSpace
-from fairconstrained.estimators.solving import SolverOptions
+from fairconstrained.estimators.parametrization import SearchSpace
 from fairconstrained.models.leaves import LeafModel
 from fairconstrained.penalties import Leading, Proximity
 from fairconstrained.problem.evaluation import Evaluation
@@ -39,33 +36,6 @@ from fairconstrained.utils.typing import Array
 
 if TYPE_CHECKING:
     from fairconstrained.estimators.fit import Fit
-
-
-class TreeOptions(Protocol):
-    """The parameters of boosted trees."""
-
-    n_estimators: int
-    learning_rate: float
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    lightgbm_params: Mapping[str, Any] | None
-    alpha: float
-    n_fitted_trees: int | None
-    n_jobs: int | None
-
-    @property
-    def categorical_features(self) -> object:
-        """The columns with categories."""
-
-
-class BoostedEstimator(FairOptions, Protocol):
-    """An estimator with boosted trees: what its parametrization reads and sets."""
-
-    random_state: Any
-    n_features_in_: int
-    categories_: Mapping[Any, Any]
-    is_categorical_: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,23 +67,22 @@ class LeafParametrization(LinearParametrization):
     fit_intercept: ClassVar[bool] = True
 
     @classmethod
-    def options(cls, estimator: Any) -> TreeOptions:
+    def options(cls, estimator: Any) -> Any:
         """Return the object that has the parameters of the trees: the estimator."""
-        options: TreeOptions = estimator
-        return options
+        return estimator
 
     @classmethod
-    def loss(cls, estimator: BoostedEstimator) -> LossOf:
+    def loss(cls, estimator: Any) -> LossOf:
         """Return the loss that trees are grown for."""
         return LogLoss
 
     @classmethod
-    def growing(cls, estimator: BoostedEstimator) -> Growing:
+    def growing(cls, estimator: Any) -> Growing:
         """Return how trees are grown."""
         return _growing(estimator, cls.options(estimator), cls.loss(estimator))
 
     @classmethod
-    def features(cls, estimator: BoostedEstimator, data: TrainingData) -> TrainingData:
+    def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
         """Return the rows as they are, once parameters and codes of categories are checked."""
         options = cls.options(estimator)
         check_boosting_options(options)
@@ -127,23 +96,13 @@ class LeafParametrization(LinearParametrization):
         return data
 
     @classmethod
-    def of(cls, estimator: BoostedEstimator, data: TrainingData) -> Self:
+    def of(cls, estimator: Any, data: TrainingData, *, path: bool = False) -> Self:
         """Return the parametrization with trees grown under the estimator's constraints.
 
-        With ``goal="fairness"``, which does not use kappa, they are grown without constraints.
+        For a path, and with ``goal="fairness"``, which does not use kappa, they are grown without.
         """
-        bound = () if estimator.goal == "fairness" else constraints_of(estimator, data)
-        return cls._grown(estimator, data, bound)
-
-    @classmethod
-    def for_path(cls, estimator: BoostedEstimator, data: TrainingData) -> Self:
-        """Return the parametrization for a range of tolerances: trees without constraints."""
-        return cls._grown(estimator, data, ())
-
-    @classmethod
-    def _grown(
-        cls, estimator: BoostedEstimator, data: TrainingData, constraints: Sequence[Constraint]
-    ) -> Self:
+        free = path or estimator.goal == "fairness"
+        constraints = () if free else constraints_of(estimator, data)
         options = cls.options(estimator)
         how = cls.growing(estimator)
         if not constraints:  # constraints, if any, come later, and need all leaves
@@ -188,7 +147,7 @@ class LeafParametrization(LinearParametrization):
 
     def minimize(
         self,
-        estimator: SolverOptions,
+        estimator: Any,
         problem: Problem,
         *,
         split: tuple[Problem, Problem] | None = None,
@@ -256,7 +215,7 @@ class LeafParametrization(LinearParametrization):
         return None
 
 
-def _kept(estimator: BoostedEstimator) -> Array:
+def _kept(estimator: Any) -> Array:
     """Return the positions of the model's features among the columns of X."""
     return SensitiveColumns.of(estimator).kept(estimator)
 
@@ -271,7 +230,7 @@ def _saved(categories: list[list[Any]]) -> list[list[Any]]:
     return categories if all(isinstance(one, str | int | float) for one in values) else []
 
 
-def _growing(estimator: BoostedEstimator, options: TreeOptions, loss: LossOf) -> Growing:
+def _growing(estimator: Any, options: Any, loss: LossOf) -> Growing:
     """Return how trees are grown, for an estimator's parameters and the columns it has seen."""
     kept = _kept(estimator)
     source = check_random_state(estimator.random_state)

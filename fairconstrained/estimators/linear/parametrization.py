@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,9 +15,8 @@ from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain
 from fairconstrained.domains import Leading as LeadingDomain
-from fairconstrained.estimators.direct import SolvedDirectly
 from fairconstrained.estimators.options import domain_of, penalty_of
-from fairconstrained.estimators.parametrization import FairOptions
+from fairconstrained.estimators.parametrization import Parametrization
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.models.feature_scale import Features, FeatureScale
 from fairconstrained.models.linear import LinearModel
@@ -31,25 +30,8 @@ from fairconstrained.utils.fitted import coefficients
 from fairconstrained.utils.typing import Array, Matrix, MatrixLike
 
 
-class LinearScores(Protocol):
-    """A linear classifier; the attributes exist once it is fitted."""
-
-    coef_: Array
-    intercept_: Array
-
-
-class LinearOptions(FairOptions, Protocol):
-    """The parameters of a linear classifier that its parametrization reads."""
-
-    alpha: float | Penalty
-    domain: Domain | None
-    fit_intercept: bool
-    group_interactions: bool
-    n_features_in_: int
-
-
 @dataclass(frozen=True, eq=False)
-class LinearParametrization(SolvedDirectly):
+class LinearParametrization(Parametrization):
     """Linear scores; the variables are coefficients per feature scale, then the intercepts.
 
     Attributes
@@ -90,7 +72,7 @@ class LinearParametrization(SolvedDirectly):
         """Return coefficients and intercepts in the units of X."""
         return self._shown(*self.model.coefficients(w))
 
-    def variables(self, estimator: LinearScores) -> Array | None:
+    def variables(self, estimator: Any) -> Array | None:
         """Return the variables of a fitted estimator, None if it was fitted to other features."""
         coef = coefficients(estimator)
         if not hasattr(estimator, "coef_") or coef.size != self.model.n_coefficients:
@@ -116,7 +98,7 @@ class ClassifierParametrization(LinearParametrization):
     groups: Array | None = None
 
     @classmethod
-    def by_atom(cls, estimator: LinearOptions) -> bool:
+    def by_atom(cls, estimator: Any) -> bool:
         """Return whether rows may be read once per evaluation: no result has an entry per row.
 
         Solvers that are chosen by name may draw rows, and a search on decisions needs scores.
@@ -128,7 +110,7 @@ class ClassifierParametrization(LinearParametrization):
         return plain and scores_only and mean and fixed and not estimator.group_interactions
 
     @classmethod
-    def features(cls, estimator: LinearOptions, data: TrainingData) -> TrainingData:
+    def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
         """Return the rows with the features of the feature map.
 
         Parameters
@@ -152,7 +134,7 @@ class ClassifierParametrization(LinearParametrization):
         return data.with_features(feature_map.expand(data.X, data.groups), of_other_rows)
 
     @classmethod
-    def of(cls, estimator: LinearOptions, data: TrainingData) -> Self:
+    def of(cls, estimator: Any, data: TrainingData, *, path: bool = False) -> Self:
         """Return the parametrization for an estimator's alpha, domain and fit_intercept."""
         linear = _linear(estimator, data)
         feature_map = feature_map_of(estimator, data)
@@ -176,7 +158,7 @@ class ClassifierParametrization(LinearParametrization):
         found = {**self._shown(coef, intercept), "feature_scale_": scale}
         return found if self.groups is None else {**found, "groups_": self.groups}
 
-    def variables(self, estimator: LinearScores) -> Array | None:
+    def variables(self, estimator: Any) -> Array | None:
         """Return the variables of a fitted estimator, None if it was fitted to other features."""
         n_rows = self.feature_map.n_groups or getattr(self.model, "n_outputs", 1)
         shape = (n_rows, self.feature_map.n_features)
@@ -190,7 +172,7 @@ class ClassifierParametrization(LinearParametrization):
         return self.model.variables(coef, intercept)
 
 
-def _linear(estimator: LinearOptions, data: TrainingData) -> LinearParametrization:
+def _linear(estimator: Any, data: TrainingData) -> LinearParametrization:
     """Return the linear scores of rows, which may be in shards."""
     of_rows = partial(
         linear_parametrization,
@@ -207,7 +189,7 @@ def _linear(estimator: LinearOptions, data: TrainingData) -> LinearParametrizati
     return replace(linear, model=ShardedLinearModel(linear.model, data.shards, data.sample_weight))
 
 
-def feature_map_of(estimator: LinearOptions, data: TrainingData) -> FeatureMap:
+def feature_map_of(estimator: Any, data: TrainingData) -> FeatureMap:
     """Return how the model's features come from X and the groups."""
     columns = SensitiveColumns.of(estimator)
     crossed = estimator.group_interactions and data.groups is not None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -19,8 +18,7 @@ from fairconstrained.estimators.network.options import check_network_options, us
 from fairconstrained.estimators.network.solvers import solver_of_network
 from fairconstrained.estimators.network.training import BestOnValidation
 from fairconstrained.estimators.options import penalty_of
-from fairconstrained.estimators.parametrization import FairOptions, Parametrization, SearchSpace
-from fairconstrained.models.modules import MakeModule
+from fairconstrained.estimators.parametrization import Parametrization, SearchSpace
 from fairconstrained.models.network import Network, TorchModel
 from fairconstrained.penalties import Leading, Penalty
 from fairconstrained.problem.evaluation import Evaluation
@@ -32,28 +30,6 @@ from fairconstrained.utils.typing import Array, RandomState
 
 if TYPE_CHECKING:
     from fairconstrained.estimators.fit import Fit
-
-
-class NetworkOptions(FairOptions, Protocol):
-    """The parameters of a network classifier that its parametrization reads."""
-
-    alpha: float | Penalty
-    hidden_layer_sizes: Sequence[int]
-    activation: str
-    module: MakeModule | None
-    device: str
-    batch_size: int | None
-    max_epochs: int
-    learning_rate: float | None
-    early_stopping: bool | str
-    validation_fraction: float
-    n_iter_no_change: int
-
-
-class NetworkWeights(Protocol):
-    """A network classifier; the attributes exist once it is fitted."""
-
-    weights_: Array
 
 
 @dataclass
@@ -92,13 +68,13 @@ class NetworkParametrization(Parametrization):
     most_thresholds: ClassVar[int] = 5
 
     @classmethod
-    def features(cls, estimator: NetworkOptions, data: TrainingData) -> TrainingData:
+    def features(cls, estimator: Any, data: TrainingData) -> TrainingData:
         """Return the rows as they are, after the estimator's own parameters were checked."""
         check_network_options(estimator)
         return data
 
     @classmethod
-    def of(cls, estimator: NetworkOptions, data: TrainingData) -> Self:
+    def of(cls, estimator: Any, data: TrainingData, *, path: bool = False) -> Self:
         """Return the parametrization for an estimator's layers, penalty and device."""
         penalty = penalty_of(estimator.alpha)
         model = TorchModel.standardized(
@@ -112,7 +88,7 @@ class NetworkParametrization(Parametrization):
         return cls(model, Leading(penalty, model.n_penalized), WholeSpace(), penalty)
 
     @classmethod
-    def validation_share(cls, estimator: NetworkOptions, data: TrainingData) -> float | None:
+    def validation_share(cls, estimator: Any, data: TrainingData) -> float | None:
         """Return the share of the rows that chooses the iterate; None without early stopping."""
         return estimator.validation_fraction if uses_validation(estimator, len(data.y)) else None
 
@@ -125,18 +101,18 @@ class NetworkParametrization(Parametrization):
             "feature_scale_": network.scale,
         }
 
-    def variables(self, estimator: NetworkWeights) -> Array | None:
+    def variables(self, estimator: Any) -> Array | None:
         """Return the weights of a fitted estimator, None if its network is another one."""
         weights = getattr(estimator, "weights_", np.empty(0))
         return weights if weights.size == self.model.n_parameters else None
 
-    def solver(self, estimator: NetworkOptions, problem: Problem) -> Solver:
+    def solver(self, estimator: Any, problem: Problem) -> Solver:
         """Return the solver with the estimator's options."""
         return solver_of_network(estimator, problem)
 
     def minimize(
         self,
-        estimator: NetworkOptions,
+        estimator: Any,
         problem: Problem,
         *,
         split: tuple[Problem, Problem] | None = None,
@@ -171,7 +147,7 @@ class NetworkParametrization(Parametrization):
 
     def follow(
         self,
-        estimator: NetworkOptions,
+        estimator: Any,
         problem: Problem,
         *,
         split: tuple[Problem, Problem] | None = None,
@@ -184,7 +160,7 @@ class NetworkParametrization(Parametrization):
 
     def _with_fitted_last_layer(
         self,
-        estimator: NetworkOptions,
+        estimator: Any,
         problem: Problem,
         result: Result,
         at: Evaluation,
@@ -214,7 +190,7 @@ class NetworkParametrization(Parametrization):
         return replace(repaired, message=message, data_passes=passes), after
 
     def unconstrained(
-        self, estimator: NetworkOptions, problem: Problem, split: tuple[Problem, Problem] | None
+        self, estimator: Any, problem: Problem, split: tuple[Problem, Problem] | None
     ) -> Result:
         """Return the network without constraints, trained as the estimator trains."""
         return self.minimize(estimator, problem, split=split)[0]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,10 +15,9 @@ from fairconstrained.estimators.boosting.features import TreeFeatures
 from fairconstrained.estimators.boosting.growth import Growing
 from fairconstrained.estimators.boosting.losses import LossOf, PairLoss
 from fairconstrained.estimators.boosting.parametrization import (
-    BoostedEstimator,
     LeafParametrization,
 )
-from fairconstrained.estimators.boosting.trees import Booster, raw_scores
+from fairconstrained.estimators.boosting.trees import raw_scores
 from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.objectives import resolve_objective
@@ -199,13 +198,6 @@ class BoostedScores(RankerModel):
         return BoostedRanking
 
 
-class _BoostedRanker(BoostedEstimator, Protocol):
-    """A ranker with boosted scores; `booster_` exists once it is fitted."""
-
-    model: BoostedScores
-    booster_: Booster
-
-
 class BoostedRanking(LeafParametrization):
     """The scores of boosted trees without an intercept."""
 
@@ -217,12 +209,12 @@ class BoostedRanking(LeafParametrization):
         return boosted_scores(estimator.model)
 
     @classmethod
-    def loss(cls, estimator: BoostedEstimator) -> LossOf:
+    def loss(cls, estimator: Any) -> LossOf:
         """Return the loss that trees are grown for: that of pairs within queries."""
         return partial(PairLoss, objective=resolve_objective("loss", estimator.loss))
 
     @classmethod
-    def growing(cls, estimator: BoostedEstimator) -> Growing:
+    def growing(cls, estimator: Any) -> Growing:
         """Return how trees are grown, with the share of queries that constraints are on."""
         fraction = cls.options(estimator).constraint_fraction
         return replace(super().growing(estimator), constraint_fraction=fraction)
@@ -236,7 +228,7 @@ class BoostedRanking(LeafParametrization):
         }
 
     @staticmethod
-    def scores(estimator: _BoostedRanker, features: Features, kept: Array) -> Array:
+    def scores(estimator: Any, features: Features, kept: Array) -> Array:
         """Return the scores of rows."""
         n_jobs = boosted_scores(estimator.model).n_jobs
         return raw_scores(estimator.booster_, features, n_jobs)

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Domain, WholeSpace
-from fairconstrained.estimators.direct import SolvedDirectly
-from fairconstrained.estimators.linear.parametrization import (
-    ClassifierParametrization,
-    LinearOptions,
-)
+from fairconstrained.estimators.linear.parametrization import ClassifierParametrization
 from fairconstrained.estimators.options import penalty_of
 from fairconstrained.estimators.parametrization import Parametrization
 from fairconstrained.estimators.ranking.boosted import BoostedScores
 from fairconstrained.estimators.ranking.models import RankerModel
-from fairconstrained.estimators.solving import SolverOptions, solver_of
+from fairconstrained.estimators.solving import solver_of
 from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, checked_scores, finite_scores
 from fairconstrained.models.modules import ACTIVATIONS
@@ -32,31 +28,6 @@ from fairconstrained.utils.typing import Array
 from fairconstrained.utils.validation import check_count
 
 _EPOCHS, _LEAST_STEPS, _CHECKS = 30, 3000, 15
-
-
-class RankerOptions(LinearOptions, Protocol):
-    """The parameters of a ranker that its parametrization reads."""
-
-    model: str | RankerModel
-    hidden_layer_sizes: Sequence[int]
-    activation: str
-
-
-class RankingKind(Parametrization, Protocol):
-    """A parametrization that knows the scores of a fitted ranker."""
-
-    @staticmethod
-    def scores(estimator: Any, features: Features, kept: Array) -> Array:
-        """Return the scores of rows."""
-
-
-class FittedRanker(RankerOptions, Protocol):
-    """What a ranker knows once it is fitted: coefficients, or the weights of a network."""
-
-    coef_: Array
-    weights_: Array
-    feature_mean_: Array
-    feature_scale_: Array
 
 
 class LinearRanking(ClassifierParametrization):
@@ -76,14 +47,14 @@ class LinearRanking(ClassifierParametrization):
         return self.model.variables(coef[None, kept], np.zeros(1))
 
     @staticmethod
-    def scores(estimator: FittedRanker, features: Features, kept: Array) -> Array:
+    def scores(estimator: Any, features: Features, kept: Array) -> Array:
         """Return the scores of rows."""
         model = LinearModel(features, fit_intercept=False)
         return finite_scores(model, estimator.coef_[kept])
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkRanking(SolvedDirectly):
+class NetworkRanking(Parametrization):
     """The scores of a network, with an L2 penalty on all its weights.
 
     Attributes
@@ -101,7 +72,7 @@ class NetworkRanking(SolvedDirectly):
     domain: Domain
 
     @classmethod
-    def of(cls, estimator: RankerOptions, data: TrainingData) -> Self:
+    def of(cls, estimator: Any, data: TrainingData, *, path: bool = False) -> Self:
         """Return the parametrization for an estimator's layers and alpha."""
         model = TorchModel.standardized(
             data.X,
@@ -111,12 +82,12 @@ class NetworkRanking(SolvedDirectly):
         )
         return cls(model, penalty_of(estimator.alpha), WholeSpace())
 
-    def solver(self, estimator: SolverOptions, problem: Problem) -> Solver:
+    def solver(self, estimator: Any, problem: Problem) -> Solver:
         """Return the solver with the estimator's options, see :func:`default_of_network`."""
         return solver_of(estimator, problem, default=default_of_network)
 
     def unconstrained(
-        self, estimator: SolverOptions, problem: Problem, split: tuple[Problem, Problem] | None
+        self, estimator: Any, problem: Problem, split: tuple[Problem, Problem] | None
     ) -> Result:
         """Return the solution of a problem without constraints."""
         solver = default_by_query(problem)
@@ -137,13 +108,13 @@ class NetworkRanking(SolvedDirectly):
         return found if found.shape == (self.model.n_parameters,) else None
 
     @staticmethod
-    def scores(estimator: FittedRanker, features: Features, kept: Array) -> Array:
+    def scores(estimator: Any, features: Features, kept: Array) -> Array:
         """Return the scores of rows."""
         with np.errstate(over="ignore", invalid="ignore"):
             return checked_scores(fitted_network(estimator, features).scores(estimator.weights_))
 
 
-def fitted_network(ranker: FittedRanker, X: Features) -> TorchModel:
+def fitted_network(ranker: Any, X: Features) -> TorchModel:
     """Return the network of a fitted ranker on rows with the features that it uses."""
     return TorchModel.with_scale(
         X,
@@ -183,9 +154,7 @@ class LayeredScores(RankerModel):
         True: NetworkRanking,
     }
 
-    def parametrization(
-        self, estimator: RankerOptions
-    ) -> type[LinearRanking] | type[NetworkRanking]:
+    def parametrization(self, estimator: Any) -> type[LinearRanking] | type[NetworkRanking]:
         """Return the parametrization for a ranker's layers.
 
         Raises
@@ -221,7 +190,7 @@ def ranker_model(model: str | RankerModel) -> RankerModel:
     return resolve("model", model, MODELS, RankerModel)
 
 
-def has_trees(ranker: RankerOptions) -> bool:
+def has_trees(ranker: Any) -> bool:
     """Return True; raise unless the scores are those of boosted trees."""
     if not isinstance(ranker_model(ranker.model), BoostedScores):
         raise AttributeError(

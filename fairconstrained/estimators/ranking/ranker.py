@@ -20,7 +20,6 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.options import warn_of_unused_kappa
 from fairconstrained.estimators.ranking.models import RankerModel
 from fairconstrained.estimators.ranking.parametrization import (
-    RankingKind,
     fitted_network,
     has_trees,
     ranker_model,
@@ -170,7 +169,7 @@ class FairRanker(FairEstimator):
     quality: ClassVar[str] = "ndcg"
     needs_queries: ClassVar[bool] = True
 
-    # The options of classifiers that rankers do not have: see FairOptions.
+    # The options of classifiers that rankers do not have: see `Fit`.
     enforce: ClassVar[str] = "score"
     confidence: ClassVar[float | None] = None
     holdout: ClassVar[float | str] = "auto"
@@ -331,9 +330,9 @@ class FairRanker(FairEstimator):
         return self.parametrization.scores(self, features, columns.kept(self))
 
     @property
-    def parametrization(self) -> type[RankingKind]:
+    def parametrization(self) -> type[Any]:
         """That of the ranker's model."""
-        found: type[RankingKind] = ranker_model(self.model).parametrization(self)
+        found: type[Any] = ranker_model(self.model).parametrization(self)
         return found
 
     @available_if(has_trees)
