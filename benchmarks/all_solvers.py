@@ -6,8 +6,7 @@ at 0.05, with its default surrogate or loss and with another one: smooth where t
 kinks, with kinks where it is smooth. "auto" solves the problem of ``goal="fairness"``.
 
 Results are kept with the version of the library: what is there is not run again. ``--solver`` and
-``--constraint`` choose what is run; the table has all that is known of its problems. ``--write``
-also writes it as a page of the documentation.
+``--constraint`` choose what is run; the table has all that is known of its problems.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,8 +28,6 @@ import numpy as np
 from benchmarks.harness.data import DATA, Data, generated, load
 from benchmarks.harness.isolated import OverLimit, limit_cpu, run_isolated
 from benchmarks.harness.options import add_choice, add_seeds
-from benchmarks.harness.runs import draw_convergence, first_at, is_stochastic
-from benchmarks.harness.solver_page import page
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, as_markdown, environment, write_table
 from fairconstrained import FairLogisticClassifier
@@ -45,13 +41,6 @@ MAIN = ("ipc", "3s-econ", "plada", "idca")
 SOLVED, FEASIBLE = 1e-4, 1e-3
 NEAR, NEAR_MAIN = 0.02, 0.01
 SECONDS_MAIN = 30.0  # of the main solvers, where a run may take 60
-_LIMITS = {
-    "feasible": FEASIBLE,
-    "near": NEAR,
-    "near_main": NEAR_MAIN,
-    "main": ", ".join(MAIN),
-    "seconds": SECONDS_MAIN,
-}
 FAIRNESS_SOLVER = "auto"
 FAIRNESS_OTHERS = ("smoothing", "augmented-lagrangian", "3s-econ")  # for a reference
 VARIANTS = {  # of a surrogate or a loss: the one without kinks, and the one with them
@@ -62,6 +51,20 @@ _FAIRNESS = " (goal: fairness)"  # in the names of problems
 _MEASURES = ("objective", "violation", "KKT residual")
 _PRINTED = re.compile("objective (.+), violation (.+), KKT residual (.+)")
 LEAST_SCALE = 0.05  # gaps are relative to the best objective, or to this where that is smaller
+
+
+def is_stochastic(name: str) -> bool:
+    """Return whether a solver's result depends on the seed."""
+    return name.endswith("stochastic")
+
+
+def first_at(trace: Trace, objective: float, violation: float = 1e-3) -> tuple[float, float]:
+    """Return passes and seconds until a measured point is feasible and good enough, or nan."""
+    frame = trace.to_frame()
+    good = frame[(frame.objective <= objective) & (frame.violation <= violation)]
+    if good.empty:
+        return float("nan"), float("nan")
+    return float(good.data_passes.iloc[0]), float(good.seconds.iloc[0])
 
 
 @dataclass(frozen=True)
@@ -246,15 +249,10 @@ def measure(one: Run, store: Store, options: Namespace) -> None:
 
 
 def table(case: Case, store: Store, options: Namespace) -> list[Row]:
-    """Return what is known about a problem, a row for every run; draw the paper's figures."""
+    """Return what is known about a problem, a row for every run."""
     found = {one: store.get(one.key, any_version=True) for one in runs_of(case, options)}
     known = {one: result for one, result in found.items() if result is not None}
     best = best_objective([result for result in known.values() if "trace" in result])
-    if options.constraints == "papers":
-        traces = {one.solver: Trace(**r["trace"]) for one, r in known.items() if "trace" in r}
-        stem = f"all_solvers-{case.data}-{case.constraint}"
-        if traces:
-            draw_convergence(traces, stem, options.out, reference=best)
     return [_row(one, result, best) for one, result in known.items()]
 
 
@@ -331,13 +329,12 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--any-version", action="store_true", help="accept results of other versions of the library"
     )
-    parser.add_argument("--write", type=Path, help="write the table to this Markdown page as well")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
 
 
 def run(options: Namespace) -> None:
     """Run what is not known, then write the table and the overview of its verdicts."""
-    store = Store(options.out / "all_solvers", options.write and options.write.parent)
+    store = Store(options.out / "all_solvers")
     problems = list(cases(options))
     for data in options.data:
         rows_of(data, options.rows if data == "generated" else 0)  # once, before the forks
@@ -359,19 +356,6 @@ def run(options: Namespace) -> None:
     text = f"{met} of {len(rows)} runs met\n\n{environment()}\n\n{as_markdown(verdicts)}"
     (options.out / f"{name}-verdicts.md").write_text(text)
     print(text)
-    if options.write is not None:
-        expected = [one for case in problems for one in runs_of(case, options)]
-        missing = sum(not _is_reference(one.case.name, one.solver) for one in expected) - len(rows)
-        options.write.write_text(page(rows, verdicts, missing, _command(options), **_LIMITS))
-        store.publish()
-
-
-def _command(options: Namespace) -> str:
-    """Return the command that writes the page."""
-    chosen = f"--constraints {options.constraints} --data {' '.join(options.data)}"
-    return (
-        f"python -m benchmarks all_solvers {chosen} --rows {options.rows} --write {options.write}"
-    )
 
 
 def _is_reference(problem: str, solver: str) -> bool:

@@ -1,8 +1,8 @@
 """Reproducing the papers: every line of their tables with `paper()`, by default, and as published.
 
-E1, E2 (IPC), E3 to E5 (3S-Econ), E6 (PLADA), E9, E10 (IDCA); E7 and E8 are benchmarks of their own.
-`--quick` runs every line with a fraction of the data passes. Results are kept by the content of the
-library's code: a table is redone alone with `--only`. `--docs docs` writes the page.
+E1, E2 (IPC), E3 to E5 (3S-Econ), E6 (PLADA), E7 (PLADA, a network with hundreds of groups), E8
+(PLADA, a ranker), E9, E10 (IDCA). `--quick` runs every line with a fraction of the data passes.
+Results are kept by the content of the library's code: a table is redone alone with `--only`.
 """
 
 from __future__ import annotations
@@ -10,26 +10,21 @@ from __future__ import annotations
 import time
 import warnings
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks import partial_parity, weak_partial_parity
-from benchmarks.harness import rank_parity
+from benchmarks.harness import e7, e8, rank_parity
 from benchmarks.harness.options import Default, add_seeds
 from benchmarks.harness.paper_grids import best_of
 from benchmarks.harness.paper_lines import Line, all_lines, solver_of_line
 from benchmarks.harness.paper_setup import SVIO_TOL, Setup
-from benchmarks.harness.papers_page import write_page
 from benchmarks.harness.rank_data import RANKS
-from benchmarks.harness.rank_page import Ranks
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained.solvers import Solver
 from fairconstrained.utils.typing import Array
 
-EXPERIMENTS = ("E1", "E2", "E3", "E4", "E5", "E6", "E9", "E10")
-RANK_EXPERIMENTS = {"E9": partial_parity.EXPERIMENT, "E10": weak_partial_parity.EXPERIMENT}
+EXPERIMENTS = tuple(f"E{k}" for k in range(1, 11))
 FORMS = ("full", "quick")
 KINDS = ("paper", "default")
 DEFAULT_PASSES = 5000.0  # a run with the library's defaults ends after these at the latest
@@ -38,7 +33,7 @@ _POINT = 1000  # the most variables of a solution that is stored
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add experiments, budgets, splits and the folder of the page."""
+    """Add experiments, budgets and splits."""
     parser.add_argument(
         "--only", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS), help="experiments"
     )
@@ -77,7 +72,6 @@ def add_options(parser: ArgumentParser) -> None:
         "--any-version", action="store_true", help="take results of other versions as well"
     )
     parser.add_argument("--only-known", action="store_true", help="run nothing, show what is known")
-    parser.add_argument("--docs", type=Path, help="folder of the page papers.md and its figures")
 
 
 def solve(setup: Setup, own: bool, solver: Solver, passes: float, options: Namespace) -> Row:
@@ -172,15 +166,23 @@ def _setting(line: Line, options: Namespace) -> str | None:
     return best_of(line.grid(setup), setup, min(options.passes, line.passes, TRIAL_PASSES))
 
 
-def rank_tables(name: str, options: Namespace, store: Store) -> Ranks:
-    """Return the means over the splits of E9 or E10, and draw its figure."""
-    experiment = RANK_EXPERIMENTS[name]
+def _flat(row: Row) -> Row:
+    line = row["line"]
+    names = ("experiment", "data", "method", "published")
+    flat: Row = {name: getattr(line, name) for name in names}
+    for kind in KINDS:
+        for name in ("form", "status", "objective", "violation", "SVio", "passes", "seconds"):
+            flat[f"{kind}: {name}"] = (row.get(kind) or {}).get(name, "")
+    return flat
+
+
+def ranks(name: str, options: Namespace, store: Store) -> None:
+    """Run what is not known of E9 or E10, and write its means and comparisons."""
+    experiment, rows = rank_parity.EXPERIMENTS[name], []
     options.idca, options.methods = not options.quick, rank_parity.METHODS
-    rows: list[Row] = []
-    shown: dict[str, rank_parity.ScoresOf] = {}
     for data in options.rank_data:
         methods = rank_parity.methods_for(experiment, data, options)
-        found = rank_parity.measured(
+        rows += rank_parity.measured(
             experiment,
             data,
             methods,
@@ -189,52 +191,30 @@ def rank_tables(name: str, options: Namespace, store: Store) -> Ranks:
             any_version=options.any_version,
             only_known=options.only_known,
         )
-        for row, scores, groups in found:
-            rows.append(row)
-            shown.setdefault(data, {}).update(
-                rank_parity.label_of(row, scores, groups, options.seeds[0])
-            )
-    return Ranks(name, experiment.symbol, rank_parity.summary(rows), shown)
+    table = rank_parity.summary(rows)
+    shown = [{k: v for k, v in row.items() if k != "by split"} for row in table]
+    if table:
+        write_table(shown, f"papers-{name}", f"{name}: means over splits", options.out)
+        compared = rank_parity.dominance(table)
+        title = f"{name}: ours at the fairness of others"
+        write_table(compared, f"papers-{name}-compared", title, options.out)
 
 
 def run(options: Namespace) -> None:
-    """Run what is not known, write papers.md, and the page."""
-    store, table = Store(options.out / "papers", options.docs), []
-    rank_store = Store(options.out / "rank_parity", options.docs)
+    """Run what is not known; write papers.md, and a table for E7 to E10."""
+    store, table = Store(options.out / "papers"), []
     for line in all_lines():
-        if line.experiment not in options.only and options.docs is None:
-            continue
-        row: Row = {"line": line}
-        asked = _asked(line.experiment, options)
-        if line.paper is not None:
-            row["paper"] = figures(line, "paper", asked, store)
-        row["default"] = figures(line, "default", asked, store)
-        table.append(row)
-    ranks = [
-        rank_tables(name, _asked(name, options), rank_store)
-        for name in RANK_EXPERIMENTS
-        if name in options.only or options.docs is not None
-    ]
-    ranks = [one for one in ranks if one.table]
+        if line.experiment in options.only:
+            row: Row = {"line": line}
+            if line.paper is not None:
+                row["paper"] = figures(line, "paper", options, store)
+            row["default"] = figures(line, "default", options, store)
+            table.append(_flat(row))
     if table:
-        write_table([_flat(row) for row in table], "papers", "The papers' tables", options.out)
-    if options.docs is not None:
-        write_page(options.docs, table, ranks, store.versions_in_words())
-        store.publish()
-        rank_store.publish(without=("scores",))
-
-
-def _asked(experiment: str, options: Namespace) -> Namespace:
-    """Return the options; of tables that are not asked for the page has what is known."""
-    if experiment in options.only:
-        return options
-    return Namespace(**{**vars(options), "only_known": True, "any_version": True})
-
-
-def _flat(row: Row) -> Row:
-    line = row["line"]
-    flat: Row = {"experiment": line.experiment, "data": line.data, "method": line.method}
-    for kind in KINDS:
-        for name in ("form", "status", "objective", "violation", "SVio", "passes", "seconds"):
-            flat[f"{kind}: {name}"] = (row.get(kind) or {}).get(name, "")
-    return flat
+        write_table(table, "papers", "The papers' tables", options.out)
+    for name, module in (("E7", e7), ("E8", e8)):
+        if name in options.only and not options.only_known:
+            module.run(options)
+    for name in rank_parity.EXPERIMENTS:
+        if name in options.only:
+            ranks(name, options, Store(options.out / "rank_parity"))

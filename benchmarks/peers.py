@@ -7,7 +7,7 @@ need it to predict. Every package runs in a process of its own, in the environme
 ``--python NAME=PATH`` gives, by default this one. A package that is not installed is listed as
 missing.
 
-Results are kept: what is known is not run again. A full run with ``--docs docs`` writes the page.
+Results are kept: what is known is not run again.
 """
 
 from __future__ import annotations
@@ -33,8 +33,17 @@ from benchmarks.harness.fairlearn_peers import NOTIONS
 from benchmarks.harness.intervals import LEAST_SPLITS
 from benchmarks.harness.options import Default, add_choice
 from benchmarks.harness.peer_worker import PEERS
-from benchmarks.harness.peers_page import frontier, write_page
-from benchmarks.harness.peers_verdicts import SPLIT_OF_COSTS, TEST_SHARE, UNCONSTRAINED, at_gaps
+from benchmarks.harness.peers_verdicts import (
+    SPLIT_OF_COSTS,
+    TEST_SHARE,
+    UNCONSTRAINED,
+    at_gaps,
+    at_levels,
+    frontier,
+    speeds,
+    summary,
+    verdicts,
+)
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained.datasets import (
@@ -219,7 +228,7 @@ def _rows(data: str, notion: str, seed: int, peer: str, found: dict[str, Any]) -
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add data sets, notions, peers, splits, environments and the folder of the page."""
+    """Add data sets, notions, peers, splits and environments."""
     add_choice(parser, "--data", SOURCES, quick=["compas"], help="data sets")
     add_choice(parser, "--notions", NOTIONS, quick=["demographic_parity"], help="notions")
     add_choice(parser, "--peers", PEERS, quick=QUICK, help="methods")
@@ -237,7 +246,6 @@ def add_options(parser: ArgumentParser) -> None:
         "--any-version", action="store_true", help="take our results of other versions as well"
     )
     parser.add_argument("--only-known", action="store_true", help="run nothing, show what is known")
-    parser.add_argument("--docs", type=Path, help="folder of the page peers.md and its figures")
 
 
 def interpreters(pairs: list[str]) -> dict[str, str]:
@@ -260,9 +268,9 @@ def interpreters(pairs: list[str]) -> dict[str, str]:
 
 
 def run(options: Namespace) -> None:
-    """Run what is not known; write peers.md, peers-gaps.md, and the page."""
+    """Run what is not known; write the points, and four tables of who is ahead."""
     options.pythons = interpreters(options.python)
-    store, rows = Store(options.out / "peers", options.docs), []
+    store, rows = Store(options.out / "peers"), []
     for data in options.data:
         for peer in options.peers:
             notions = [notion for notion in options.notions if notion in PEERS[peer].notions]
@@ -273,9 +281,13 @@ def run(options: Namespace) -> None:
     table = frontier(fits)
     shown = [{name: one for name, one in row.items() if name != "by split"} for row in table]
     write_table(shown, "peers", "Peers: means over splits", options.out)
-    write_table(at_gaps(table), "peers-gaps", "Peers: accuracy at a gap", options.out)
+    for name, title, some in (
+        ("ahead", "who is ahead at the same gap", summary(verdicts(table))),
+        ("seconds", "seconds and memory", speeds(table)),
+        ("levels", "ours less the best peer within a gap", at_levels(table)),
+        ("gaps", "accuracy at a gap", at_gaps(table)),
+    ):
+        if some:
+            write_table(some, f"peers-{name}", f"Peers: {title}", options.out)
     for peer, reason in missing.items():
         print(f"not run: {peer}: {reason}")
-    if options.docs is not None:
-        write_page(table, missing, options, store.versions_in_words())
-        store.publish()

@@ -26,10 +26,8 @@ class Module(Protocol):
 
 
 BENCHMARKS = (
-    "compare", "targets", "speed", "trace", "memory", "scale",
-    "all_solvers", "decisions", "peers", "fuzz",
-    "papers", "minority_rate", "roc_fairness", "scad_demographic_parity", "neyman_pearson",
-    "partial_parity", "weak_partial_parity", "e7", "e8",
+    "compare", "targets", "speed", "trace", "memory", "scale", "all_solvers", "decisions", "peers",
+    "papers", "fuzz", "mutants",
 )  # fmt: skip
 
 

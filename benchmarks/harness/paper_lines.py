@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from benchmarks import minority_rate, neyman_pearson, roc_fairness, scad_demographic_parity
+from benchmarks.harness import paper_problems as problems
 from benchmarks.harness.data import Data, load, parts
 from benchmarks.harness.paper_grids import GRIDS, Grid, first, proximal
 from benchmarks.harness.paper_setup import Setup, solver_for
@@ -128,7 +128,7 @@ def simple_example(small: bool) -> Setup:
 @lru_cache(maxsize=1)
 def minority(data: str, c: float, small: bool) -> Setup:
     """Return E2."""
-    problem = minority_rate.problem_of(data, c)
+    problem = problems.minority_problem(data, c)
     start = problem.domain.project(np.ones(problem.n_variables))
     return _same(problem, start, 0.5 * 10**-2.5)
 
@@ -139,17 +139,17 @@ def roc(data: str, exact: bool, small: bool, seed: int | None = None) -> Setup:
 
     A seed takes the steps of this seed, in place of those that end at the median loss.
     """
-    best, least = (roc_fairness.least_loss if exact else roc_fairness.sampled_loss)(data)
+    best, least = (problems.least_loss if exact else problems.sampled_loss)(data)
     remark = ""
     if seed is not None:
-        best, least = roc_fairness.sampled_point(data, seed)
-        excess = least / roc_fairness.least_loss(data)[1] - 1.0
+        best, least = problems.sampled_point(data, seed)
+        excess = least / problems.least_loss(data)[1] - 1.0
         remark = f"x* has a hinge loss {excess:.1%} above the least"
-    base = roc_fairness.base_problem(data, 100 if small else THRESHOLDS, best)
-    bound = (1.0 + roc_fairness.INCREASE) * least
+    base = problems.roc_problem(data, 100 if small else THRESHOLDS, best)
+    bound = (1.0 + problems.INCREASE) * least
     _, (X, _, groups) = parts(data)
     level = base.uncounted().at(best).constraints.max()
-    epigraph = roc_fairness.without_ball(base).epigraph(bound)
+    epigraph = problems.without_ball(base).epigraph(bound)
     rho = sum(_mean_squares(groups, X))
     first = np.append(best, level)
     return Setup(swapped(base, bound), best, rho, epigraph, first, remark, constraint_rho=0.0)
@@ -158,7 +158,7 @@ def roc(data: str, exact: bool, small: bool, seed: int | None = None) -> Setup:
 @lru_cache(maxsize=1)
 def scad(data: str, small: bool) -> Setup:
     """Return E4."""
-    problem = scad_demographic_parity.problem_of(data)
+    problem = problems.scad_problem(data)
     _, (X, _, groups) = parts(data)
     return _same(problem, problem.start(), sum(_mean_squares(groups, X)))
 
@@ -167,8 +167,8 @@ def scad(data: str, small: bool) -> Setup:
 def digits(small: bool) -> Setup:
     """Return E5, on 3,000 images in the small form."""
     n_rows = 3000 if small else None
-    problem = neyman_pearson.problem_of(n_rows)
-    X, labels = neyman_pearson.mnist(n_rows)
+    problem = problems.digits_problem(n_rows)
+    X, labels = problems.mnist(n_rows)
     return _same(problem, problem.start(), max(_mean_squares(labels, X)))
 
 
@@ -237,12 +237,12 @@ VIOLATIONS = {
 
 def _econ_lines(experiment: str, data: str) -> list[Line]:
     """Return the lines of 3S-Econ's Table 2 for a problem and a data set."""
-    module = roc_fairness if experiment == "E3" else scad_demographic_parity
+    table = problems.ROC_PUBLISHED if experiment == "E3" else problems.SCAD_PUBLISHED
     lines = []
     for (method, (key, paper, name)), (violation, stationarity) in zip(
         ECON.items(), VIOLATIONS[experiment, data], strict=True
     ):
-        objective, passes, seconds = module.PUBLISHED[data, key]
+        objective, passes, seconds = table[data, key]
         published = (
             f"{objective:.3g}, CVio {violation:.1e}, SVio {stationarity:.1e}, "
             f"{passes:.2g} passes, {seconds:.3g} s"

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.dominance import Comparison, Outcome, Point, Splits, by_outcome, compare_at
-from benchmarks.harness.intervals import LEAST_SPLITS, difference
+from benchmarks.harness.intervals import LEAST_SPLITS, difference, half_width
+from benchmarks.harness.peer_worker import PEERS
 from benchmarks.harness.tables import Row
 
 LEVELS = (0.01, 0.02, 0.05, 0.1)
@@ -227,3 +228,30 @@ def _mean_seconds(rows: list[Row]) -> float:
 def _shown_seconds(seconds: float | str) -> str:
     """Return seconds with two digits, "-" if they were not measured."""
     return f"{seconds:.2g}" if seconds != "" else "-"
+
+
+_MEANS = ("accuracy", "AUC", "log loss", "gap", "gap, low", "gap, high")
+
+
+def frontier(rows: list[Row]) -> list[Row]:
+    """Return a row for every setting of every peer: means over the splits, costs of one split."""
+    by_setting: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in ("data", "notion", "peer", "setting"))
+        by_setting.setdefault(key, []).append(row)
+    table = []
+    for (data, notion, peer, setting), some in by_setting.items():
+        row: Row = {"data": data, "notion": notion, "method": peer, "setting": setting}
+        for name in _MEANS:
+            values = [one[name] for one in some if one[name] is not None]
+            row[name] = mean(values) if values else ""
+        by_split = {one["split"]: one for one in some}
+        row |= {name: by_split.get(SPLIT_OF_COSTS, {}).get(name, "") for name in COSTS}
+        row["pooled gap"] = pooled_gap([one["cells"] for one in some])
+        row["+-"] = half_width(np.array([one["accuracy"] for one in some]), TEST_TO_TRAIN)
+        row["splits"] = len(by_split)
+        row["least positives"] = min(one["least positives"] for one in some)
+        row["kind"], row["random"] = PEERS[peer].kind, "yes" if PEERS[peer].random else "no"
+        row["by split"] = by_split
+        table.append(row)
+    return table

@@ -1,20 +1,17 @@
-"""IDCA's experiments (section 7): accuracy against fairness in a range of ranks, over splits.
+"""E9 and E10, IDCA's experiments (section 7): accuracy against fairness in a range of ranks.
 
 Linear models with cross terms (1, x, z, z x) and the paper's ramps. "ours" takes the solver that
-"auto" takes; with --idca the printed method is run as well. Writes the means and 95% intervals over
-the splits (the paper's figure 1), every fit, and for every data set the rates of one group against
-the other's over all thresholds (figure 2) and the densities of scores (D.5).
+"auto" takes. Every baseline is compared with ours at its fairness, over the same splits.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -22,21 +19,26 @@ import numpy as np
 from scipy.stats import t as student
 
 from benchmarks.harness.data import Data
-from benchmarks.harness.options import Default, add_choice, add_seeds
+from benchmarks.harness.dominance import Point, Splits, compare_at
 from benchmarks.harness.penalised import Penalised
-from benchmarks.harness.rank_data import RANKS, split, with_group
-from benchmarks.harness.rank_figures import draw_densities, draw_frontiers, draw_rates
+from benchmarks.harness.rank_data import RANKS, TEST_TO_TRAIN, split, with_group
 from benchmarks.harness.rank_tolerances import TOLERANCES
 from benchmarks.harness.store import Store
-from benchmarks.harness.tables import Row, write_table
+from benchmarks.harness.tables import Row
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.constraints import (
     Constraint,
     GroupAUCParity,
     InterGroupAUCParity,
     IntraGroupAUCParity,
+    PartialDemographicParity,
+    WeakPartialDemographicParity,
 )
 from fairconstrained.functions.surrogates import Ramp
+from fairconstrained.metrics import (
+    partial_demographic_parity_difference,
+    weak_partial_demographic_parity_difference,
+)
 from fairconstrained.solvers import IDCA, Regularization, Solver
 
 PAIRWISE = {
@@ -45,8 +47,8 @@ PAIRWISE = {
     "intra-group": IntraGroupAUCParity,
 }
 REGULARISATION = ("regularisation", "regularisation, solved")
-METHODS = ("ours", "unconstrained", *PAIRWISE, *REGULARISATION)
-ScoresOf = dict[str, tuple[np.ndarray, np.ndarray]]  # scores and groups, by model
+OURS = ("ours", "unconstrained")
+METHODS = (*OURS, *PAIRWISE, *REGULARISATION)
 PAPER_EPSILON = 5e-3  # of the paper's grid the value with which the objective falls fastest
 QUICK_KAPPAS = 2  # how many of the paper's a quick run takes
 
@@ -72,6 +74,44 @@ class Experiment:
         """Return the measure of scores in the data set's range of ranks."""
         labels = np.zeros(len(scores))  # it does not use them
         return float(self.metric(labels, scores, sensitive_features=groups, ranks=RANKS[data]))
+
+
+EXPERIMENTS = {
+    "E9": Experiment(
+        name="partial_parity",
+        symbol="DP^I",
+        notion=PartialDemographicParity,
+        metric=partial_demographic_parity_difference,
+        kappas={
+            "a9a": (0.01, 0.05, 0.1, 0.2, 0.28),
+            "bank": (0.01, 0.08, 0.22, 0.3),
+            "law_school": (0.005, 0.08, 0.1, 0.15, 0.2),
+        },
+        further_kappas={
+            "a9a": (0.0, 0.4, 0.6),
+            "bank": (0.0, 0.5, 0.7),
+            "law_school": (0.0, 0.4, 0.6, 0.8),
+        },
+        weight=2.0,
+    ),
+    "E10": Experiment(
+        name="weak_partial_parity",
+        symbol="WDP^I",
+        notion=WeakPartialDemographicParity,
+        metric=weak_partial_demographic_parity_difference,
+        kappas={
+            "a9a": (0.005, 0.03, 0.05, 0.1, 0.15),
+            "bank": (0.01, 0.03, 0.05, 0.07, 0.1),
+            "law_school": (0.005, 0.04, 0.06, 0.1, 0.15),
+        },
+        further_kappas={
+            "a9a": (0.0, 0.3, 0.5),
+            "bank": (0.0, 0.2, 0.4),
+            "law_school": (0.0, 0.3, 0.45, 0.6),
+        },
+        weight=1.0,
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -150,11 +190,10 @@ def measured(
     *,
     any_version: bool = False,
     only_known: bool = False,
-) -> Iterator[tuple[Row, np.ndarray, np.ndarray]]:
-    """Yield, for every fit, a row of the table, the test rows' scores and their groups.
+) -> Iterator[Row]:
+    """Yield a row for every fit; those that the store knows are not made again.
 
-    Fits that the store knows are not made again; with `only_known` the others are left out.
-    Published results have no scores.
+    With `only_known` the others are left out.
     """
     for seed in seeds:
         train, (X, y, groups) = split(name, seed)
@@ -170,9 +209,9 @@ def measured(
                     row = _row(experiment, name, model, scores, y, groups)
                     row = {"method": method.name, "level": level, "seed": seed, **row}
                     row = {"data": name, **row, "seconds": seconds}
-                    known = store.put(key, {"row": row, "scores": scores.tolist()})
+                    known = store.put(key, {"row": row})
                     print(*row.values(), flush=True)
-                yield known["row"], np.array(known.get("scores", ())), groups
+                yield known["row"]
 
 
 def _row(
@@ -237,68 +276,26 @@ def summary(rows: list[Row]) -> list[Row]:
     return out
 
 
-def without_splits(table: list[Row]) -> list[Row]:
-    """Return the columns that tables show."""
-    return [{name: one for name, one in row.items() if name != "by split"} for row in table]
+def dominance(table: list[Row]) -> list[Row]:
+    """Return the accuracy of ours less that of a method, at the fairness of the method."""
+    out = []
+    for row in table:
+        if row["method"] in OURS:
+            continue
+        same = [one for one in table if one["data"] == row["data"] and one["method"] in OURS]
+        if not same:
+            continue
+        compared = compare_at(_point(row), [*map(_point, same)], TEST_TO_TRAIN[row["data"]])
+        shown = {name: value for name, value in row.items() if name != "by split"}
+        shown |= {"difference": compared.gain, "+- of it": compared.noise}
+        out.append({**shown, "ours is": compared.outcome})
+    return out
 
 
-def add_options(parser: ArgumentParser) -> None:
-    """Add data sets, splits and methods."""
-    add_choice(parser, "--data", RANKS, quick=["law_school"], help="data sets")
-    add_seeds(parser, range(5))
-    add_choice(
-        parser, "--methods", METHODS, quick=["ours", "unconstrained", "group AUC"], help="methods"
-    )
-    parser.add_argument(
-        "--idca",
-        action=BooleanOptionalAction,
-        default=Default(False, False),
-        help="run the printed IDCA as well",
-    )
+def _point(row: Row) -> Point:
+    runs = row["by split"]
 
+    def fairness(splits: Splits) -> float:
+        return mean(runs[k]["1 - unfairness"] for k in splits)
 
-def label_of(row: Row, scores: np.ndarray, groups: np.ndarray, seed: int) -> ScoresOf:
-    """Return the scores by the name of their model, for ours on one split; else nothing."""
-    if row["seed"] != seed or row["method"] not in METHODS[:2] or not len(scores):
-        return {}
-    level = "" if row["method"] == "unconstrained" else f", kappa = {row['level']:g}"
-    return {row["method"] + level: (scores, groups)}
-
-
-def run_experiment(experiment: Experiment, options: Namespace) -> None:
-    """Run the methods, write the tables and the figures."""
-    rows: list[Row] = []
-    for data in options.data:
-        shown: ScoresOf = {}
-        methods = methods_for(experiment, data, options)
-        store = Store(options.out / "rank_parity")
-        for row, scores, groups in measured(experiment, data, methods, options.seeds, store):
-            rows.append(row)
-            shown |= label_of(row, scores, groups, options.seeds[0])
-        draw_scores(experiment.name, data, shown, options.out)
-    table = summary(rows)
-    draw_frontiers(table, experiment.symbol, options.out / f"{experiment.name}-frontiers.png")
-    title = experiment.name.replace("_", " ").capitalize()
-    write_table(rows, f"{experiment.name}-fits", f"{title}: every fit", options.out)
-    title = f"{title}: means and 95% intervals over splits"
-    write_table(without_splits(table), experiment.name, title, options.out)
-
-
-def draw_scores(name: str, data: str, shown: ScoresOf, folder: Path) -> None:
-    """Draw the unconstrained model and ours for the first, the middle and the last kappa.
-
-    Parameters
-    ----------
-    name, data : str
-        The experiment and the data set, for the names of the files.
-    shown : dict of str to (ndarray, ndarray)
-        Scores and groups of the test rows, by model.
-    folder : Path
-        Where the two figures are written.
-    """
-    ours = [name for name in shown if name.startswith("ours")]
-    names = ["unconstrained", *ours[:1], *ours[len(ours) // 2 :: max(1, len(ours) // 2)]]
-    pictured = {name: shown[name] for name in dict.fromkeys(names) if name in shown}
-    if pictured:
-        draw_rates(pictured, data, folder / f"{name}-{data}-rates.png")
-        draw_densities(pictured, data, folder / f"{name}-{data}-densities.png")
+    return Point({k: one["accuracy"] for k, one in runs.items()}, fairness)

@@ -14,7 +14,6 @@ from benchmarks.harness.data import generated
 from benchmarks.harness.isolated import limit_cpu, run_isolated
 from benchmarks.harness.options import Default, parse
 from benchmarks.harness.problems import logistic_problem
-from benchmarks.harness.solver_page import page
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import write_table
 from benchmarks.harness.timing import in_turns, ratio
@@ -93,30 +92,6 @@ def test_generated_rows_make_every_constraint_active():
             assert problem.at(w).violation > 1e-4, case.name
 
 
-def test_the_page_of_all_solvers_has_every_run_and_says_what_is_missing():
-    limits = {"feasible": 1e-3, "near": 0.02, "near_main": 0.01, "main": "ipc", "seconds": 30.0}
-    names = ("objective", "relative gap", "violation", "KKT residual", "passes", "CPU seconds")
-    figures = dict.fromkeys(names, 0.25)
-    rows = [
-        {"data": "some", "constraint": "parity", "solver": solver, **figures, **end}
-        for solver, end in {
-            "ipc": {"answer of": "", "verdict": "met"},
-            "idca": {"answer of": "ExactPenalty", "verdict": "met"},
-            "ssg": {"answer of": "", "verdict": "gap 5.0%"},
-        }.items()
-    ]
-    text = page(rows, all_solvers.overview(rows), 3, "python -m benchmarks", **limits)
-    assert "versions of the code" not in text
-    rows[0]["version"] = "another"
-    text = page(rows, all_solvers.overview(rows), 3, "python -m benchmarks", **limits)
-    assert "The runs are of 2 versions of the code." in text
-    assert "2 of 3 runs are met, 1 of them with another solver's answer. 3 more have" in text
-    assert text.count("| met* ") == 1 and text.count("| ExactPenalty ") == 1
-    assert text.count("0.25") == 3 * len(figures)
-    assert text.count("| gap 5.0%") == 3  # in the list of what is not met, too
-    assert "ends short of the tolerance" in text
-
-
 def test_problems_are_those_of_the_estimator():
     X, y, groups = generated(1000)
     problem = logistic_problem((X, y, groups), DemographicParity(0.05))
@@ -148,26 +123,6 @@ def test_results_are_kept_for_the_version_of_the_library(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "version", lambda: "another")
     assert kept.get(("case", "ipc")) is None
     assert kept.get(("case", "ipc"), any_version=True)["objective"] == 1.0
-
-
-def test_published_results_are_known_without_the_folder(tmp_path):
-    first = Store(tmp_path / "here" / "cases", tmp_path / "docs")
-    first.put(("case", "ssg"), {"objective": 1.0 / 3.0, "curve": [0.1, 2]})
-    first.put(("case", "ipc"), {"objective": 1.0})
-    first.publish()
-    text = (tmp_path / "docs" / "results" / "cases.jsonl").read_text()
-    assert len(text.splitlines()) == 2 and "0.33333333," in text
-
-    elsewhere = Store(tmp_path / "there" / "cases", tmp_path / "docs")
-    assert elsewhere.get(("case", "ssg"))["curve"] == [0.1, 2]
-    elsewhere.put(("case", "ipc"), {"objective": 2.0})
-    elsewhere.publish()
-    again = Store(tmp_path / "nowhere" / "cases", tmp_path / "docs")
-    assert again.get(("case", "ipc"))["objective"] == 2.0
-    assert again.get(("case", "ssg"))["objective"] == 0.33333333
-    assert Store(tmp_path / "nowhere" / "cases").get(("case", "ipc")) is None
-    again.publish(without=("curve",))
-    assert "curve" not in (tmp_path / "docs" / "results" / "cases.jsonl").read_text()
 
 
 def test_in_turns_keeps_neighbours_together():

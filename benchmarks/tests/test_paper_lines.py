@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from _support.problems import PROBLEMS
 
-from benchmarks import neyman_pearson, roc_fairness
+from benchmarks.harness import paper_problems
 from benchmarks.harness.data import parts
 from benchmarks.harness.paper_grids import GRIDS, ConstantSteps, best_of
 from benchmarks.harness.paper_lines import all_lines, digits, roc, simple_example
@@ -83,9 +83,9 @@ def test_the_best_of_a_grid_is_feasible_and_has_the_lowest_objective(ends, best)
 def test_the_bound_of_e3_is_of_the_seed_with_the_median_loss(monkeypatch) -> None:
     losses = [0.4, 0.1, 0.3, 0.2, 0.5]
     monkeypatch.setattr(
-        roc_fairness, "sampled_point", lambda data, seed: (np.full(1, seed), losses[seed])
+        paper_problems, "sampled_point", lambda data, seed: (np.full(1, seed), losses[seed])
     )
-    point, loss = roc_fairness.sampled_loss("a9a")
+    point, loss = paper_problems.sampled_loss("a9a")
     assert (point[0], loss) == (2, 0.3)
 
 
@@ -97,7 +97,7 @@ def test_the_constants_of_near_stationarity_are_those_of_the_paper(data_folder) 
     assert setup.constraint_rho == 0.0
     means = [squares[groups == group].mean() for group in np.unique(groups)]
     assert setup.rho == pytest.approx(means[0] + means[1])
-    images, labels = neyman_pearson.mnist(3000)
+    images, labels = paper_problems.mnist(3000)
     norms = (images**2).sum(axis=1)
     setup = digits(True)
     assert setup.constraint_rho is None

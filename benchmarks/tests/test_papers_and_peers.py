@@ -1,32 +1,30 @@
-"""The pages of the papers and of the peers: their tables, from figures that are made up."""
+"""The tables of the papers and of the peers, from figures that are made up."""
 
 from __future__ import annotations
-
-from argparse import Namespace
 
 import numpy as np
 import pytest
 
-from benchmarks import partial_parity, peers, weak_partial_parity
-from benchmarks.harness import (
-    papers_page,
-    peers_page,
-    rank_figures,
-    rank_page,
-)
+from benchmarks import peers
 from benchmarks.harness.dominance import Outcome
 from benchmarks.harness.intervals import half_width, jackknife_half_width
-from benchmarks.harness.paper_lines import all_lines
-from benchmarks.harness.peers_page import frontier
 from benchmarks.harness.peers_verdicts import (
     at_gaps,
     at_levels,
     best,
+    frontier,
     speeds,
     summary,
     verdicts,
 )
-from benchmarks.harness.rank_parity import PAIRWISE, REGULARISATION, regularized, solved
+from benchmarks.harness.rank_parity import (
+    EXPERIMENTS,
+    PAIRWISE,
+    REGULARISATION,
+    dominance,
+    regularized,
+    solved,
+)
 from benchmarks.harness.rank_tolerances import TOLERANCES
 from fairconstrained.functions.surrogates import Ramp
 
@@ -38,7 +36,7 @@ def test_every_baseline_has_tolerances_for_every_notion_and_data_set() -> None:
         assert all(set(one) == {"a9a", "bank", "law_school"} for one in levels.values())
 
 
-@pytest.mark.parametrize("experiment", [partial_parity.EXPERIMENT, weak_partial_parity.EXPERIMENT])
+@pytest.mark.parametrize("experiment", EXPERIMENTS.values())
 def test_the_penalty_of_the_regularisation_is_the_printed_one(experiment, rng) -> None:
     """(78) and (83) of IDCA, with lambda = 0.3."""
     low, high, theta, lam = 0.1, 0.35, rng.normal(size=10), 0.3
@@ -88,8 +86,7 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
         rank_row("regularisation", 0.95, of_splits(0.81)),  # more accurate than our fairest
         rank_row("regularisation", 0.95, of_splits(0.81, 2)),
     ]
-    ranks = rank_page.Ranks("E9", "DP^I", table)
-    found = rank_page.dominance(ranks)
+    found = dominance(table)
     assert [row["ours is"] for row in found] == [
         Outcome.AHEAD,
         Outcome.BEHIND,
@@ -98,27 +95,8 @@ def test_a_baseline_above_our_frontier_is_named() -> None:
         Outcome.BEHIND,
         Outcome.FEW,
     ]
-    assert found[0]["ours there"] == pytest.approx(0.82)
-    assert found[0]["+-"] == pytest.approx(0.0, abs=1e-12)
-    (text,) = rank_page.verdicts_of(ranks)  # the printed method was not run
-    assert "of 5 points" in text
-    assert (
-        "level with 1 at the same fairness, ahead of 1 and behind 2; fairer than any of ours"
-        in text.replace("*", "")
-    )
-    assert "(1 more have too few splits)" in text
-
-
-def test_the_printed_method_has_a_verdict_of_its_own() -> None:
-    table = [
-        rank_row("ours", 0.9, of_splits(0.8)),
-        rank_row("ours", 0.5, of_splits(0.84)),
-        rank_row("IDCA, paper()", 0.7, of_splits(0.83)),  # ours has 0.82 there
-        rank_row("IDCA, paper()", 0.7, of_splits(0.81)),
-    ]
-    (text,) = rank_page.verdicts_of(rank_page.Ranks("E9", "DP^I", table))
-    assert 'of 2 points of "IDCA, paper()"' in text
-    assert "ahead of 1 and behind 1" in text.replace("*", "")
+    assert found[0]["difference"] == pytest.approx(0.005)  # 0.82 between our two points
+    assert found[0]["+- of it"] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_splits_that_ours_lacks_are_left_out() -> None:
@@ -127,83 +105,8 @@ def test_splits_that_ours_lacks_are_left_out() -> None:
         rank_row("unconstrained", 0.5, of_splits(0.85, 3)),
         rank_row("group AUC", 0.9, of_splits(0.8, 4)),
     ]
-    (row,) = rank_page.dominance(rank_page.Ranks("E9", "DP^I", table))
-    assert row["splits"] == 3
+    (row,) = dominance(table)
     assert row["difference"] == pytest.approx(0.0)
-
-
-@pytest.mark.parametrize("name", ["E9", "E10"])
-def test_a_remark_is_in_the_section_of_its_experiment_only(name, tmp_path) -> None:
-    methods = ("ours", "unconstrained", "group AUC")
-    table = [rank_row(method, 0.9, of_splits(0.8)) for method in methods]
-    text = rank_page.section(rank_page.Ranks(name, "DP^I", table), tmp_path)
-    assert ("its loss on the training rows" in text) == (name == "E9")
-    assert ("The smallest tolerance is not the fairest one" in text) == (name == "E10")
-    assert 'Not run: "inter-group" on law school,' in text
-    assert '"group AUC" on law school' not in text
-
-
-def test_the_page_of_the_papers_says_what_is_quick_and_what_is_not_run(tmp_path) -> None:
-    line = next(line for line in all_lines() if line.experiment == "E4")
-    figures = {"objective": 0.5, "violation": 0.0, "SVio": np.nan, "passes": 100.0, "seconds": 2.0}
-    figures |= {"status": "data pass limit", "SVio tolerance": 1e-4}
-    row = {"line": line, "paper": {**figures, "form": "quick"}, "default": None}
-    papers_page.write_page(tmp_path, [row], [])
-    text = (tmp_path / "papers.md").read_text()
-    assert "0.5, CVio 0.0e+00, SVio none, 100 passes, 2 s (quick)" in text
-    assert "at most 100 of 80000 passes" in text or "at most 100 of 578000 passes" in text
-    assert "not run" in text
-
-
-def test_full_runs_are_compared_with_the_published_objective() -> None:
-    line = next(line for line in all_lines() if line.experiment == "E4")
-    published = float(line.published.split(",")[0])
-    for factor, text in [(1.01, "to 2%"), (1.5, "50% above"), (0.5, "50% below")]:
-        paper = {"objective": factor * published, "violation": 0.0, "form": "full", "status": ""}
-        paper["passes"] = line.passes
-        row = {"line": line, "paper": paper, "default": None}
-        assert text in papers_page.why(row)
-    assert "published" not in papers_page.why({**row, "paper": {**paper, "form": "quick"}})
-
-
-def test_the_lead_of_the_papers_counts_full_runs(tmp_path) -> None:
-    lines = [line for line in all_lines() if (line.experiment, line.data) == ("E4", "a9a")][:3]
-    full = {"violation": 0.0, "SVio": 0.1, "passes": 7.2e5, "seconds": 2.0, "form": "full"}
-    full["status"] = "data pass limit"
-    published = [float(line.published.split(",")[0]) for line in lines]
-    paper = [{**full, "objective": 1.01 * published[0]}, {**full, "objective": 1.5 * published[1]}]
-    table = [
-        {"line": lines[0], "paper": paper[0], "default": {**full, "objective": published[0]}},
-        {"line": lines[1], "paper": paper[1], "default": {**full, "objective": 2.0}},
-        {"line": lines[2], "paper": {**full, "form": "quick", "objective": 0.1}, "default": None},
-    ]
-    papers_page.write_page(tmp_path, table, [])
-    text = (tmp_path / "papers.md").read_text()
-    assert "run with as many data passes as published: 2, of which 1 reach" in text
-    assert "Lines of E1 to E6: 3. Run in full, with `paper()` and by default: 2. In 1 of" in text
-
-
-def test_runs_with_paper_that_have_fewer_passes_than_published_are_not_full(tmp_path) -> None:
-    line = next(line for line in all_lines() if (line.experiment, line.data) == ("E4", "a9a"))
-    found = {"objective": 0.4, "violation": 0.0, "form": "full", "status": "iteration limit"}
-    found |= {"SVio": 0.1, "passes": 9.0, "seconds": 2.0}
-    papers_page.write_page(tmp_path, [{"line": line, "paper": found, "default": found}], [])
-    text = (tmp_path / "papers.md").read_text()
-    assert "run with as many data passes as published: 0, of which 0 reach" in text
-    assert "9 passes, 2 s (fewer passes)" in text and "9 of 80000 passes" in text
-    assert "9 passes, 2 s (full)" in text  # by default
-    assert "SVio 1.0e-01, 9 passes" in text
-
-
-def test_the_default_is_compared_with_the_best_published_row(tmp_path) -> None:
-    lines = [line for line in all_lines() if (line.experiment, line.data) == ("E4", "a9a")]
-    found = {"objective": 0.4, "violation": 0.0, "form": "full", "status": "converged"}
-    found |= {"SVio": 0.1, "passes": 9.0, "seconds": 2.0}
-    table = [{"line": line, "paper": None, "default": found} for line in lines]
-    papers_page.write_page(tmp_path, table, [])
-    text = (tmp_path / "papers.md").read_text()
-    assert "ends at 0.4, violation 0.0e+00, after 2 s" in text
-    assert "the lowest published objective is 0.505" in text
 
 
 def points(method: str, accuracy: float, gap: float, splits: int = 4) -> list[dict]:
@@ -261,18 +164,6 @@ def test_two_splits_give_no_verdict() -> None:
     assert at_levels(few)[0]["linear"] == "-0.1000 against fairret, 2 splits"
 
 
-@pytest.mark.parametrize(("low", "hidden"), [(0.895, 0), (0.75, 1)])
-def test_figures_count_the_points_that_they_leave_out(low: float, hidden: int) -> None:
-    axis = rank_figures.plt().figure().add_subplot()
-    points = [(0.1, 0.90), (0.2, 0.91), (0.9, low)]
-    axis.plot(*zip(*points, strict=True))
-    rank_figures.focus(axis, [0.90, 0.91], points)
-    texts = [one.get_text() for one in axis.texts]
-    assert texts == (["1 point below"] if hidden else [])
-    assert (axis.get_ylim()[0] > low) == bool(hidden)
-    rank_figures.plt().close(axis.figure)
-
-
 def test_seconds_are_multiples_of_those_of_ours_of_the_same_kind_on_the_first_split() -> None:
     slow = [
         {**row, "CPU seconds": 1.5 if row["split"] == 0 else 9.0, "MiB": 7.0}
@@ -293,22 +184,6 @@ def test_a_method_without_the_first_split_has_no_seconds() -> None:
         "ours, decisions": "0.5",
         "scikit-lego": "-",
     }
-
-
-def test_the_page_of_the_peers_begins_with_who_is_ahead(tmp_path) -> None:
-    rows = points("ours, decisions", 0.8, 0.004) + points("fairret", 0.9, 0.004)
-    rows += points("ours, thresholds by group", 0.8, 0.03, 2) + points("OxonFair", 0.8, 0.03, 2)
-    options = Namespace(docs=tmp_path, data=["compas", "bank"])
-    peers_page.write_page(frontier(rows), {"FairGBM": "it is not installed"}, options)
-    text = (tmp_path / "peers.md").read_text()
-    lead = text.partition("##")[0]
-    assert "have 1 points with at least 3 splits" in lead
-    assert "behind 1" in lead
-    assert "Demographic parity, COMPAS: -0.1000" in lead
-    assert "1 more points have too few splits" in lead
-    assert "Not run on this page: bank" in text
-    assert "Not run: FairGBM" in text
-    assert (tmp_path / "_static" / "peers-demographic_parity.png").exists()
 
 
 def test_intervals_have_the_variance_of_overlapping_splits() -> None:

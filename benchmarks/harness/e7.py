@@ -2,24 +2,20 @@
 
 Communities and Crime, split 50/25/25; a network with five hidden layers of 64 units and the mean
 hinge loss; groups above one of ten thresholds in each of three percentages. Constraint (18) is read
-in two ways: the excess loss of the groups is bounded on average, or in each of them. A full run
-writes the page docs/e7.md with its figures.
+in two ways: the excess loss of the groups is bounded on average, or in each of them.
 """
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.harness.e7_page import draw, write_page
 from benchmarks.harness.intersections import Communities
 from benchmarks.harness.multiplier_network import DeepMultiplierModel
-from benchmarks.harness.options import Default, add_seeds
 from benchmarks.harness.tables import Row, at_most, write_table
 from benchmarks.harness.timing import in_turns, ratio
 from fairconstrained.models.network import TorchModel
@@ -31,27 +27,7 @@ from fairconstrained.terms.cell_means import CellMeans
 
 READINGS = {"average": ("average", "largest"), "each": ("largest", "99th percentile", "average")}
 PLADA_NAME, MODEL_NAME, FREE_NAME = "PLADA", "multiplier model", "no constraint"
-TRAINING_ERRORS = (0.1, 0.05)
 ALLOWANCE = 0.01  # models are compared at the error of the less accurate method, plus this
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-
-
-def add_options(parser: ArgumentParser) -> None:
-    """Add --seeds, --epochs, --repeats, --reuse and --docs."""
-    add_seeds(parser, full=(0, 1, 2))
-    parser.add_argument("--epochs", type=int, default=Default(400, 30), help="steps of a run")
-    parser.add_argument(
-        "--repeats", type=int, default=Default(100, 10), help="timed epochs of each problem"
-    )
-    parser.add_argument(
-        "--reuse", action="store_true", help="take the measures of the last run from e7-epochs.csv"
-    )
-    parser.add_argument(
-        "--docs",
-        type=Path,
-        default=Default(DOCS, None),
-        help="folder of the page e7.md and its figures; none is written if it is empty",
-    )
 
 
 def mean_over_groups(problem: Problem) -> Problem:
@@ -95,16 +71,6 @@ def follow(
 
     solver.minimize(problem, callback=record, random_state=seed)
     return found
-
-
-def setting_alone(problem: Problem) -> str:
-    """Return what the paper's setting does with the constraints as they are, in words."""
-    after: list[float] = []
-    solver = PLADA.network(max_iter=40, check_every=40)
-    solver.minimize(problem, callback=lambda one: after.append(one.objective), random_state=0)
-    if np.isfinite(after[-1]):
-        return f"this setting has a loss of {after[-1]:.3g} after 40 epochs"
-    return "this setting diverges within 40 epochs"
 
 
 def runs(seeds: list[int], n_epochs: int) -> pd.DataFrame:
@@ -190,21 +156,6 @@ def verdicts(comparison: pd.DataFrame) -> list[Row]:
     return rows
 
 
-def on_training_rows(frame: pd.DataFrame) -> list[Row]:
-    """Return the least violation of training errors at given training errors, means over splits."""
-    training, rows = frame[frame.part == "train"], []
-    for reading, measures in READINGS.items():
-        for level in TRAINING_ERRORS:
-            near = training[(training.reading == reading) & ((training.error - level).abs() < 0.01)]
-            row: Row = {"reading": reading, "training error": level}
-            for method in (PLADA_NAME, MODEL_NAME, FREE_NAME):
-                own = near[near.method == method].groupby("seed")[list(measures)].min()
-                for measure in measures:
-                    row[f"{measure}, {method}"] = float(own[measure].clip(lower=0.0).mean())
-            rows.append(row)
-    return rows
-
-
 def epoch_of(problem: Problem) -> Callable[[], None]:
     """Return what an epoch of PLADA does: all values and the gradient of the Lagrangian."""
     w, multipliers = problem.start(), np.ones(problem.n_constraints)
@@ -240,24 +191,9 @@ def epoch_cost(repeats: int) -> list[Row]:
 
 
 def run(options: Namespace) -> None:
-    """Write the tables e7*.md, the figures and, in a full run, the page."""
-    cost = epoch_cost(options.repeats)
-    write_table(cost, "e7-epoch", "E7: the cost of an epoch", options.out)
-    stored = options.out / "e7-epochs.csv"
-    frame = pd.read_csv(stored) if options.reuse else runs(options.seeds, options.epochs)
-    frame.to_csv(stored, index=False)
-    counts = [len(Communities.split(seed).thresholds) for seed in sorted(frame.seed.unique())]
-    comparison = compare(frame)
-    columns = comparison.to_dict("records")
-    write_table(columns, "e7-chosen", "E7: epochs chosen on validation rows", options.out)
-    claims = verdicts(comparison)
-    write_table(claims, "e7", "E7: does PLADA violate less at the same error?", options.out)
-    fitted = on_training_rows(frame)
-    for name in READINGS:
-        part = [row for row in fitted if row["reading"] == name]
-        write_table(part, f"e7-training-{name}", f"E7: training rows, {name}", options.out)
-    for reading in READINGS:
-        draw(frame[frame.reading == reading], options.out / f"e7-{reading}.png")
-    if options.docs is not None:
-        alone = setting_alone(Communities.split(options.seeds[0]).problem("each"))
-        write_page(options.docs, options, frame, counts, cost, claims, fitted, alone)
+    """Write the cost of an epoch, and whether the claim holds; 3 splits and 400 epochs in full."""
+    cost = epoch_cost(10 if options.quick else 100)
+    write_table(cost, "papers-E7-epoch", "E7: the cost of an epoch", options.out)
+    frame = runs(options.seeds[:3], 30 if options.quick else 400)
+    claims = verdicts(compare(frame))
+    write_table(claims, "papers-E7", "E7: does PLADA violate less at the same error?", options.out)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
 
-from benchmarks.harness.e8_page import write_page
-from benchmarks.harness.options import Default
 from benchmarks.harness.tables import Row, write_table
 from fairconstrained import FairRanker, make_biased_ranking
 from fairconstrained.constraints import QueryParity
@@ -67,22 +63,34 @@ def generate(options: Namespace, seed: int) -> Data:
     return Data(X, y, query, groups, query < options.queries)
 
 
+MEASURES = (
+    "error", "error (0+, 1-)", "error (1+, 0-)", "difference, mean", "median", "90th percentile",
+    "largest", "above kappa", "NDCG@10",
+)  # fmt: skip
+
+
 def measures(rows: dict[str, np.ndarray], scores: np.ndarray) -> Row:
-    """Return the measures of a ranking: errors, their differences by query, NDCG."""
+    """Return the measures of a ranking: errors, their differences by query, NDCG.
+
+    They are nan where training has diverged.
+    """
+    if not np.all(np.isfinite(scores)):
+        return dict.fromkeys(MEASURES, np.nan)
     y, query, groups = rows["y"], rows["query"], rows["groups"]
     errors = query_pairwise_errors(y, scores, query=query, sensitive_features=groups)
     gaps = query_gaps(errors)
-    return {
-        "error": pairwise_error(y, scores, query=query),
-        "error (0+, 1-)": float(errors[0, 1].mean()),
-        "error (1+, 0-)": float(errors[1, 0].mean()),
-        "difference, mean": float(gaps.mean()),
-        "median": float(np.median(gaps)),
-        "90th percentile": float(np.quantile(gaps, 0.9)),
-        "largest": float(gaps.max()),
-        "above kappa": float(np.mean(gaps > KAPPA)),
-        "NDCG@10": mean_ndcg(y, scores, query=query),
-    }
+    values = (
+        pairwise_error(y, scores, query=query),
+        float(errors[0, 1].mean()),
+        float(errors[1, 0].mean()),
+        float(gaps.mean()),
+        float(np.median(gaps)),
+        float(np.quantile(gaps, 0.9)),
+        float(gaps.max()),
+        float(np.mean(gaps > KAPPA)),
+        mean_ndcg(y, scores, query=query),
+    )
+    return dict(zip(MEASURES, values, strict=True))
 
 
 def problem_of(data: Data, options: Namespace, *, average: bool) -> Problem:
@@ -147,10 +155,8 @@ def weight_step(data: Data, options: Namespace) -> float:
     return 1.0 / rows.constants()[0]
 
 
-def runs(
-    data: Data, options: Namespace, name: str, seed: int, eta: float
-) -> Iterator[tuple[Row, np.ndarray]]:
-    """Yield the measures of the answers of a method, and the differences on the test queries."""
+def runs(data: Data, options: Namespace, name: str, seed: int, eta: float) -> Iterator[Row]:
+    """Yield the measures of the answers of a method."""
     problem = problem_of(data, options, average=name == "one multiplier for all")
     if name == UNCONSTRAINED:
         problem = problem.with_constraints(())
@@ -176,81 +182,39 @@ def runs(
             ("train", model.scores(w), data.part(True)),
             ("test", scores, test),
         ):
-            yield {**head, "part": part, **measures(rows, values)}, _gaps(test, scores)
+            yield {**head, "part": part, **measures(rows, values)}
         cpu = time.process_time()
 
 
-def _gaps(rows: dict[str, np.ndarray], scores: np.ndarray) -> np.ndarray:
-    errors = query_pairwise_errors(
-        rows["y"], scores, query=rows["query"], sensitive_features=rows["groups"]
-    )
-    return query_gaps(errors)
-
-
-def repetition(options: Namespace, number: int) -> tuple[list[Row], dict[str, np.ndarray], Row]:
+def repetition(options: Namespace, number: int) -> list[Row]:
     """Return all measures of one draw of the data; the unconstrained model decides on the draw."""
     for seed in range(_SEEDS * number, _SEEDS * (number + 1)):
         data = generate(options, seed)
         eta = weight_step(data, options)
-        found = list(runs(data, options, UNCONSTRAINED, number, eta))
-        if found[-2][0]["90th percentile"] > KAPPA:
+        table = list(runs(data, options, UNCONSTRAINED, number, eta))
+        if table[-2]["90th percentile"] > KAPPA:
             break
     else:
         raise RuntimeError(f"no draw of {_SEEDS} has differences above {KAPPA} in 10% of queries")
-    table, gaps = [row for row, _ in found], {UNCONSTRAINED: found[-1][1]}
     for name in list(METHODS)[1:]:
-        found = list(runs(data, options, name, number, eta))
-        table += [row for row, _ in found]
-        gaps[name] = found[-1][1]
-        print(f"repetition {number + 1}: {name}, {found[-1][0]['CPU seconds']:.0f} s", flush=True)
-    return table, gaps, _shape(data, seed)
+        table += runs(data, options, name, number, eta)
+        print(f"repetition {number + 1}: {name}, {table[-1]['CPU seconds']:.0f} s", flush=True)
+    return table
 
 
-def _shape(data: Data, seed: int) -> Row:
-    """Return the sizes of a draw."""
-    rows = data.part(True)
-    high = np.bincount(rows["query"], rows["y"])
-    low = np.bincount(rows["query"], 1 - rows["y"])
-    return {
-        "seed": seed,
-        "training rows": len(rows["y"]),
-        "columns": rows["X"].shape[1],
-        "training queries": len(high),
-        "pairs": int(high @ low),
-        "positives": float(rows["y"].mean()),
-    }
-
-
-def add_options(parser: ArgumentParser) -> None:
-    """Add the sizes of the data and of the runs."""
-    for name, full, quick, what in (
-        ("repetitions", 3, 1, "draws of the data"),
-        ("queries", 1000, 60, "training queries"),
-        ("test-queries", 100, 30, "test queries"),
-        ("features", 125, 10, "features of a document, without context"),
-        ("hidden", 128, 16, "ReLU units"),
-        ("passes", 6, 10, "passes over the training queries"),
-        ("checks", 2, 2, "measurements of a run"),
-        ("step-queries", 5, 2, "queries of a step"),
-        ("jobs", 1, 1, "repetitions that run at the same time"),
-    ):
-        parser.add_argument(f"--{name}", type=int, default=Default(full, quick), help=what)
-    parser.add_argument("--docs", type=Path, default=None, help="folder to write e8.md to")
+FULL = {
+    "queries": 1000, "test_queries": 100, "features": 125, "hidden": 128, "passes": 6, "checks": 2,
+    "step_queries": 5,
+}  # fmt: skip
+QUICK = {
+    "queries": 60, "test_queries": 30, "features": 10, "hidden": 16, "passes": 10, "checks": 2,
+    "step_queries": 2,
+}  # fmt: skip
 
 
 def run(options: Namespace) -> None:
-    """Write e8.md, e8.csv, the figures and, with --docs, the page."""
-    table: list[Row] = []
-    shapes: list[Row] = []
-    gaps: list[dict[str, np.ndarray]] = []
-    found = Parallel(n_jobs=options.jobs)(
-        delayed(repetition)(options, number) for number in range(options.repetitions)
-    )
-    for rows, differences, shape in found:
-        table += rows
-        gaps.append(differences)
-        shapes.append(shape)
-    write_table(table, "e8", "Ranking with two constraints per query", options.out)
-    write_table(shapes, "e8_data", "The draws of the data", options.out)
-    pooled = {name: np.concatenate([one[name] for one in gaps]) for name in METHODS}
-    write_page(table, shapes, pooled, KAPPA, options)
+    """Write the measures of three draws of the data; of one with --quick."""
+    sizes = Namespace(**(QUICK if options.quick else FULL))
+    draws = range(1 if options.quick else 3)
+    table = [row for number in draws for row in repetition(sizes, number)]
+    write_table(table, "papers-E8", "E8: ranking with two constraints per query", options.out)
