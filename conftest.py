@@ -16,12 +16,14 @@ NEEDS = {
 }
 
 
-CASES = 4  # of a test function; many functions run over every registered object
+CASES = 3  # of a test function in the default run; `cases` of pyproject.toml marks exceptions
 
 
 def pytest_addoption(parser):
-    """Add --grid."""
+    """Add --grid and --tenth."""
     parser.addoption("--grid", action="store_true", help="run every case of every test function")
+    help = "run a tenth of the other cases as well, another one for each of 10 successive numbers"
+    parser.addoption("--tenth", type=int, metavar="N", help=help)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -32,18 +34,24 @@ def pytest_collection_modifyitems(config, items):
 
 
 def keep_a_few(config, items):
-    """Deselect all but `CASES` cases of every test function, evenly spaced."""
+    """Deselect all but a few cases of every test function, evenly spaced."""
     cases = {}
     for item in items:
         cases.setdefault(item.nodeid.split("[")[0], []).append(item)
-    left_out = set()
-    for group in cases.values():
-        if len(group) > CASES:
-            step = (len(group) - 1) / (CASES - 1)
-            kept = {round(k * step) for k in range(CASES)}
-            left_out.update(id(item) for k, item in enumerate(group) if k not in kept)
-    config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
-    items[:] = [item for item in items if id(item) not in left_out]
+    left_out = [item for group in cases.values() for item in beyond_a_few(group)]
+    if (tenth := config.getoption("--tenth")) is not None:
+        left_out = [item for k, item in enumerate(left_out) if (k - tenth) % 10]
+    config.hook.pytest_deselected(items=left_out)
+    identities = set(map(id, left_out))
+    items[:] = [item for item in items if id(item) not in identities]
+
+
+def beyond_a_few(group):
+    """Return the cases of a function that the default run leaves out."""
+    marker = group[0].get_closest_marker("cases")
+    n = CASES if marker is None else marker.args[0]
+    kept = {round(k * (len(group) - 1) / max(n - 1, 1)) for k in range(n)}
+    return [item for k, item in enumerate(group) if len(group) > n and k not in kept]
 
 
 def mark_doctests(items):

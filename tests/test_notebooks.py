@@ -66,6 +66,7 @@ def test_there_are_no_others():
     assert sorted(path.name for path in FOLDER.glob("*.ipynb")) == NAMES
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", RUNS)
 def test_runs_from_a_clean_kernel(name, execute, data_folder):
     skip_without_its_extra(name)

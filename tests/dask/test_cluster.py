@@ -19,21 +19,6 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own, of processes th
 
 
 @pytest.fixture(scope="module")
-def client():
-    """A client of two worker processes with one thread each."""
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address=None,
-            memory_limit="1GiB",
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
-@pytest.fixture(scope="module")
 def rows():
     X, y, groups = make_biased_classification(4000, gap=0.3, random_state=0)
     return np.asarray(X, dtype=np.float32), np.asarray(y), np.asarray(groups)
@@ -52,6 +37,7 @@ def fitted(rows, **attributes):
     return model.fit(X, y, sensitive_features=groups)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("disk", [True, False, "auto"])
 def test_the_solution_is_that_of_the_rows_in_memory(client, rows, in_memory, disk):
     model = fitted(rows, disk=disk)

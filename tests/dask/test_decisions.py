@@ -82,6 +82,7 @@ def violation_in_memory(here, there, rows):
     return fit.problem.at(w).zero_one_violation, local.score(X, y, weight)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", sorted(CLASSIFIER_CONSTRAINTS))
 def test_decisions_on_all_rows_meet_the_bound_as_in_memory(rows, name):
     options = {"constraint": constraint(name), "kappa": 0.1, "enforce": "decision"}
@@ -170,6 +171,7 @@ class TestConfidence:
             model.fit(X, y, weight if weighted else None, sensitive_features=groups)
         return model, model.held_out_rows(X).compute()
 
+    @pytest.mark.cases(1)
     @pytest.mark.parametrize("weighted", [False, True])
     @pytest.mark.parametrize("name", TESTABLE)
     def test_the_certificate_is_that_of_the_held_out_rows_in_memory(self, rows, name, weighted):

@@ -117,11 +117,6 @@ def test_interactions_with_groups_that_some_partitions_do_not_have(rows):
 
 
 @pytest.mark.filterwarnings("ignore")  # dask's own, of processes that end
-def test_on_a_cluster(rows):
-    options = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": "1GiB"}
-    with (
-        distributed.LocalCluster(n_workers=2, **options) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        there, here = both(rows, OPTIONS["interactions and a share"], client=client)
-        assert_same(there, here, rows[0])
+def test_on_a_cluster(rows, client):
+    there, here = both(rows, OPTIONS["interactions and a share"], client=client)
+    assert_same(there, here, rows[0])

@@ -79,6 +79,7 @@ def constants(clf, X, y, groups):
         yield np.mean(y == (sign > 0)), problem.at(w).zero_one_violation
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("n_groups", [2, 4])
 @pytest.mark.parametrize("name", CLASSIFIER_CONSTRAINTS)
 def test_not_worse_than_a_feasible_constant_and_consistent_figures(name, n_groups):

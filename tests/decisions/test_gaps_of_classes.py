@@ -110,6 +110,7 @@ def test_every_constraint_of_several_classes_is_here():
     assert {*OF_PREDICTIONS, *OF_LOG_ODDS} == {*CLASSIFIER_CONSTRAINTS} - of_two_classes
 
 
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning")
 @pytest.mark.parametrize("enforce", ["score", "decision"])
 @pytest.mark.parametrize("name", OF_PREDICTIONS)
@@ -119,6 +120,7 @@ def test_gaps_are_those_of_predictions(name, enforce):
     check(clf, [OF_PREDICTIONS[name](predicted == k, k == Y) for k in range(K)])
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("name", "enforce"),
     [*((name, "score") for name in OF_LOG_ODDS), ("roc_parity", "decision")],
@@ -130,6 +132,7 @@ def test_gaps_of_rankings_are_those_of_log_odds(name, enforce):
     check(clf, [OF_LOG_ODDS[name](scores[:, k], k == Y) for k in range(K)])
 
 
+@pytest.mark.cases(0)
 def test_a_bound_on_clipped_rates_is_met_by_the_predictions():
     """The class of the largest score may have a probability below one half."""
     X, y, groups = population(0, 600)

@@ -165,6 +165,7 @@ class TestCertificate:
         assert isinstance(certificate.rows_needed, int)
         assert np.unique(clf.predict(draw(1000, 5)[0])).size == 1
 
+    @pytest.mark.cases(0)
     def test_the_rows_that_it_asks_for_suffice_more_often_than_not(self):
         with pytest.warns(ConstantDecisionWarning):
             needed = fitted(300).certificate_.rows_needed
@@ -248,6 +249,7 @@ class TestMessages:
 
 
 class TestEveryConstraint:
+    @pytest.mark.cases(1)
     @pytest.mark.parametrize(
         "constraint",
         [

@@ -29,6 +29,7 @@ class RunsAway(Smoothing):
 WITHOUT_PAIRS = {"query_parity", "bounded_group_loss"}  # of rankers; its loss is the estimator's
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", sorted(set(CONSTRAINTS) - WITHOUT_PAIRS))
 def test_weights_whose_scores_overflow_are_no_candidates(name):
     X, y, groups = make_biased_classification(300, gap=0.5, random_state=0)

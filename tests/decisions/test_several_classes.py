@@ -103,6 +103,7 @@ def test_refinement_approaches_the_bound_and_keeps_the_accuracy(constraint):
     assert (again.accuracy, again.violation) == (search.best.accuracy, search.best.violation)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kappa", [0.02, 0.05])
 @pytest.mark.parametrize("constraint", ["equalized_odds", "error_rate_parity"])
 def test_a_bound_costs_at_most_two_points_more_than_one_on_scores(constraint, kappa):
@@ -118,6 +119,7 @@ def test_a_bound_costs_at_most_two_points_more_than_one_on_scores(constraint, ka
     assert np.mean(costs) <= 0.02
 
 
+@pytest.mark.cases(0)
 def test_a_score_distribution_may_be_bounded_by_a_model_that_is_not_constant():
     X, y, groups = population(0, 600)
     clf = FairLogisticClassifier("roc_parity", 0.05, enforce="decision")

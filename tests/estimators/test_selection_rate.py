@@ -98,6 +98,7 @@ def test_status_and_message_are_those_of_the_threshold_returned():
         assert f"violation {result.violation:.2e}" in result.message
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("goal", ["accuracy", "fairness"])
 @pytest.mark.parametrize("name", ["logistic", "hinge", "network"])
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")
@@ -230,6 +231,7 @@ class TestConfidence:
         assert len(np.unique(clf.predict(X))) == 1
         assert clf.certificate_.n_accepted == 0
 
+    @pytest.mark.cases(0)
     def test_a_certified_bound_is_rarely_exceeded_in_the_population(self):
         X, y, groups = make_biased_classification(20000, 4, gap=0.2, random_state=1)
         found, exceeded = 0, 0

@@ -41,6 +41,7 @@ BOUNDED = ("first > 0.5", "first > 0", "last > 0")
 
 
 # Some checks cast NaN to integers; in others all rows are in one group.
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
 @pytest.mark.parametrize("name", CHECKED)

@@ -216,6 +216,7 @@ class TestCV:
 
 
 # Some checks cast NaN to integers; in others all rows are in one group, or too few for the folds.
+@pytest.mark.cases(0)
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_check_estimator():

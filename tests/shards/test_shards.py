@@ -179,6 +179,7 @@ def test_stochastic_solvers_refuse_rows_in_shards(solver):
         SOLVERS[solver]().check(problem)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["roc_parity", "partial_dp", "equalized_odds", "group_auc"])
 def test_rows_of_the_jacobian_are_those_of_one_table_and_one_round(name):
     given = {"ranks": (0.1, 0.6), "n_ranks": 7} if name == "partial_dp" else {}

@@ -116,6 +116,7 @@ def test_narrow_ramps_that_are_flat_at_the_start_end_at_a_solution() -> None:
     assert clf.fit(X, y, sensitive_features=groups).result_.converged
 
 
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("constraint", "surrogate"),
@@ -136,6 +137,7 @@ def test_fits_without_an_interior_end_within_the_budget(constraint: str, surroga
     assert clf.result_.data_passes <= 7500
 
 
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore::fairconstrained.exceptions.ConstantDecisionWarning")
 @pytest.mark.parametrize(
     ("constraint", "surrogate", "n_rows", "n_features", "most"),
@@ -233,6 +235,7 @@ def fitted_problem(constraint: str, surrogate: str):
     return Fit.of(clf, X, y, None, groups).problem
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", SOLVERS)
 def test_every_solver_on_a_constraint(name: str) -> None:
     assert relative_loss(name, "equalized_odds", "sigmoid") <= 0.02

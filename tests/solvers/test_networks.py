@@ -58,6 +58,7 @@ def test_gradients_are_the_differences_of_values(name: str) -> None:
     assert problem.at(w).gradient(multipliers) @ step == pytest.approx(slope, rel=1e-6)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("name", "solver"), RUNS)
 def test_solvers_that_can_train_a_fair_network(name: str, solver: str) -> None:
     problem, result = NETWORKS[name](), solved(name, solver)

@@ -30,6 +30,7 @@ def network_of_groups() -> Problem:
     )
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("options", [{}, {"exact": True}, {"exact": True, "eta": 1.0}], ids=str)
 def test_networks_are_trained_though_steps_have_no_minimiser(options) -> None:
     problem = network_of_groups()

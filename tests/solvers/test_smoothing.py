@@ -16,6 +16,7 @@ def fairest(constraint, solver, increase=0.003):
     return clf.fit(X, Y, sensitive_features=GROUPS).result_
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equalized_odds", "roc_parity"])
 def test_the_first_width_leaves_a_bound_on_the_loss_feasible(constraint, monkeypatch):
     """Wide arcs raise the hinge loss above a bound that is 0.3% above the least loss."""

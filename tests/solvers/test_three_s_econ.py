@@ -15,6 +15,7 @@ from fairconstrained.solvers.three_s_econ import ThreeSEcon
 SHORT = ThreeSEcon.stochastic(max_iter=1000)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", [*NON_SMOOTH, "box", "infeasible start"])
 def test_stochastic_version_ends_feasible_and_near_the_deterministic_one(name: str) -> None:
     make = {**PROBLEMS, **NON_SMOOTH}[name]

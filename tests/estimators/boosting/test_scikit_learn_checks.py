@@ -17,6 +17,7 @@ EXPECTED = excused_of_weights(
 
 
 # Some checks cast NaN to integers; in others all rows are in one group.
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
 @pytest.mark.parametrize("name", CHECKED)

@@ -52,6 +52,7 @@ def test_a_scale_of_all_features_with_the_inverse_radius_changes_nothing(name, c
     assert make(0.29).project(one.coef_[0]) != pytest.approx(one.coef_[0])  # the set is active
 
 
+@pytest.mark.cases(1)
 @each_domain
 @pytest.mark.parametrize("alpha", [1e-4, SCAD(1e-3)], ids=str)
 def test_features_of_unlike_sizes_converge(make, alpha):

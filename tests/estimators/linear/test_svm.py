@@ -43,6 +43,7 @@ CHECKED = {
 
 
 # Some checks cast NaN to integers; in others all rows are in one group.
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
 @pytest.mark.parametrize("name", CHECKED)

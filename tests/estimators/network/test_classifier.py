@@ -312,6 +312,7 @@ def test_weights_are_repetitions():
 AMPLIFIED = excused_of_weights("training amplifies rounding")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore::fairconstrained.VacuousConstraintWarning")
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")

@@ -136,6 +136,7 @@ def test_cross_validated_scores_columns_and_missing_groups(data):
     assert_array_equal(clf.predict(table)[missing] == 1, chance[missing] > clf.threshold_)
 
 
+@pytest.mark.cases(0)
 def test_three_groups_two_constraints_and_weights():
     X, y, groups = make_biased_classification(1500, 4, gap=0.3, random_state=1)
     groups = groups + (np.arange(1500) % 3 == 0)
