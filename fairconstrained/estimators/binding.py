@@ -21,7 +21,7 @@ from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models import Model
 from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.evaluation import Evaluation
+from fairconstrained.problem.passes import ModelPass
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers import Result
 from fairconstrained.terms.base import Term
@@ -66,17 +66,17 @@ class Unconstrained:
         return self.minimize(self.problem)
 
     @cached_property
-    def _at_solution(self) -> Evaluation:
-        """The evaluation at the solution."""
-        return self.problem.at(self.result.w)
+    def _at_solution(self) -> ModelPass:
+        """The rows at the solution."""
+        return self.problem.at(self.result.w).model_pass(self.problem.objective.model)
 
     def score_below_share(self, share: float, weight: Array) -> float:
         """Return the score above which a share of the weight of the training rows lies."""
-        return self._at_solution.score_below_share(self.problem.objective, share, weight)
+        return self._at_solution.score_below_share(share, weight)
 
     @cached_property
     def _distribution(self) -> tuple[Array, Array | None, Array | None]:
-        return self._at_solution.distribution(self.problem.objective)
+        return self._at_solution.distribution()
 
     def weighted_scores(
         self, data: TrainingData, rows: Array | None = None

@@ -81,7 +81,7 @@ def warn_of_equal_predictions(fit: Fit, at: Evaluation, stacklevel: int) -> None
     small = [(one, span) for one, span in spans if span and one.checked_kappa() < span[0]]
     if not small or not resolve_objective("loss", fit.estimator.loss).determines_intercept:
         return
-    if not _all_equal(at.uncounted().distribution(fit.problem.objective)[0]):
+    if not _all_equal(at.uncounted().model_pass(fit.problem.objective.model).distribution()[0]):
         return
     if _all_equal(fit.unconstrained.weighted_scores(fit.data)[0]):
         return

@@ -128,8 +128,7 @@ def _corrections(
         found = solver.solve(corrected, warm=found, tol=tol)[0]
         if found.status is not Status.CONVERGED:
             return last
-        at = problem.at(found.w)
-        at = at.with_zero_one() if k > 0 else at  # the first one is not the last
+        at = problem.at(found.w, zero_one=k > 0)  # the first one is not the last
         kkt = KKT.of(at, found.multipliers)
         if _error(kkt) > before:
             return last

@@ -173,7 +173,8 @@ class _Steps:
 
 def _distance(fit: Fit, rate: SelectionRate, at: Evaluation) -> float:
     """Return the distance of the quantile of the scores from the threshold."""
-    return at.score_below_share(fit.problem.objective, rate.check(), fit.data.sample_weight)
+    rows = at.model_pass(fit.problem.objective.model)
+    return rows.score_below_share(rate.check(), fit.data.sample_weight)
 
 
 def cut_exactly(

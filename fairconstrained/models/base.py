@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
+from fairconstrained.utils.typing import Array, Matrix
 
 Scores = Array
 Pullback = Callable[[Array], Array]
@@ -126,12 +126,12 @@ class Model(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no products of columns.")
 
-    def rows_times(self, weights: SparseMatrix) -> Array | None:
+    def rows_times(self, weights: Matrix) -> Array | None:
         """Return the gradients of several weighted sums of linear scores, all in one pass.
 
         Parameters
         ----------
-        weights : CSC of shape (m, n_rows)
+        weights : ndarray or CSC of shape (m, n_rows)
             The weights of the scores in each sum.
 
         Returns

@@ -248,12 +248,20 @@ class LinearModel(Model):
             total[:, :n] /= self.scale
         return total if self.fit_intercept else total[:n, :n]
 
-    def rows_times(self, weights: SparseMatrix) -> Array | None:
-        """Return the gradients of several weighted sums of the scores, for dense rows."""
-        X = self.X
-        if not isinstance(X, np.ndarray) or self.n_outputs > 1 or X.dtype != float:
+    def rows_times(self, weights: Matrix) -> Array | None:
+        """Return the gradients of several weighted sums of the scores, of one score per row."""
+        X, total = self.X, np.ravel(weights.sum(axis=1))
+        if self.n_outputs > 1:
             return None
-        back, total = weights @ X, np.ravel(weights.sum(axis=1))
+        if isinstance(X, np.ndarray) and X.dtype == float:
+            back = weights @ X
+        elif not isinstance(weights, np.ndarray):
+            return None
+        elif isinstance(X, np.ndarray):
+            blocks = (weights[:, rows] @ X[rows].astype(float) for rows in row_blocks(X))
+            back = sum(blocks, np.zeros((len(weights), X.shape[1])))
+        else:
+            back = np.ascontiguousarray((self._transpose @ weights.T).T)
         if self.shift is not None:
             back -= total[:, None] * self.shift
         if self.scale is not None:

@@ -5,9 +5,8 @@ How a problem is solved belongs in ``solvers``; what a constraint means belongs 
 
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.forward import EvaluationCounter
 from fairconstrained.problem.kkt import KKT, kkt_residual
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem.problem import EvaluationCounter, Problem
 
 __all__ = [
     "KKT",

@@ -4,224 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairconstrained.models.base import Scores
 from fairconstrained.penalties import Zero
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.forward import ForwardPasses
 from fairconstrained.problem.multipliers import Multipliers
-from fairconstrained.problem.passes import ModelPass, TermPass
+from fairconstrained.problem.passes import Jacobian, TermPass
+from fairconstrained.problem.values import Values
 from fairconstrained.terms.head import as_csr
-from fairconstrained.utils.rounding import within_rounding, without_rounding
-from fairconstrained.utils.typing import Array, Gaps, Matrix
+from fairconstrained.utils.typing import Array, Matrix
 
-if TYPE_CHECKING:
-    from fairconstrained.problem.problem import Problem
-
-_MOST_ACTIVE = 300  # constraints whose gradients are wanted: each may cost a backward pass
 _FIRST = np.zeros(1, dtype=int)  # the output of an objective
 _FEW_ROWS = 4  # gradients of constraints that cost no more than those of all statistics
 
 
-class Evaluation:
+class Evaluation(Values):
     """A problem at a point: one forward pass per model, made when first needed and kept.
 
-    An evaluation owns everything that has the length of the rows: scores and forward passes. They
-    are freed with it. Evaluations that are made from it (see `like`) share them.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    w : ndarray of shape (n_variables,)
-        The point.
-    like : Evaluation or None, default=None
-        An evaluation, perhaps of another problem, see :meth:`Problem.at`.
+    It owns everything that has the length of the rows: scores and forward passes. They are freed
+    with it. Evaluations that are made from it (see :meth:`Problem.at`) share them.
     """
-
-    def __init__(self, problem: Problem, w: Array, *, like: Evaluation | None = None):
-        self.problem = problem
-        self.w = w
-        shared: ForwardPasses | None = None if like is None else like.passes
-        self.passes: ForwardPasses = ForwardPasses(problem, w, like=shared)
-        self._gradients: list[tuple[Multipliers | None, float, Array]] = []
-
-    def with_zero_one(self) -> Evaluation:
-        """Return this evaluation, which is to compute zero-one versions where it reads the rows.
-
-        That costs rows in shards little. Without it, zero-one versions take a read of their own.
-        """
-        self.passes.with_zero_one = True
-        return self
 
     def uncounted(self) -> Evaluation:
         """Return an evaluation of the same for measurements, which count no data passes."""
-        if len(self.passes.models) == len(self.problem.models):
+        if len(self._models) == len(self.problem.models):
             return self
         return self.problem.uncounted().at(self.w, like=self)
-
-    def scores_of(self, part: CompositeFunction) -> Scores | None:
-        """Return the scores of a part's rows, None for a part without a model."""
-        return None if part.model is None else self.passes.model(part.model).scores
-
-    def score_below_share(self, part: CompositeFunction, share: float, weight: Array) -> float:
-        """Return the score of a part's rows above which a share of their weight lies."""
-        assert part.model is not None
-        return self.passes.model(part.model).score_below_share(share, weight)
-
-    def distribution(self, part: CompositeFunction) -> tuple[Scores, Array | None, Array | None]:
-        """Return scores of a part with a model, see :meth:`ModelPass.distribution`."""
-        assert part.model is not None
-        return self.passes.model(part.model).distribution()
-
-    def statistics_of(self, part: CompositeFunction) -> Array:
-        """Return the statistics of the term of a part."""
-        return self.passes.term(part).statistics
-
-    def _outputs(self, part: CompositeFunction) -> Array:
-        added = part.added(self.w)
-        if part.term is None:
-            return np.atleast_1d(added)
-        return part.term.head(self.passes.term(part).statistics) + added
-
-    @cached_property
-    def objective(self) -> float:
-        """f(w)."""
-        return float(self._outputs(self.problem.objective)[0])
-
-    @cached_property
-    def constraints(self) -> Array:
-        """g(w), shape (n_constraints,)."""
-        found = [self._outputs(part) for part in self.problem.constraints]
-        if len(found) == 1:
-            return found[0]
-        return np.concatenate(found) if found else np.zeros(0)
-
-    @cached_property
-    def violation(self) -> float:
-        """max(0, max_j g_j(w))."""
-        parts = self.problem.constraints
-        return max(max((self._greatest_of(part) for part in parts), default=0.0), 0.0)
-
-    def _greatest_of(self, part: CompositeFunction) -> float:
-        """Return the largest output of a part, nan where one is."""
-        added = part.added(self.w)
-        if part.term is None or np.ndim(added):
-            return float(self._outputs(part).max(initial=-np.inf))
-        return part.term.greatest(self.passes.term(part).statistics) + float(added)
-
-    def values(self, which: Array) -> Array:
-        """Return the values of some constraints, by their positions."""
-        values = np.zeros(len(which))
-        for part, places, outputs in self._by_part(which):
-            values[places] = part.added(self.w, outputs)
-            if part.term is not None:
-                values[places] += part.term.values_of(self.passes.term(part).statistics, outputs)
-        return values
-
-    def _by_part(self, which: Array) -> Iterator[tuple[CompositeFunction, Array, Array]]:
-        """Yield parts, where constraints of theirs are in an array, and their outputs."""
-        for part, _, outputs in self.problem.places[1:]:
-            first = outputs.start - 1
-            places = np.flatnonzero((which >= first) & (which < outputs.stop - 1))
-            if len(places):
-                yield part, places, which[places] - first
-
-    def largest(self, least: float, most: int = _MOST_ACTIVE) -> Array:
-        """Return where the largest constraints of at least `least` are, in falling order."""
-        positions = [np.zeros(0, int)]
-        for part, _, outputs in self.problem.places[1:]:
-            statistics = None if part.term is None else self.passes.term(part).statistics
-            largest = part.largest(statistics, part.added(self.w), least, most)
-            positions.append(largest + outputs.start - 1)
-        which = np.concatenate(positions)
-        return which[np.argsort(-self.values(which), kind="stable")[:most]]
-
-    def largest_after(
-        self, s: Array, least: float, most: int, after: tuple[Evaluation, Array] | None = None
-    ) -> Array:
-        """Return the positions of constraints whose linearisation is largest after a step.
-
-        Of parts whose statistics have gradients that cost little, and of pairs those that do not
-        share groups: at least `least`, at most `most` of each part, to enter a working set. Values
-        are taken from `after`, an evaluation at another step, and this step.
-        """
-        positions = [np.zeros(0, int)]
-        there, step = (self, s) if after is None else (after[0], s - after[1])
-        for part, _, outputs in self.problem.places[1:]:
-            if part.term is None or part.model is None:
-                continue
-            slopes = self.passes.model(part.model).slopes(self.passes.term(part))
-            if slopes is not None:
-                on_model, on_own = slopes
-                statistics = there.statistics_of(part) + on_model @ step[: on_model.shape[1]]
-                statistics += on_own @ step[part.auxiliary]
-                added, rows = part.added(there.w), part.added_slopes(self.w, slice(None))
-                added = added if rows is None else added + rows @ step
-                largest = part.largest(statistics, added, least, most, distinct=True)
-                positions.append(largest + outputs.start - 1)
-        return np.concatenate(positions)
-
-    @property
-    def zero_one_constraints(self) -> Array:
-        """g(w) with the indicator in place of the surrogate, shape (n_constraints,)."""
-        return self._decided().constraints
-
-    def _decided(self) -> Evaluation:
-        """Return the evaluation with the indicator in place of the surrogate."""
-        parts = [part.zero_one() for part in self.problem.constraints]
-        return self.problem.with_constraints(parts).at(self.w, like=self)
-
-    @cached_property
-    def _of_decisions(self) -> tuple[float, Gaps]:
-        """The violation and the gaps with the indicator in place of the surrogate."""
-        at = self._decided()
-        found = at.violation, at.gaps
-        new = at.passes.terms[len(self.passes.terms) :]
-        self.passes.terms += [one for one in new if one.model_pass.at_once]  # others cost memory
-        return found
-
-    @property
-    def zero_one_violation(self) -> float:
-        """max(0, max_j g_j(w)) with the indicator, 0 if it is within rounding of 0."""
-        return float(without_rounding(self._of_decisions[0]))
-
-    @property
-    def decision_gap(self) -> float:
-        """The largest gap that the decisions 1{score > 0} show; nan without constraints."""
-        return _largest(self.decision_gaps)
-
-    @property
-    def decision_gaps(self) -> Gaps:
-        """The gaps that the decisions show and their bounds, for every part."""
-        return self._of_decisions[1]
-
-    @property
-    def gap(self) -> float:
-        """The largest gap on scores, before any tolerance; nan without constraints."""
-        return _largest(self.gaps)
-
-    @cached_property
-    def gaps(self) -> Gaps:
-        """The gaps on scores and their bounds, by part; excess by rounding only is left out.
-
-        Of all pairs of many groups with one bound only the largest gap is there.
-        """
-        found = []
-        for part in self.problem.constraints:
-            gaps = bounds = np.zeros(0)
-            if part.term is not None and part.model is not None:
-                term, statistics = part.term, self.statistics_of(part)
-                gaps, bounds = term.largest_gaps(statistics)
-                if np.ndim(part.level):
-                    gaps, bounds = term.gap_of(statistics), term.gap_bounds
-                bounds = part.gap_bounds(bounds)
-                gaps = within_rounding(gaps, bounds)
-            found.append((gaps, bounds))
-        return found
 
     def subgradient_error(self, multipliers: Array | Multipliers) -> float:
         r"""Return the :math:`\epsilon` for which `gradient` is an :math:`\epsilon`-subgradient.
@@ -232,9 +41,9 @@ class Evaluation:
         errors = []
         for part in self.problem.parts:
             error = np.full(part.n_outputs, part.penalty.subgradient_error(self.w))
-            if part.term is not None and part.model is not None:
-                known = self.passes.model(part.model)
-                error += known.subgradient_error(part.term, self.w[part.auxiliary])
+            if part.term is not None:
+                of_model, own = self.model_pass(part.model), self.w[part.auxiliary]
+                error += of_model.subgradient_error(part.term, own)
             errors.append(error)
         objective, *constraints = errors
         active = Multipliers.of(multipliers)
@@ -245,36 +54,36 @@ class Evaluation:
         """Return the root mean square by which `v` changes the scores of the model most changed."""
         changes = [1.0] if not self.problem.models else []
         for model in self.problem.models:
-            known = self.passes.model(model)
+            of_model = self.model_pass(model)
             self.problem.counter.rows += model.n_rows
-            changes.append(known.root_mean_square_change(v[: model.n_parameters]))
+            changes.append(of_model.root_mean_square_change(v[: model.n_parameters]))
         return max(changes)
 
     def _weighted(
-        self, multipliers: Array | Multipliers | None, objective: float = 1.0
-    ) -> Iterator[tuple[CompositeFunction, int, Multipliers, Array | None]]:
-        """Yield the parts of a Lagrangian, their models, and the weights of their functions.
+        self, multipliers: Array | Multipliers | None, objective: float
+    ) -> Iterator[tuple[CompositeFunction, Multipliers, TermPass | None, Array]]:
+        """Yield the parts of a Lagrangian and the weights of their functions.
 
-        The latter are those of the outputs and those of the term's statistics.
+        They come with the pass of the term, if there is one, and the weights of its statistics.
         """
         if objective:
-            part, index, _ = self.problem.places[0]
-            weights, weight = None, np.array([objective])
-            if part.term is not None:
-                weights = part.term.head_vjp(self.passes.term(part).statistics, weight)
-            yield part, index, Multipliers(_FIRST, weight, 1), weights
+            weights, of = (
+                np.array([objective]),
+                None if self.problem.objective.term is None else self._term(0),
+            )
+            on_statistics = weights if of is None else of.term.head_vjp(of.statistics, weights)
+            yield self.problem.objective, Multipliers(_FIRST, weights, 1), of, on_statistics
         if multipliers is None:
             return
-        known = Multipliers.of(multipliers)
-        for part, index, outputs in self.problem.places[1:]:
-            own = known.part(outputs.start - 1, outputs.stop - 1)
-            if not len(own.which):
-                continue
-            weights = None
-            if part.term is not None:
-                statistics = self.passes.term(part).statistics
-                weights = part.term.vjp_of(statistics, own.which, own.values)
-            yield part, index, own, weights
+        every = Multipliers.of(multipliers)
+        for k, part in enumerate(self.problem.constraints, 1):
+            active = every.part(self.problem.places[k])
+            if len(active.which):
+                of = None if part.term is None else self._term(k)
+                on_statistics = active.values
+                if of is not None:
+                    on_statistics = of.term.vjp_of(of.statistics, active.which, active.values)
+                yield part, active, of, on_statistics
 
     def gradient(
         self, multipliers: Array | Multipliers | None = None, *, objective: float = 1.0
@@ -288,8 +97,8 @@ class Evaluation:
         objective : float, default=1.0
             The weight of f; 0 for the constraints alone.
         """
-        for known, weight, gradient in self._gradients:
-            if known is multipliers and weight == objective:
+        for before, weight, gradient in self._gradients:
+            if before is multipliers and weight == objective:
                 return gradient.copy()
         gradient = self._gradient(multipliers, objective)
         if multipliers is None or isinstance(multipliers, Multipliers):  # arrays may be changed
@@ -297,22 +106,25 @@ class Evaluation:
             self._gradients = [kept, *self._gradients[:1]]
         return gradient
 
+    @cached_property
+    def _gradients(self) -> list[tuple[Multipliers | None, float, Array]]:
+        return []
+
     def _gradient(self, multipliers: Array | Multipliers | None, objective: float) -> Array:
         total = np.zeros(self.problem.n_variables)
-        weighted: list[list[tuple[TermPass, Array]]] = [[] for _ in self.problem.models]
-        owners: list[list[slice]] = [[] for _ in self.problem.models]
-        for part, index, weight, on_statistics in self._weighted(multipliers, objective):
-            slopes = part.added_slopes(self.w, weight.which)
+        asked: list[tuple[slice, TermPass, Array]] = []
+        for part, weights, of, on_statistics in self._weighted(multipliers, objective):
+            slopes = part.added_slopes(self.w, weights.which)
             if slopes is not None:
-                total += weight.total * slopes if slopes.ndim == 1 else weight.values @ slopes
-            if on_statistics is not None:
-                weighted[index].append((self.passes.term(part), on_statistics))
-                owners[index].append(part.auxiliary)
-        for model, terms, slices in zip(self.problem.models, weighted, owners, strict=True):
-            if terms:
-                gradient, own = self.passes.model(model).gradient(terms)
+                total += weights.total * slopes if slopes.ndim == 1 else weights.values @ slopes
+            if of is not None:
+                asked.append((part.auxiliary, of, on_statistics))
+        for model in self.problem.models:
+            own = [one for one in asked if one[1].model is model]
+            if own:
+                gradient, on_auxiliary = self.model_pass(model).gradient([one[1:] for one in own])
                 total[: model.n_parameters] += gradient
-                for where, change in zip(slices, own, strict=True):
+                for (where, *_), change in zip(own, on_auxiliary, strict=True):
                     total[where] += change
         return total
 
@@ -327,15 +139,15 @@ class Evaluation:
         problem = self.problem
         (model,) = problem.models
         diagonal, weighted, owned = np.zeros(problem.n_variables), [], []
-        for part, _, weight, on_statistics in self._weighted(multipliers):
+        for part, weights, of, on_statistics in self._weighted(multipliers, 1.0):
             if type(part.penalty) is not Zero:
-                diagonal += weight.total * part.penalty.second_derivatives(problem.n_variables)
-            assert on_statistics is not None
-            weighted.append((self.passes.term(part), on_statistics))
+                diagonal += weights.total * part.penalty.second_derivatives(problem.n_variables)
+            assert of is not None
+            weighted.append((of, on_statistics))
             owned.append(part.auxiliary)
         problem.counter.rows += model.n_rows
         n, total = model.n_parameters, np.zeros((problem.n_variables, problem.n_variables))
-        total[:n, :n], own = self.passes.model(model).hessian(weighted)
+        total[:n, :n], own = self.model_pass(model).hessian(weighted)
         for where, (mixed, squares) in zip(owned, own, strict=True):
             total[where, :n], total[:n, where] = mixed, mixed.T
             total[where, where] = np.diag(squares)
@@ -353,32 +165,66 @@ class Evaluation:
         which : ndarray of int
             Positions of constraints.
         """
-        found = np.zeros((len(which), self.problem.n_variables))
-        asked: dict[ModelPass, list[tuple[TermPass, Array]]] = {}
-        spreads: dict[ModelPass, list[tuple[Array, Matrix, slice]]] = {}
-        for part, places, outputs in self._by_part(which):
+        rows = np.zeros((len(which), self.problem.n_variables))
+        later: list[tuple[TermPass, Array, Matrix, Array, slice]] = []
+        for k, places, outputs in self._by_part(which):
+            part = self.problem.parts[k]
             slopes = part.added_slopes(self.w, outputs)
             if slopes is not None:
-                found[places] = slopes
-            if part.term is None or part.model is None:
+                rows[places] = slopes
+            if part.term is None:
                 continue
-            known, model_pass = self.passes.term(part), self.passes.model(part.model)
-            weights = part.term.rows_of(known.statistics, outputs)
-            jacobian = model_pass.slopes(known) if len(outputs) > _FEW_ROWS else known.slopes
-            if jacobian is not None:
-                on_model, on_own = jacobian
-                found[places, : on_model.shape[1]] += weights @ on_model
-                found[places, part.auxiliary] += weights @ on_own
+            of = self._term(k)
+            weights = part.term.rows_of(of.statistics, outputs)
+            jacobian = self._slopes(k, len(outputs))
+            if jacobian is None:
+                later.append((of, *_of_statistics(weights), places, part.auxiliary))
                 continue
-            table, spread = _of_statistics(weights)
-            asked.setdefault(model_pass, []).append((known, table))
-            spreads.setdefault(model_pass, []).append((places, spread, part.auxiliary))
-        for model_pass, weighted in asked.items():
-            rows = zip(spreads[model_pass], model_pass.jacobian_rows(weighted), strict=True)
-            for (places, spread, auxiliary), (gradients, own) in rows:
-                found[places, : gradients.shape[1]] += spread @ gradients
-                found[places, auxiliary] += spread @ own
-        return found
+            on_model, on_own = jacobian
+            rows[places, : on_model.shape[1]] += weights @ on_model
+            rows[places, part.auxiliary] += weights @ on_own
+        for model in self.problem.models:
+            own = [one for one in later if one[0].model is model]
+            made = self.model_pass(model).jacobian_rows([one[:2] for one in own]) if own else []
+            for (_, _, spread, places, where), (gradients, on_own) in zip(own, made, strict=True):
+                rows[places, : gradients.shape[1]] += spread @ gradients
+                rows[places, where] += spread @ on_own
+        return rows
+
+    def largest_after(
+        self, s: Array, least: float, most: int, after: tuple[Evaluation, Array] | None = None
+    ) -> Array:
+        """Return the positions of constraints whose linearisation is largest after a step.
+
+        Of parts whose statistics have gradients that cost little, and of pairs those that do not
+        share groups: at least `least`, at most `most` of each part, to enter a working set. Values
+        are taken from `after`, an evaluation at another step, and this step.
+        """
+        positions = [np.zeros(0, int)]
+        there, step = (self, s) if after is None else (after[0], s - after[1])
+        for k, part in enumerate(self.problem.constraints, 1):
+            slopes = None if part.term is None else self._slopes(k, part.n_outputs)
+            if slopes is not None:
+                on_model, on_own = slopes
+                statistics = there._term(k).statistics + on_model @ step[: on_model.shape[1]]
+                statistics += on_own @ step[part.auxiliary]
+                added, rows = part.added(there.w), part.added_slopes(self.w, slice(None))
+                added = added if rows is None else added + rows @ step
+                largest = part.largest(statistics, added, least, most, distinct=True)
+                positions.append(largest + self.problem.places[k].start)
+        return np.concatenate(positions)
+
+    def _slopes(self, k: int, n_asked: int) -> Jacobian | None:
+        """Return the gradients of all statistics of a part where they cost little.
+
+        Those of the objective, which are then wanted as well, come with those of few statistics.
+        """
+        of = self._term(k)
+        if of.slopes is None:
+            with_objective = of.model is self.problem.objective.model
+            others = [self._term(0)] if with_objective else []
+            self.model_pass(of.model).find_slopes(of, others, many=n_asked > _FEW_ROWS)
+        return of.slopes
 
 
 def _of_statistics(weights: Matrix) -> tuple[Array, Matrix]:
@@ -391,9 +237,3 @@ def _of_statistics(weights: Matrix) -> tuple[Array, Matrix]:
     if len(used) >= len(table):
         return table, np.eye(len(table))
     return np.eye(table.shape[1])[used], table[:, used]
-
-
-def _largest(gaps: Gaps) -> float:
-    """Return the largest gap of all parts; nan if there is none."""
-    every = np.concatenate([np.zeros(0), *(one for one, _ in gaps)])
-    return float(every.max(initial=0.0)) if every.size else float("nan")

@@ -51,8 +51,9 @@ class Multipliers:
         """Return the multipliers times a factor."""
         return Multipliers(self.which, factor * self.values, self.size)
 
-    def part(self, start: int, stop: int) -> Multipliers:
-        """Return those of the constraints from `start` to `stop`."""
+    def part(self, place: slice) -> Multipliers:
+        """Return those of the constraints at a place, which has a start and a stop."""
+        start, stop = place.start, place.stop
         if stop - start == self.size:
             return self
         first, last = np.searchsorted(self.which, (start, stop))

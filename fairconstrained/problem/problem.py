@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -15,10 +16,21 @@ from fairconstrained.models.base import Model
 from fairconstrained.penalties import Proximity
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.problem.forward import EvaluationCounter
+from fairconstrained.problem.values import Values
 from fairconstrained.terms.base import common_blocks
 from fairconstrained.utils.codes import by_first_row, joint_codes
 from fairconstrained.utils.typing import Array, RandomState
+
+
+@dataclass
+class EvaluationCounter:
+    """Counts the rows that forward passes have read."""
+
+    rows: float = 0.0
+
+    def count(self, n_rows: int) -> None:
+        """Count a read of some rows."""
+        self.rows += n_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,27 +102,10 @@ class Problem:
         return tuple(found)
 
     @cached_property
-    def places(self) -> list[tuple[CompositeFunction, int, slice]]:
-        """Every part with the position of its model, -1 without one, and where its outputs are."""
-        found, end = [], 0
-        for part in self.parts:
-            start, end = end, end + part.n_outputs
-            index = -1 if part.model is None else self.model_index(part)
-            found.append((part, index, slice(start, end)))
-        return found
-
-    def model_index(self, part: CompositeFunction) -> int:
-        """Return the position of a part's model in `models`.
-
-        Raises
-        ------
-        ValueError
-            If the part has no model, or one of another problem.
-        """
-        for index, model in enumerate(self.models):
-            if model is part.model:
-                return index
-        raise ValueError("model_index: the part's model is not one of this problem's models.")
+    def places(self) -> list[slice]:
+        """Where the outputs of every part are among the constraints; those of f are nowhere."""
+        ends = np.cumsum([0, 0, *(part.n_outputs for part in self.constraints)]).tolist()
+        return [slice(start, end) for start, end in pairwise(ends)]
 
     @cached_property
     def n_rows(self) -> int:
@@ -212,7 +207,7 @@ class Problem:
                 w[part.auxiliary] = part.term.auxiliary_start
         return self.domain.project(w)
 
-    def at(self, w: Array, *, like: Evaluation | None = None) -> Evaluation:
+    def at(self, w: Array, *, like: Values | None = None, zero_one: bool = False) -> Evaluation:
         """Return the evaluation at `w`.
 
         Parameters
@@ -223,8 +218,11 @@ class Problem:
             An evaluation, perhaps of another problem made from the same models. If it is at the
             same parameters, what it knows of models and terms that both problems have is used
             again, and the rows are not read again.
+        zero_one : bool, default=False
+            Whether zero-one versions are computed where the rows are read. That costs rows in
+            shards little; without it they take a read of their own.
         """
-        return Evaluation(self, np.asarray(w, dtype=float), like=like)
+        return Evaluation(self, np.asarray(w, dtype=float), like=like, zero_one=zero_one)
 
     def uncounted(self) -> Problem:
         """Return the same problem with a counter of its own, for measurements that do not count."""
@@ -268,14 +266,14 @@ class Problem:
             raise ValueError(f"batch: {len(self.models)} models need as many, got {len(rows)}.")
         draws: Sequence[Array | None] = weights or [None] * len(rows)
         drawn = [
-            (model.batch(chosen), chosen, weight)
+            (model, model.batch(chosen), chosen, weight)
             for model, chosen, weight in zip(self.models, rows, draws, strict=True)
         ]
 
         def take(part: CompositeFunction) -> CompositeFunction:
             if part.term is None:
                 return part
-            model, chosen, weight = drawn[self.model_index(part)]
+            _, model, chosen, weight = next(one for one in drawn if one[0] is part.model)
             return replace(part, model=model, term=part.term.batch(chosen, weight))
 
         return replace(self._map(take), full_rows=self.n_rows)

@@ -158,7 +158,7 @@ def rate_slopes_at(
     """
     asked = [model.sharded(one) for one in terms]
     sums = total(model.shards, threshold_slopes, (model.place(w),), asked, window)
-    return [np.array([model.gradient(row) for row in one]) for one in sums]
+    return [model.gradient(one) for one in sums]
 
 
 def range_of_zeros(block: Block, start: Array, change: Array) -> Sums:

@@ -215,19 +215,19 @@ class ShardedLinearModel(Model):
         return scores[inside], self.positions[atoms[inside]], weight[inside]
 
     def gradient(self, sums: Array) -> Array:
-        """Return the gradient in the parameters for one in coefficients of X and intercept.
+        """Return the gradients in the parameters for some in coefficients of X and intercept.
 
         Parameters
         ----------
-        sums : ndarray of shape (n_features + 1,)
+        sums : ndarray of shape (m, n_features + 1)
             The derivatives with respect to coefficients of X and intercept.
         """
-        slopes, total = sums[:-1], sums[-1]
+        slopes, total = sums[:, :-1], sums[:, -1:]
         if self.plain.shift is not None:
             slopes = slopes - total * self.plain.shift
         if self.plain.scale is not None:
             slopes = slopes / self.plain.scale
-        return np.append(slopes, total) if self.plain.fit_intercept else slopes
+        return np.hstack([slopes, total]) if self.plain.fit_intercept else slopes
 
     def jacobian_rows(
         self, w: Array, requests: Sequence[tuple[Term, Array]], tables: Sequence[Array]
@@ -249,10 +249,7 @@ class ShardedLinearModel(Model):
         asked: list[Request] = [(self.sharded(term), own) for term, own in requests]
         sums = total(self.shards, jacobian_rows, (self.place(w),), asked, list(tables))
         n = len(asked)
-        return [
-            (np.reshape([self.gradient(row) for row in one], (len(one), self.n_parameters)), own)
-            for one, own in zip(sums[:n], sums[n:], strict=True)
-        ]
+        return [(self.gradient(one), own) for one, own in zip(sums[:n], sums[n:], strict=True)]
 
     @property
     def gram_is_cheap(self) -> bool:
@@ -310,6 +307,7 @@ class ShardedLinearModel(Model):
             shares = np.append(shares, 0.0)[self.positions]
 
         def product(v: Array) -> Array:
-            return self.gradient(total(self.shards, square_gradient, (self.place(v),), shares)[0])
+            (sums,) = total(self.shards, square_gradient, (self.place(v),), shares)
+            return self.gradient(sums[None])[0]
 
         return largest_eigenvalue(product, self.n_parameters, n_iter=n_iter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -234,7 +235,7 @@ class Run:
 
     def _status(self, last: Measured) -> Status | None:
         stop = self.callback is not None and self.callback(last)
-        if not np.all(np.isfinite([last.objective, last.violation, last.kkt_residual])):
+        if not all(map(math.isfinite, (last.objective, last.violation, last.kkt_residual))):
             return Status.DIVERGED
         if last.kkt.holds(self.start.tol):
             return Status.CONVERGED

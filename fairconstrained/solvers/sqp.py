@@ -212,7 +212,7 @@ class _Run:
             fall = merit - self._merit(second, price)
             if fall > _POOR * predicted:
                 trial, ratio, taken = second, fall / predicted, corrected
-        if np.isfinite(trial.objective):
+        if not curvature.exact and np.isfinite(trial.objective):
             change = trial.gradient(step.multipliers) - at.gradient(step.multipliers)
             curvature.update(taken.s, change, taken.image)
         if ratio < _POOR:

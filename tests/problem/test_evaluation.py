@@ -100,8 +100,7 @@ def test_gradients_of_many_constraints_are_those_of_few_averages():
     loss = CompositeFunction(model, average(Logistic(), y, np.ones(120)))
     at = Problem(loss, (CompositeFunction(model, term),)).at(rng.normal(size=4))
     found = at.constraint_gradients(np.arange(term.n_outputs))
-    slopes, _ = at.passes.term(at.problem.constraints[0]).slopes
-    assert slopes.shape == (6, 4) and term.n_outputs == 30
+    assert term.n_outputs == 30
     for row, unit in zip(found, np.eye(30), strict=True):
         np.testing.assert_allclose(row, at.gradient(unit, objective=0.0), atol=1e-14)
 
@@ -148,9 +147,9 @@ def test_gradients_that_a_pass_keeps_are_those_of_the_weights_asked_for():
     for _ in range(4):
         multipliers[:] = rng.random(len(multipliers))  # the same array with other values
         expected = problem.at(w).gradient(multipliers)
-        assert_array_equal(at.gradient(multipliers), expected)
+        assert_allclose(at.gradient(multipliers), expected, atol=1e-14)
         near = problem.proximal(w, 0.1).at(w, like=at)
-        assert_array_equal(near.gradient(multipliers), expected)
+        assert_allclose(near.gradient(multipliers), expected, atol=1e-14)
         assert_allclose(at.gradient(), problem.at(w).gradient())
         assert_allclose(
             at.constraint_gradients(np.arange(len(multipliers))).T @ multipliers,

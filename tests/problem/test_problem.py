@@ -19,8 +19,7 @@ from fairconstrained.functions.losses import Logistic
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.penalties import L2, Proximity
 from fairconstrained.problem.composite import CompositeFunction
-from fairconstrained.problem.forward import EvaluationCounter
-from fairconstrained.problem.problem import Problem
+from fairconstrained.problem.problem import EvaluationCounter, Problem
 from fairconstrained.terms.cell_means import average, cell_matrix
 
 

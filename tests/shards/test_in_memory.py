@@ -220,7 +220,7 @@ def test_zero_one_versions_can_be_computed_in_the_same_read(many):
     X, y, groups, _ = drawn_rows()
     problem = Fit.of(FairLogisticClassifier("equalized_odds", 0.05), X, y, None, groups).problem
     w, counts = np.random.default_rng(0).standard_normal(problem.n_variables), []
-    for at in (problem.at(w).with_zero_one(), problem.at(w)):
+    for at in (problem.at(w, zero_one=True), problem.at(w)):
         shards = problem.models[0].shards
         reads = []
         gather = type(shards).gather
