@@ -228,10 +228,8 @@ class _Compared:
 
     def differences(self) -> sp.csr_array:
         """Return the matrix of the differences of the two cells of every comparison, both ways."""
-        n = len(self)
-        entries = np.tile([1.0, -1.0, -1.0, 1.0], n)
-        columns = np.repeat(np.arange(2 * n).reshape(n, 2), 2, axis=0).ravel()
-        return sp.csr_array((entries, columns, np.arange(0, 4 * n + 1, 2)), shape=(2 * n, 2 * n))
+        both_ways = np.array([[1.0, -1.0], [-1.0, 1.0]])
+        return sp.csr_array(sp.kron(sp.eye_array(len(self)), both_ways, format="csr"))
 
     def names(self, queries: Queries, groups: Groups, kappa: float) -> tuple[str, ...]:
         """Return a description of every output."""
