@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,27 +13,12 @@ from scipy.optimize import brentq
 from fairconstrained.constraints.measures import Measures, rates_of
 from fairconstrained.functions.surrogates import Surrogate
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.rank_gaps import RankGaps
 from fairconstrained.terms.threshold_rates import ThresholdRates
 from fairconstrained.utils.typing import Array
 
 _FARTHEST = 1e9  # distance from 0 beyond which surrogates are nearly 0 or 1
 _DOUBLINGS, _HALVINGS = 40, 30  # of the interval in which a threshold lies
-
-
-def rank_gaps(
-    rates: CellMeans, ranks: tuple[float, float], kappa: float, n_auxiliary: int = 0
-) -> RankGaps:
-    """Return the gaps of decisions for all pairs of groups."""
-    n = rates.n_outputs
-    first, second = (part.tolist() for part in np.triu_indices(n, 1))
-    inside = f" | rank in [{ranks[0]:g}, {ranks[1]:g})"
-    names = tuple(
-        f"|{rates.names[a]} - {rates.names[b]}|{inside} <= {kappa:g}"
-        for a, b in zip(first, second, strict=True)
-    )
-    return RankGaps(rates, ranks, np.full(len(names), kappa), n_auxiliary, names)
 
 
 def partial_term(
@@ -67,7 +53,7 @@ def _threshold(surrogate: Surrogate, rate: float) -> float:
     def excess(theta: float) -> float:
         return float(surrogate.value(np.array([-theta]))[0]) - rate
 
-    # Far from 0 surrogates are flat: bisection, at two bits a step, leaves that soon.
+    # brentq halves the interval where the surrogate is flat, far from 0.
     return float(brentq(excess, -_FARTHEST, _FARTHEST, xtol=1e-12, maxiter=500))
 
 
@@ -113,7 +99,12 @@ class PartialRates(ThresholdRates):
 
     def zero_one(self) -> Term:
         """Return the gaps of decisions in the range, whatever the thresholds are."""
-        return rank_gaps(self.rates, self.ranks, self.kappa, self.n_auxiliary)
+        inside = f" | rank in [{self.ranks[0]:g}, {self.ranks[1]:g})"
+        names = tuple(
+            f"|{a} - {b}|{inside} <= {self.kappa:g}" for a, b in combinations(self.rates.names, 2)
+        )
+        offset = np.full(len(names), self.kappa)
+        return RankGaps(self.rates, self.ranks, offset, self.n_auxiliary, names)
 
     @property
     def gap_bounds(self) -> Array:

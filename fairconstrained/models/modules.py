@@ -181,17 +181,13 @@ def new_module(make: MakeModule, n_features: int, seed: int) -> Module:
     return cast("Module", module)
 
 
-def _is_vector(item: tuple[str, Tensor]) -> bool:
-    return item[1].dim() < 2
-
-
 def positions(module: Module) -> dict[str, slice]:
     """Return where the parameters of a module are in the flat weights, by name.
 
     Matrices come first, then vectors: biases and the like, which penalties leave out.
     """
     found, start = {}, 0
-    for name, parameter in sorted(module.named_parameters(), key=_is_vector):
+    for name, parameter in sorted(module.named_parameters(), key=lambda item: item[1].dim() < 2):
         found[name] = slice(start, start + parameter.numel())
         start += parameter.numel()
     return found

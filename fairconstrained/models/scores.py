@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -88,18 +87,13 @@ class ScoreModel(Model):
     def forward(self, w: Array) -> tuple[Scores, Pullback]:
         """Return the scores of the rows, and the map that puts weights at their positions."""
         n = self.n_parameters
-        if self._has_all_rows and len(self.rows) == n:
+        if np.array_equal(self.rows, np.arange(n)):
             return w, np.asarray
 
         def pullback(v: Array) -> Array:
             return np.bincount(self.rows, v, minlength=n)
 
         return np.asarray(w[self.rows]), pullback
-
-    @cached_property
-    def _has_all_rows(self) -> bool:
-        """Whether the rows are the first ones of the space, in order."""
-        return np.array_equal(self.rows, np.arange(len(self.rows)))
 
     def offset(self) -> Array:
         """Return ones: all scores move together."""
