@@ -199,8 +199,10 @@ class Comparison:
                 families.append((a, b))
             below += len(one) + 1
         blocks, constants = zip(*(one.numbers() for one in measures), strict=True)
-        dense = all(isinstance(one, np.ndarray) for one in blocks)
-        numbers = block_diag(*blocks) if dense else sp.block_diag(blocks, format="csr")
+        numbers = blocks[0]
+        if len(blocks) > 1:
+            dense = all(isinstance(one, np.ndarray) for one in blocks)
+            numbers = block_diag(*blocks) if dense else sp.block_diag(blocks, format="csr")
         origin = np.concatenate(constants)
         return OrderedPairs(
             first, second, tuple(families), numbers, origin if origin.any() else None
