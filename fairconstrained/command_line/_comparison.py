@@ -11,6 +11,7 @@ import numpy as np
 from fairconstrained.constraints import Constraint
 from fairconstrained.estimators.linear.logistic import FairLogisticClassifier
 from fairconstrained.inspection.assessment import AssessedRows, assess
+from fairconstrained.reporting.text_tables import aligned
 
 NOT_MET = 3
 """The exit status of ``--check`` where the bound is not met; errors have 1 and 2."""
@@ -131,11 +132,4 @@ def table(found: Found, groups: Sequence[str]) -> str:
     below = ["model", "rows", "accuracy", *groups, "predictions", "scores", "seconds"]
     lines = [above, below]
     lines += [[*where, *figures.cells()] for where, figures in found.items()]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-
-    def align(cells: list[str]) -> str:
-        words = [cell.ljust(width) for cell, width in zip(cells[:2], widths[:2], strict=True)]
-        numbers = [cell.rjust(width) for cell, width in zip(cells[2:], widths[2:], strict=True)]
-        return "  ".join(words + numbers).rstrip()
-
-    return "\n".join(map(align, lines))
+    return "\n".join(aligned(lines, n_left=2))

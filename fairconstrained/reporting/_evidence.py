@@ -21,10 +21,11 @@ from fairconstrained.inspection.cost import Cost, cost_of, overall
 from fairconstrained.inspection.deciding import Deciding, deciding_cells
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.inspection.proxies import hidden_columns, proxies
-from fairconstrained.metrics.intervals import Interval, clopper_pearson
 from fairconstrained.metrics.rates import Predictions
 from fairconstrained.model_selection.path import FairnessPath
-from fairconstrained.utils.meta_estimators import final_estimator, last_step
+from fairconstrained.reporting._frontier import FrontierPoint, frontier_of
+from fairconstrained.utils.meta_estimators import final_estimator
+from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import MatrixLike
 
 NamedConstraints = list[tuple[str, Constraint]]
@@ -60,30 +61,23 @@ class Finding:
     of_class: str = ""
     n_classes: int = 1
 
+    @property
+    def state(self) -> str:
+        """The state of the verdict: see :class:`~fairconstrained.reporting._verdict.Verdict`."""
+        one = self.assessment
+        if np.isnan(one.on_predictions):
+            return "not measured"
+        if self.minimized:
+            return "no bound"
+        if not at_most(one.on_predictions, one.tolerance):
+            return "not met"
+        return "holds" if at_most(one.high, one.tolerance) else "met"
+
     def verdict(self, confidence: float) -> str:
         """Return the verdict in words."""
         if self.minimized:
             return "gap minimized, no bound"
         return self.assessment.verdict(confidence)
-
-
-@dataclass(frozen=True, eq=False)
-class FrontierPoint:
-    """A model of a path, measured on the rows of a report.
-
-    Parameters
-    ----------
-    kappa : float
-        Its tolerance.
-    gap : float
-        The gap of its predictions.
-    accuracy : Interval
-        Its accuracy with the confidence interval.
-    """
-
-    kappa: float
-    gap: float
-    accuracy: Interval
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +196,7 @@ def evidence_of(
     points: list[FrontierPoint] = []
     if path is not None:
         constraint = None if reference is None else reference.constraint
-        points = _frontier(path, rows, positive, X, sensitive_features, constraint, confidence)
+        points = frontier_of(path, rows, positive, X, sensitive_features, constraint, confidence)
     measured, costs = _on_all_rows(rows, classes, confidence)
     hidden = set() if X is None else hidden_columns(list(models.values()))
     return Evidence(
@@ -351,44 +345,3 @@ def _trained_here(model: Any, findings: list[Finding]) -> bool:
     same = any(np.isclose(gap, own, rtol=1e-9, atol=0.0) for gap in gaps)
     decided = [one.on_predictions for one in measured]
     return same and any(np.isclose(gap, last.decision_gap_, rtol=1e-9) for gap in decided)
-
-
-def _frontier(
-    path: FairnessPath,
-    rows: Collected,
-    positive: Sequence[object],
-    X: MatrixLike | None,
-    sensitive_features: MatrixLike | None,
-    constraint: Constraint | None,
-    confidence: float,
-) -> list[FrontierPoint]:
-    """Return the models of a path, measured on the rows of the report."""
-    if rows.labels is None:
-        raise ValueError("y is None: the frontier of a path is one of accuracy and gap. Pass y.")
-    if path.pipeline is not None:
-        _, X = last_step(path.pipeline, X)
-    share = rows.weight / rows.weight.sum()
-    size = np.array(1.0 / (share @ share))
-    points = []
-    for kappa, model in zip(path.kappas, path.estimators, strict=True):
-        output = Outputs.of(model, X, sensitive_features).take(rows.rows)
-        here = replace(rows, outputs={"": output})
-        gap = max(_gap(here.of_class(label), constraint) for label in positive)
-        correct = np.array(share @ (output.labels == rows.labels))
-        accuracy = clopper_pearson(correct, size, confidence)
-        points.append(FrontierPoint(float(kappa), gap, accuracy))
-    return points
-
-
-def _gap(collected: Collected, constraint: Constraint | None) -> float:
-    """Return the gap of a constraint for a single model; of the selection rates without one."""
-    rows = collected.assessed(collected.outputs[""])
-    if constraint is not None:
-        return assess("", constraint, rows, 0.95, interval=False).on_predictions
-    return widest_gap(rows.predictions())
-
-
-def widest_gap(parts: Sequence[Predictions]) -> float:
-    """Return the largest difference of selection rates between two groups, of any grouping."""
-    rates = [part.cells("selection_rate")[0] for part in parts]
-    return float(max(np.nanmax(one) - np.nanmin(one) for one in rates))

@@ -16,9 +16,10 @@ from fairconstrained.reporting._scores import (
     rows_of_groups,
     score_plot,
 )
-from fairconstrained.reporting._templates import Table, number, render
+from fairconstrained.reporting._templates import level_of, render
 from fairconstrained.reporting._text import Report, gaps_as_text, groups_as_text
-from fairconstrained.reporting._verdict import cost_in_words
+from fairconstrained.reporting._verdict import costs_in_words
+from fairconstrained.reporting.text_tables import Table, number
 
 _MOST_OPEN = 4  # the number of classes whose parts are all open
 
@@ -41,13 +42,13 @@ def as_html(report: Report, evidence: Evidence, *, whole: bool = True) -> str:
         tag="main" if whole else "div",
         report=report,
         names=evidence.names,
-        level=f"{100.0 * evidence.confidence:g}%",
+        level=level_of(evidence.confidence),
         several_classes=evidence.several_classes,
         n_groups=len(evidence.rows.groups.listed),
         most_groups=MOST_GROUPS,
         few_rows=FEW_ROWS,
         summary=_summary(report),
-        costs=[cost_in_words(evidence, name) for name in evidence.costs],
+        costs=costs_in_words(evidence),
         gaps=gap_plots(evidence),
         frontier=frontier_plot(evidence),
         accuracy=accuracy_plot(evidence) if evidence.several_classes else [],

@@ -13,7 +13,8 @@ from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.metrics.rates import group_labels
 from fairconstrained.reporting._axes import Plane, Scale
-from fairconstrained.reporting._evidence import ClassEvidence, Evidence, FrontierPoint, widest_gap
+from fairconstrained.reporting._evidence import ClassEvidence, Evidence
+from fairconstrained.reporting._frontier import FrontierPoint, widest_gap
 from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 

@@ -14,24 +14,15 @@ from fairconstrained.inspection.deciding import FEW_ROWS
 from fairconstrained.inspection.proxies import proxies_in_words
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES
 from fairconstrained.reporting._evidence import Evidence
-from fairconstrained.reporting._templates import (
-    Table,
-    aligned,
-    markdown_table,
-    markdown_text,
-    number,
-)
-from fairconstrained.reporting._verdict import Verdict, cost_in_words, decided_by, meaning_of
+from fairconstrained.reporting._templates import level_of, render, sentence
+from fairconstrained.reporting._verdict import Verdict, costs_in_words, decided_by, meaning_of
+from fairconstrained.reporting.text_tables import Table, number
 
 COUNTS = {
     "rows": "rows",
     "positive_labels": "positive labels",
     "positive_decisions": "positive predictions",
 }
-_HELD_OUT_ROWS = (
-    "The intervals are valid for rows that were not used in training. On training rows they are "
-    "too optimistic: use held-out rows."
-)
 
 
 class Report(Protocol):
@@ -87,19 +78,6 @@ def with_intervals(table: pd.DataFrame, value: str, low: str, high: str) -> list
     ]
 
 
-def shown_tables(report: Report) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield the headings and the tables of a report, with text in the cells."""
-    if report.summary.shape[1] > 1:
-        yield "Models side by side", report.summary.map(number)
-    if len(report.constraints):
-        yield "Constraints on these rows", constraints_as_text(report.constraints)
-    if len(report.gaps):
-        yield "Largest gaps between groups", gaps_as_text(report.gaps)
-    yield "Groups", groups_as_text(report.groups)
-    if len(report.model):
-        yield "Model and fit", report.model
-
-
 def constraints_as_text(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table of constraints with text in the cells."""
     return pd.DataFrame(
@@ -141,47 +119,48 @@ def groups_as_text(table: pd.DataFrame) -> pd.DataFrame:
 
 def as_text(report: Report, evidence: Evidence) -> str:
     """Return a report as text."""
-    parts = [f"Fairness report: {report.title}"]
-    parts.append("\n".join([report.verdict.sentence, *report.verdict.details]))
-    sentences = _sentences(evidence)
-    if sentences:
-        parts.append("\n".join(sentences))
-    for heading, table in shown_tables(report):
-        parts.append(f"{heading}\n{aligned(Table.of(table))}")
-    level = f"Intervals in brackets have {100.0 * report.confidence:g}% confidence."
-    parts.append("\n".join([level, *report.notes]))
-    return "\n\n".join(parts)
+    tables = {
+        "Models side by side": report.summary.map(number),
+        "Constraints on these rows": constraints_as_text(report.constraints),
+        "Largest gaps between groups": gaps_as_text(report.gaps),
+        "Groups": groups_as_text(report.groups),
+        "Model and fit": report.model,
+    }
+    if report.summary.shape[1] == 1:
+        del tables["Models side by side"]
+    text = render(
+        "report.txt.j2",
+        report=report,
+        level=level_of(report.confidence),
+        sentences=_sentences(evidence),
+        tables={heading: Table.of(table) for heading, table in tables.items() if len(table)},
+    )
+    return text.rstrip("\n")
 
 
 def _sentences(evidence: Evidence) -> list[str]:
     """Return what decides the constraints, and what the models cost."""
     found = evidence.findings[evidence.names[-1]]
     sentences = [text for one in found if (text := decided_by(one))]
-    return sentences + [cost_in_words(evidence, name) for name in evidence.costs]
+    return sentences + costs_in_words(evidence)
 
 
 def as_markdown(report: Report, evidence: Evidence) -> str:
     """Return a report as a section of a model card."""
-    parts = ["## Fairness", f"**{markdown_text(report.verdict.sentence)}**"]
-    parts += [f"- {markdown_text(text)}" for text in report.verdict.details]
-    parts.append(f"Measured for {markdown_text(report.title)}.")
-    parts += [markdown_text(text) for text in _sentences(evidence)]
-    parts += [
-        markdown_text(meaning_of(one, evidence.confidence))
-        for one in evidence.findings[evidence.names[-1]]
-        if one.deciding
-    ]
-    parts += ["### Models", markdown_table(Table.of(report.summary.map(number)))]
-    if len(report.constraints):
-        table = constraints_as_text(report.constraints)
-        parts += ["### Constraints on these rows", markdown_table(Table.of(table))]
-    for label in evidence.classes:
-        heading = f"### Groups, class {markdown_text(label)}" if label else "### Groups"
-        parts += [heading, markdown_table(Table.of(_few_groups(report, evidence, label)))]
-    level = f"Intervals in brackets have {100.0 * report.confidence:g}% confidence."
-    few = f"Rates of fewer than {FEW_ROWS} rows have wide intervals."
-    notes = "\n".join(f"- {markdown_text(note)}" for note in (level, few, *report.notes))
-    return "\n\n".join([*parts, "### How to read it", notes]) + "\n"
+    found = evidence.findings[evidence.names[-1]]
+    meanings = [meaning_of(one, evidence.confidence) for one in found if one.deciding]
+    return render(
+        "report.md.j2",
+        report=report,
+        level=level_of(report.confidence),
+        few_rows=FEW_ROWS,
+        sentences=_sentences(evidence) + meanings,
+        summary=Table.of(report.summary.map(number)),
+        constraints=Table.of(constraints_as_text(report.constraints)),
+        groups={
+            label: Table.of(_few_groups(report, evidence, label)) for label in evidence.classes
+        },
+    )
 
 
 def _few_groups(report: Report, evidence: Evidence, label: str) -> pd.DataFrame:
@@ -259,41 +238,21 @@ def notes_of(evidence: Evidence) -> Iterator[str]:
     yield from dict.fromkeys(notes)
     for one in rows.groups.separate:
         unknown = int((~one.known).sum())
-        if unknown and rows.groups.marginal:
-            yield f"{one.title} is unknown for {unknown} rows. They are in none of its groups."
-        elif unknown:
-            yield (
-                f"The group of {unknown} rows is unknown. They count only in the rates of all rows."
-            )
+        if unknown:
+            yield sentence("unknown_groups", unknown, one.title, rows.groups.marginal)
     n_classes = len(rows.classes)
     if evidence.several_classes:
-        yield (
-            "Every class is measured against all others: a row is selected for the class that is "
-            "predicted, and its label is positive for its own class."
-        )
+        yield sentence("every_class")
         if evidence.findings[evidence.names[-1]]:
-            yield (
-                "Intervals of all classes together hold for all of them at once (Bonferroni); "
-                "those of a single class hold for that class."
-            )
+            yield sentence("bonferroni")
     elif n_classes > 2:
-        yield (
-            f"The models have {n_classes} classes: all values are of the class "
-            f"{label_of(evidence)} against the others."
-        )
+        yield sentence("one_class", n_classes, label_of(evidence))
     else:
         positive = evidence.classes[""].collected.positive
         other = next(one for one in rows.classes if one != positive)
-        yield (
-            f"The favourable label is {label_of(evidence)}: rows that are predicted so are "
-            f"selected, and rows that have it are positive. The other label is {other}."
-        )
+        yield sentence("favourable", label_of(evidence), other)
     if evidence.proxies:
-        yield (
-            "The group can be guessed with an accuracy above 0.95 from each of these columns of X "
-            f"alone: {proxies_in_words(evidence.proxies)}. A model that uses one of them can know "
-            "the group."
-        )
+        yield sentence("known_groups", proxies_in_words(evidence.proxies))
     if rows.weighted:
-        yield "Rates are weighted, counts are not. With weights the intervals are approximate."
-    yield _HELD_OUT_ROWS
+        yield sentence("weighted")
+    yield sentence("held_out")

@@ -23,7 +23,7 @@ from fairconstrained.metrics.ranking import (
     query_ndcg,
     query_pairwise_errors,
 )
-from fairconstrained.reporting._templates import Table, aligned, markdown_table
+from fairconstrained.reporting.text_tables import Table
 from fairconstrained.utils.meta_estimators import final_estimator, named_models
 from fairconstrained.utils.registry import check_option
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -106,14 +106,13 @@ class RankerComparison:
 
     def __str__(self) -> str:
         """Return the report as text."""
-        parts = [f"{name}\n{aligned(_rounded(table))}" for name, table in self._shown().items()]
+        parts = [f"{name}\n{_rounded(table).text()}" for name, table in self._shown().items()]
         return "\n\n".join([self.title, *parts])
 
     def to_markdown(self) -> str:
         """Return the report as Markdown."""
         parts = [
-            f"## {name}\n\n{markdown_table(_rounded(table))}"
-            for name, table in self._shown().items()
+            f"## {name}\n\n{_rounded(table).markdown()}" for name, table in self._shown().items()
         ]
         return "\n\n".join([f"# {self.title}", *parts]) + "\n"
 

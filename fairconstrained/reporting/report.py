@@ -18,6 +18,7 @@ from fairconstrained.model_selection.path import FairnessPath
 from fairconstrained.reporting import _tables as tables
 from fairconstrained.reporting._evidence import Evidence, evidence_of
 from fairconstrained.reporting._page import as_html
+from fairconstrained.reporting._templates import sentence
 from fairconstrained.reporting._text import as_dict, as_markdown, as_text, label_of, notes_of
 from fairconstrained.reporting._verdict import Verdict, verdict_of
 from fairconstrained.utils.files import whole_file
@@ -372,12 +373,8 @@ def _title(evidence: Evidence) -> str:
         name: "predictions" if one.model is None else type(final_estimator(one.model)).__name__
         for name, one in evidence.rows.outputs.items()
     }
-    models = " and ".join(f"{name} ({kind})" if name else kind for name, kind in kinds.items())
-    rows = evidence.rows
+    rows, several = evidence.rows, evidence.several_classes
+    label = "" if several else label_of(evidence)
+    classes = list(evidence.classes) if several else []
     n_rows, n_groups = len(rows.weight), len(rows.groups.listed)
-    on = f"{models} on {n_rows} row{'s' * (n_rows != 1)} with "
-    on += f"{n_groups} group{'s' * (n_groups != 1)}"
-    if evidence.several_classes:
-        of_target = f" of {rows.target}" if rows.target else ""
-        return f"{on}; the classes{of_target} are {', '.join(evidence.classes)}"
-    return f"{on}; the positive class is {label_of(evidence)}"
+    return sentence("title", kinds, n_rows, n_groups, label, classes, rows.target)
