@@ -38,7 +38,6 @@ from benchmarks.harness.peers_verdicts import (
     TEST_SHARE,
     UNCONSTRAINED,
     at_gaps,
-    at_levels,
     frontier,
     speeds,
     summary,
@@ -284,7 +283,6 @@ def run(options: Namespace) -> None:
     for name, title, some in (
         ("ahead", "who is ahead at the same gap", summary(verdicts(table))),
         ("seconds", "seconds and memory", speeds(table)),
-        ("levels", "ours less the best peer within a gap", at_levels(table)),
         ("gaps", "accuracy at a gap", at_gaps(table)),
     ):
         if some:

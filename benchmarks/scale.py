@@ -15,7 +15,7 @@ gradient.
 - "memory" of a worker beyond its shards. The target is 250 MB, an empty worker included.
 - Seconds per round with one and with two worker processes. The target is 1.7 times.
 
-``--docs docs`` writes the tables of the page shards.md. For 1e8 rows, 8 GB of Parquet:
+For 1e8 rows, 8 GB of Parquet:
 ``python -m benchmarks scale --rows 1000000 10000000 100000000 --out FOLDER``, with ``--disk`` if
 the workers are to keep them in files.
 """
@@ -31,13 +31,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness.options import Default
-from benchmarks.harness.scale_page import write_page
-from benchmarks.harness.scale_runs import ROW_BYTES, Figures, of_kernel, on_workers
+from benchmarks.harness.scale_runs import ROW_BYTES, Figures, on_workers
 from benchmarks.harness.store import Store
 from benchmarks.harness.tables import Row, at_least, at_most, write_table
 
 TINY = 4000  # rows, in four files
-MANY_WORKERS = 16  # in one process
 MOST_IN_MEMORY = 10_000_000
 COLUMNS = ("what", "rows", "workers", "value", "target", "met", "load")
 
@@ -55,7 +53,6 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--data", type=Path, help="folder of the Parquet files; in --out if not given"
     )
-    parser.add_argument("--docs", type=Path, help="folder of the page shards.md")
     parser.add_argument("--delete", action="store_true", help="delete the Parquet files at the end")
     parser.add_argument(
         "--any-version", action="store_true", help="take stored figures of other versions as well"
@@ -63,7 +60,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> None:
-    """Write scale.md and scale.csv, and the page."""
+    """Write scale.md, scale_rows.md and scale_memory.md."""
     store = Store(options.out / "scale")
     folder = options.data or options.out / "scale-data"
 
@@ -75,7 +72,7 @@ def run(options: Namespace) -> None:
         return found
 
     def workers(n_rows: int, n_workers: int, **how: bool) -> Figures:
-        kind = "disk" if options.disk else "memory" if how.get("processes", True) else "one process"
+        kind = "disk" if options.disk else "memory"
         return kept(
             ("workers", kind, str(n_rows), str(n_workers)),
             lambda: on_workers(folder, n_rows, n_workers, disk=options.disk, **how),
@@ -84,25 +81,13 @@ def run(options: Namespace) -> None:
     sizes = sorted(options.rows)
     fits = {n: workers(n, 1, compare=n <= MOST_IN_MEMORY) for n in sizes}
     two = workers(sizes[-1], 2)
-    kernel = {p: kept(("kernel", str(p)), lambda p=p: of_kernel(p)) for p in (20, 100)}
-    tiny, many = workers(TINY, 1), workers(TINY, MANY_WORKERS, processes=False)
+    tiny = workers(TINY, 1)
     rows = [*_targets(fits, tiny), _two(sizes[-1], fits[sizes[-1]], two)]
     details = [_details(n, 1, one) for n, one in fits.items()] + [_details(sizes[-1], 2, two)]
     shown = [{name: row.get(name, "") for name in COLUMNS} for row in rows]
     write_table(shown, "scale", "Rows in shards, on dask workers", options.out)
     write_table(details, "scale_rows", "By the number of rows", options.out)
-    memory = _memory(fits)
-    write_table(memory, "scale_memory", "Memory of a worker", options.out)
-    if options.docs is not None:
-        facts = {
-            "overhead": tiny["round"],
-            "per_worker": (many["round"] - tiny["round"]) / (MANY_WORKERS - 1),
-            "per_row": {p: one["cpu"] for p, one in kernel.items()},
-            "memory": max(one["resident"] - n * ROW_BYTES for n, one in fits.items()),
-            "passes": fits[sizes[-1]]["passes"],
-            "n_many": MANY_WORKERS,
-        }
-        write_page(options.docs / "shards.md", shown, details, memory, facts)
+    write_table(_memory(fits), "scale_memory", "Memory of a worker", options.out)
     if options.delete:
         shutil.rmtree(folder, ignore_errors=True)
 

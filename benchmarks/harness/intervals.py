@@ -51,22 +51,3 @@ def jackknife_half_width(
         return float("inf")
     values = [statistic(splits[:k] + splits[k + 1 :]) for k in range(n)]
     return half_width((n - 1.0) * np.array(values), test_to_train)
-
-
-def difference(
-    ours: dict[int, float], theirs: dict[int, float], test_to_train: float
-) -> tuple[float, float, int]:
-    """Return the mean difference on common splits, half its interval, and their number.
-
-    Parameters
-    ----------
-    ours, theirs : dict
-        A value for every split.
-    test_to_train : float
-        As above.
-    """
-    common = sorted(set(ours) & set(theirs))
-    found = np.array([ours[k] - theirs[k] for k in common])
-    if not len(found):
-        return float("nan"), float("inf"), 0
-    return float(found.mean()), half_width(found, test_to_train), len(found)

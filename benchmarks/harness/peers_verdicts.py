@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.dominance import Comparison, Outcome, Point, Splits, by_outcome, compare_at
-from benchmarks.harness.intervals import LEAST_SPLITS, difference, half_width
+from benchmarks.harness.intervals import half_width
 from benchmarks.harness.peer_worker import PEERS
 from benchmarks.harness.tables import Row
 
@@ -51,50 +51,12 @@ def at_gaps(table: list[Row]) -> list[Row]:
     return out
 
 
-def compared(some: list[Row], level: float, gap: str = POOLED) -> str:
-    """Return the accuracy of ours less that of the best peer, at a gap of at most a level.
-
-    Parameters
-    ----------
-    some : list of dict
-        The points of a kind on a task.
-    level : float
-        The largest test gap.
-    gap : str, default="pooled gap"
-        The column of the gaps.
-    """
-    ours = best([row for row in some if _is_ours(row)], level, gap)
-    theirs = best([row for row in some if _is_peer(row)], level, gap)
-    if ours is None or theirs is None:
-        return "only ours" if ours else ("only peers" if theirs else "-")
-    gain, noise, n = difference(_accuracies(ours), _accuracies(theirs), TEST_TO_TRAIN)
-    interval = f" +- {noise:.4f}" if n >= LEAST_SPLITS else ""
-    return f"{gain:+.4f}{interval} against {theirs['method']}, {n} split{'s' * (n > 1)}"
-
-
 def _accuracies(row: Row) -> dict[int, float]:
     return {k: one["accuracy"] for k, one in row["by split"].items()}
 
 
-def _is_ours(row: Row) -> bool:
-    return bool(row["method"].startswith("ours"))
-
-
 def _is_peer(row: Row) -> bool:
-    return not _is_ours(row) and row["method"] != UNCONSTRAINED
-
-
-def at_levels(table: list[Row], gap: str = POOLED) -> list[Row]:
-    """Return a row for every task and level, with the comparison of every kind of model."""
-    out = []
-    kinds = dict.fromkeys(row["kind"] for row in table)
-    for some in by_task(table):
-        for level in LEVELS:
-            row: Row = {"data": some[0]["data"], "notion": some[0]["notion"], "gap at most": level}
-            for kind in kinds:
-                row[kind] = compared([one for one in some if one["kind"] == kind], level, gap)
-            out.append(row)
-    return out
+    return not row["method"].startswith("ours") and row["method"] != UNCONSTRAINED
 
 
 def by_task(table: list[Row]) -> list[list[Row]]:

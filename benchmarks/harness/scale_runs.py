@@ -16,15 +16,12 @@ import pandas as pd
 from benchmarks.harness.worker_figures import cpu, resident
 from fairconstrained import FairLogisticClassifier
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards.rows import Shard
-from fairconstrained.shards.sums import OfBlocks, ShardedTerm, statistics
 
 Figures = dict[str, Any]
 
 N_FEATURES = 20
 FEATURES = [f"x{k}" for k in range(N_FEATURES)]
 BLOCK = 1_000_000  # rows of a file: 80 MB, about what dask recommends for a partition
-KERNEL_ROWS = 250_000
 # Arrow's default allocator keeps memory that it does not use.
 WORKER_ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 ROW_BYTES = 4 * N_FEATURES + 1  # with the atom
@@ -62,15 +59,14 @@ def written(folder: Path, n_rows: int) -> list[Path]:
 
 
 @contextmanager
-def cluster(n_workers: int, *, processes: bool = True) -> Iterator[Any]:
+def cluster(n_workers: int) -> Iterator[Any]:
     """Yield a client of workers with a thread each."""
     from distributed import Client, LocalCluster
 
     options: Figures = {"threads_per_worker": 1, "dashboard_address": None, "memory_limit": 0}
-    if processes:
-        options["env"] = WORKER_ENVIRONMENT
+    options["env"] = WORKER_ENVIRONMENT
     with (
-        LocalCluster(n_workers=n_workers, processes=processes, **options) as made,
+        LocalCluster(n_workers=n_workers, **options) as made,
         Client(made) as client,
     ):
         yield client
@@ -109,7 +105,6 @@ def on_workers(
     n_workers: int,
     *,
     disk: bool = False,
-    processes: bool = True,
     compare: bool = False,
 ) -> Figures:
     """Return the figures of a fit and of rounds on workers, in turns with rounds in memory."""
@@ -129,7 +124,7 @@ def on_workers(
             return super()._minimize(problem, *args, **options)
 
     paths = written(folder, n_rows)
-    with cluster(n_workers, processes=processes) as client:
+    with cluster(n_workers) as client:
         for name, modules in MODULES.items():
             figures[name] = max(client.run(resident, *modules).values())
         table = dd.read_parquet(paths)
@@ -158,24 +153,3 @@ def _in_memory(folder: Path, n_rows: int) -> Problem:
     del table
     estimator = FairLogisticClassifier("demographic_parity", 0.02)
     return estimator.bind(X, y, sensitive_features=groups).problem.uncounted()
-
-
-def of_kernel(n_features: int) -> Figures:
-    """Return the CPU seconds per row of a shard's sums, in this process."""
-    figures: Figures = {"load": os.getloadavg()[0]}
-    n, random = KERNEL_ROWS, np.random.default_rng(0)
-    X = random.standard_normal((n, n_features), dtype=np.float32)
-    y, groups = random.integers(0, 2, n), random.integers(0, 2, n)
-    atoms = np.sort(2 * groups + y).astype(np.uint8)
-    given = np.arange(4)
-    few = FairLogisticClassifier("demographic_parity", 0.02).bind(
-        np.eye(4), given % 2, np.bincount(atoms), given // 2
-    )
-    totals = np.bincount(atoms).astype(float)
-    terms = [ShardedTerm(part.term, totals) for part in few.problem.parts]  # type: ignore[arg-type]
-    shard, models, spent = Shard(X, atoms), [(np.full(n_features, 0.1), 0.0)], []
-    for _ in range(7):
-        before = time.thread_time()
-        OfBlocks(statistics, np.add)(shard, models, terms, ())
-        spent.append(time.thread_time() - before)
-    return {**figures, "cpu": median(spent) / n}
