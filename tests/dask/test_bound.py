@@ -29,6 +29,7 @@ def fitted(kind, options, *rows, groups):
         return kind(**options).fit(*rows, sensitive_features=groups)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("case", OPTIONS)
 @pytest.mark.parametrize("name", ["FairLogisticClassifier", "FairHingeClassifier"])
 def test_the_bound_that_was_asked_for(name, case):

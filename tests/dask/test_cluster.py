@@ -51,6 +51,7 @@ def test_a_client_that_is_set_as_attribute(client, rows, in_memory):
     np.testing.assert_allclose(model.coef_, in_memory.coef_, atol=1e-6)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("options", [{"kappa": 0.1}, {"kappa": 0.9, "confidence": 0.9}])
 def test_bounds_on_decisions_and_in_the_population_are_those_of_threads(client, rows, options):
     X, y, groups = (da.from_array(values[:1500], chunks=500) for values in rows)

@@ -100,6 +100,7 @@ def test_decisions_on_all_rows_meet_the_bound_as_in_memory(rows, name):
     assert there.result_.data_passes == search.data_passes > search.data_passes_on_scores
 
 
+@pytest.mark.cases(0)
 def test_hinge_and_options_of_labels_and_thresholds(rows):
     for kind, options in (
         (FairHingeClassifier, {"kappa": 0.05}),
@@ -116,6 +117,7 @@ def test_hinge_and_options_of_labels_and_thresholds(rows):
         assert there.decision_search_.accuracy >= least
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("options", "category"),
     [
@@ -141,6 +143,7 @@ def test_warnings_are_those_of_rows_in_memory(options, category):
     assert there.decision_search_.violation <= here.decision_search_.violation + 1e-9
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [2, 0, 3, 1]])
 @pytest.mark.parametrize("chunks", [150, 400, N_ROWS])
 def test_the_result_does_not_depend_on_the_partitions(rows, chunks, order):
@@ -201,6 +204,7 @@ class TestConfidence:
             np.testing.assert_allclose(certificate.bounds, limits, atol=between)
             assert certificate.certified
 
+    @pytest.mark.cases(0)
     def test_held_out_rows_are_not_fitted(self, rows):
         X, y, _, groups = rows
         model, held = self.fitted(rows)
@@ -242,6 +246,7 @@ class TestConfidence:
         assert held.index.tolist() == table.index.tolist()
         assert held.sum() == model.certificate_.n_held_out
 
+    @pytest.mark.cases(0)
     def test_the_rows_of_parquet_files_are_those_drawn_in_the_fit(self, rows, tmp_path):
         """dask reads several files at once where columns are few: draws are by partition."""
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")

@@ -158,6 +158,7 @@ class TestRankings:
 
 
 class TestPartialParity:
+    @pytest.mark.cases(1)
     @pytest.mark.parametrize("kind", [PartialDemographicParity, WeakPartialDemographicParity])
     @pytest.mark.parametrize("n_groups", [3, 4])
     def test_several_groups(self, kind, n_groups):

@@ -290,6 +290,7 @@ class TestEveryConstraint:
             clf.fit(X, y, sensitive_features=groups)
         assert not clf.certificate_.certified and np.all(np.isinf(clf.certificate_.bounds))
 
+    @pytest.mark.cases(1)
     @pytest.mark.parametrize("attributes", ["intersection", "marginal"])
     def test_several_attributes(self, attributes):
         X, y, groups = draw(8000, 0)

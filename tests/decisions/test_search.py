@@ -358,6 +358,7 @@ class TestSearch:
         at = problem.at(found.w)
         assert found.met and at.zero_one_violation == 0.0 and at.decision_gap <= 0.05
 
+    @pytest.mark.cases(1)
     @pytest.mark.parametrize("seed", range(5))
     def test_partial_parity_of_predictions_does_not_end_constant(self, seed):
         """Thresholds are variables: tolerances get smaller by what the ranking still violates."""
@@ -369,6 +370,7 @@ class TestSearch:
         assert not search.constant
         assert search.accuracy > max(y.mean(), 1.0 - y.mean()) + 0.05
 
+    @pytest.mark.cases(1)
     @pytest.mark.parametrize(("seed", "kappa"), [(1, 0.02), (2, 0.02), (3, 0.05)])
     def test_rankings_are_fair_without_constant_predictions(self, seed, kappa):
         X, y, groups = make_biased_classification(400, random_state=seed)

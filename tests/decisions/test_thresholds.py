@@ -98,6 +98,7 @@ def test_one_threshold_for_each_group_is_the_best(name, weighted):
     assert binding >= 2, "the constraint should cost accuracy"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", OTHERS)
 def test_one_threshold_for_each_group_is_the_best_under_other_constraints(name):
     binding = 0

@@ -12,6 +12,7 @@ from fairconstrained.solvers import OnlineStochastic, Status
 BATCHES = OnlineStochastic(batch_size=64, max_iter=1000)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["demographic parity", "equalized odds, 3 groups", "box"])
 def test_batches_end_feasible_and_near_the_solution(name) -> None:
     problem = PROBLEMS[name]()

@@ -43,6 +43,7 @@ def algorithm_2_of_ipc(problem, center, rho_hat, epsilon, K):
     return total / weight if weight else z
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("name", "rho"), [("toy", 20.0), ("box", None), ("demographic parity", 1.0)]
 )
@@ -192,6 +193,7 @@ def algorithm_2_of_idca(problem, largest, v, epsilon, T):
     return min(found, key=lambda one: one[0])[1], T - len(found)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kappa", [0.02, 0.1])
 def test_idca_is_algorithm_1_with_algorithm_2(kappa) -> None:
     problem = classification(DemographicParity(kappa, surrogate=Ramp()))

@@ -97,6 +97,7 @@ def by_scipy(problem, w, multipliers, eta):
     return v
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("name", "eta"), [("two constraints", 1e-3), ("demographic parity", 0.1)])
 def test_plada_is_algorithm_1_with_the_exact_proximal_step(name, eta) -> None:
     problem = PROBLEMS[name]()
