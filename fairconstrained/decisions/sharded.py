@@ -251,7 +251,7 @@ class ShardedCandidateSearch(CandidateSearch):
 
     def _count_for_lines(self, n_rows: int) -> None:
         """Count a read of rows for a line search."""
-        self.problem.counter.count(n_rows)
+        self.problem.counter.rows += n_rows
         self.line_rows += n_rows
 
 

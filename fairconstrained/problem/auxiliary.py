@@ -27,10 +27,8 @@ def weights_with_auxiliary(problem: Problem, parameters: Array) -> Array:
     """
     found = problem.start()
     found[: parameters.size] = parameters
-    at, first = problem.uncounted().at(np.array(found)), 0
-    for part in problem.constraints:
-        outputs = slice(first, first + part.n_outputs)
-        first = outputs.stop
+    at = problem.uncounted().at(np.array(found))
+    for part, outputs in zip(problem.parts, problem.places, strict=True):
         if part.term is not None and part.term.n_auxiliary:
             value = _outputs_by_auxiliary(at, part.auxiliary, outputs)
             found[part.auxiliary] = part.term.auxiliary_for(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from fairconstrained.problem.values import Values
 from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.typing import Array, Matrix
 
+if TYPE_CHECKING:
+    from fairconstrained.problem.kkt import KKT
+
 _FIRST = np.zeros(1, dtype=int)  # the output of an objective
 _FEW_ROWS = 4  # gradients of constraints that cost no more than those of all statistics
 
@@ -24,7 +28,14 @@ class Evaluation(Values):
 
     It owns everything that has the length of the rows: scores and forward passes. They are freed
     with it. Evaluations that are made from it (see :meth:`Problem.at`) share them.
+
+    Attributes
+    ----------
+    certified : tuple of (Multipliers, KKT) or None
+        The last optimality conditions: a solver asks for those that the loop asks for again.
     """
+
+    certified: tuple[Multipliers, KKT] | None = None
 
     def uncounted(self) -> Evaluation:
         """Return an evaluation of the same for measurements, which count no data passes."""

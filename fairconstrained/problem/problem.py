@@ -28,10 +28,6 @@ class EvaluationCounter:
 
     rows: float = 0.0
 
-    def count(self, n_rows: int) -> None:
-        """Count a read of some rows."""
-        self.rows += n_rows
-
 
 @dataclass(frozen=True, eq=False)
 class Problem:

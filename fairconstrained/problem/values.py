@@ -112,12 +112,9 @@ class Values:
     def _outputs(self, k: int) -> Array:
         part = self.problem.parts[k]
         added = part.added(self.w)
-        return np.atleast_1d(added if part.term is None else self._head(k) + added)
-
-    def _head(self, k: int) -> Array:
-        term = self.problem.parts[k].term
-        assert term is not None
-        return term.head(self._term(k).statistics)
+        if part.term is None:
+            return np.atleast_1d(added)
+        return part.term.head(self._term(k).statistics) + added
 
     @cached_property
     def objective(self) -> float:

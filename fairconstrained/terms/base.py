@@ -138,10 +138,6 @@ class Term(ABC):
             unit[output] = 0.0
         return np.array(rows)
 
-    def greatest(self, statistics: Array) -> float:
-        """Return the largest output, minus infinity without outputs."""
-        return float(self.head(statistics).max(initial=-np.inf))
-
     def largest(
         self, statistics: Array, least: float, most: int, *, distinct: bool = False
     ) -> Array:

@@ -65,10 +65,6 @@ class AffineHead(Term):
         return cast("OrderedPairs", combination) if uniform else None
 
     @cached_property
-    def _combination_transposed(self) -> Matrix:
-        return self._small.T
-
-    @cached_property
     def _level(self) -> Array | float:
         """The outputs for statistics of zero."""
         return self.constant - self.offset
@@ -88,7 +84,7 @@ class AffineHead(Term):
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return R' v."""
-        return self._combination_transposed @ v
+        return self._small.T @ v
 
     def values_of(self, statistics: Array, outputs: Array) -> Array:
         """Return some outputs."""
@@ -96,13 +92,6 @@ class AffineHead(Term):
             return super().values_of(statistics, outputs)
         level = np.broadcast_to(self._level, self.n_outputs)[outputs]
         return self._pairs.values(statistics, outputs) + level
-
-    def greatest(self, statistics: Array) -> float:
-        """Return the largest output."""
-        if self._pairs is None or np.isnan(statistics).any():
-            return super().greatest(statistics)
-        largest = self.values_of(statistics, self.largest(statistics, -np.inf, 1))
-        return float(largest.max(initial=-np.inf))
 
     def vjp_of(self, statistics: Array, outputs: Array, v: Array) -> Array:
         """Return the gradient of <v, some outputs> with respect to the statistics."""
