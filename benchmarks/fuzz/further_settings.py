@@ -71,8 +71,6 @@ def _thresholds(rng: Rng) -> Chosen:
         "per_group": (0.5, lambda: True),
     }
     _drawn(rng, settings, optional)
-    if "per_group" in settings and maybe(rng, 0.5):
-        settings["n_thresholds"] = 2
     return Chosen("FairThresholds", settings, data)
 
 

@@ -119,21 +119,6 @@ def our_thresholds(task: Task) -> Iterator[Found]:
         yield Found(kappa, chance, inner.predict_proba(task.X_test)[:, 1], True)
 
 
-def our_two_thresholds(task: Task) -> Iterator[Found]:
-    """Yield expected values over hash functions, as those of methods that draw predictions."""
-    from fairconstrained import FairThresholds
-
-    for kappa in task.settings:
-        inner = plain().fit(task.X, task.y)
-        model = FairThresholds(
-            inner, task.notion, kappa, per_group=True, n_thresholds=2, cv="prefit"
-        )
-        model.fit(task.X, task.y, sensitive_features=task.groups)
-        scores = inner.predict_proba(task.X_test)[:, 1]
-        own = model.thresholds_.loc[task.groups_test].to_numpy()
-        yield Found(kappa, (scores[:, None] > own).mean(axis=1), scores, True)
-
-
 def exponentiated_gradient(task: Task) -> Iterator[Found]:
     for bound in task.settings:
         model = fairlearn_peers.reduction(plain(), task.notion, bound)

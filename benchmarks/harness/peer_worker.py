@@ -80,9 +80,6 @@ PEERS: dict[str, Peer] = {
         fits.our_interactions, "fairconstrained", sees_group=True
     ),
     "ours, thresholds by group": Peer(fits.our_thresholds, "fairconstrained", sees_group=True),
-    "ours, two thresholds by group": Peer(
-        fits.our_two_thresholds, "fairconstrained", sees_group=True
-    ),
     "ExponentiatedGradient": Peer(fits.exponentiated_gradient, "fairlearn", random=True),
     "GridSearch": Peer(fits.grid_search, "fairlearn", joint=True),
     "ThresholdOptimizer": Peer(fits.threshold_optimizer, "fairlearn", sees_group=True, random=True),

@@ -15,7 +15,6 @@ from fairconstrained.utils.rounding import at_most
 from fairconstrained.utils.typing import Array
 
 _MOST_CHOICES = 600  # of all groups together in one program
-_MOST_MIXED = 4000  # the same, of a program without integers
 _LEAST_CHOICES = 12  # of a group
 _NODES = 60_000  # times choices: what branch and bound may cost
 _GAP, _WIDE_GAP = 1e-9, 3e-4  # relative, at which a program with all choices, and with some, ends
@@ -92,24 +91,6 @@ def _solved(choices: ThresholdChoices, kept: Sequence[Array]) -> tuple[list[int]
     return [], bound
 
 
-def mixed_rates(choices: ThresholdChoices) -> list[Array]:
-    """Return the rates of every group's cells where thresholds are drawn as is best.
-
-    This is the program without the condition that every group has one choice; with many rows it has
-    choices at equal distances. The list is empty if no thresholds meet the constraints.
-
-    Parameters
-    ----------
-    choices : ThresholdChoices
-        The choices and the constraints.
-    """
-    most = max(_MOST_MIXED // len(choices.groups), _LEAST_CHOICES)
-    kept = [_spread(len(one), most) for one in choices.groups]
-    shares, _ = _program(choices, kept, 0.0, _GAP, mixed=True)
-    found = zip(choices.groups, kept, shares, strict=False)
-    return [one.rates[:, rows] @ part for one, rows, part in found]
-
-
 def _spread(n_choices: int, most: int) -> Array:
     """Return choices at equal distances."""
     return np.unique(np.linspace(0, n_choices - 1, min(n_choices, most)).astype(int))
@@ -120,12 +101,10 @@ def _program(
     kept: Sequence[Array],
     margin: float,
     gap: float,
-    *,
-    mixed: bool = False,
 ) -> tuple[list[Array], float]:
     """Return the share of every choice in its group, nothing if there is no answer, and the bound.
 
-    With `mixed` shares need not be 0 or 1. The last variables are the cells' rates.
+    The last variables are the cells' rates.
     """
     sizes = [len(one) for one in kept]
     n, n_cells = sum(sizes), choices.n_cells
@@ -152,7 +131,7 @@ def _program(
             np.append(np.zeros(n), np.full(n_cells, -np.inf)),
             np.append(np.ones(n), np.full(n_cells, np.inf)),
         ),
-        integrality=np.append(np.zeros(n) if mixed else np.ones(n), np.zeros(n_cells)),
+        integrality=np.append(np.ones(n), np.zeros(n_cells)),
         options={"node_limit": max(_NODES // n, 1), "mip_rel_gap": gap},
     )
     limit = np.inf if answer.mip_dual_bound is None else -float(answer.mip_dual_bound)

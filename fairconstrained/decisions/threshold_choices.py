@@ -113,48 +113,6 @@ class ThresholdChoices:
         bands, others = split_bands(combination, level)
         return cls(tuple(groups), combination, level, bands, others)
 
-    def in_parts(self, problem: Problem, y: Array, sample_weight: Array) -> ThresholdChoices:
-        """Return the choices of thresholds for parts of the groups that differ by chance only.
-
-        The accuracy is the one that is expected if the parts are drawn anew: every part has the
-        rates of its group. The first half of the constraints are those on the rates of the parts as
-        they are, the second half those on the expected rates: else the choices would fit what is by
-        chance.
-
-        Parameters
-        ----------
-        problem : Problem
-            Each group has equally many thresholds, in order; the last one is that of rows without
-            a group.
-        y, sample_weight : ndarray of shape (n_rows,)
-            See :meth:`of`.
-        """
-        model = problem.objective.model
-        assert isinstance(model, ThresholdModel)
-        cells = _terms_and_cells(problem, y, sample_weight)[1]
-        scores, codes = model.given[model.rows], model.codes[model.rows]
-        n_parts = (model.n_thresholds - 1) // (len(self.groups) - 1)
-        groups = []
-        for k in range(model.n_thresholds):
-            group = self.groups[k // n_parts]
-            share = 1.0 / n_parts if k < model.n_thresholds - 1 else 1.0
-            rows = np.flatnonzero(codes == k)
-            own = _choices(scores, rows, cells, group.thresholds)
-            rates = np.zeros_like(group.rates)
-            rates[np.searchsorted(group.cells, own.cells)] = own.rates
-            groups.append(
-                Choices(
-                    group.thresholds,
-                    share * group.correct,
-                    np.concatenate([group.cells, self.n_cells + group.cells]),
-                    np.vstack([rates, share * group.rates]),
-                )
-            )
-        combination = as_csr(sp.block_diag([as_csr(self.combination)] * 2))
-        nothing: Array = np.zeros(0, dtype=int)
-        both = ThresholdChoices(tuple(groups), combination, self.level, (), nothing)
-        return both.with_level(np.concatenate([self.level, self.level]))
-
     def with_level(self, level: Array) -> ThresholdChoices:
         """Return the choices with other tolerances.
 

@@ -16,7 +16,6 @@ from fairconstrained.decisions.choice_program import choose
 from fairconstrained.decisions.coordinate_search import coordinate_search
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_choices import ThresholdChoices
-from fairconstrained.decisions.threshold_halves import choose_in_halves
 from fairconstrained.problem.problem import Problem
 from fairconstrained.utils.rounding import ROUNDING, at_most
 from fairconstrained.utils.typing import Array
@@ -62,9 +61,6 @@ class ThresholdTask:
         Thresholds that are given, by their positions.
     budget : SearchBudget, default=SearchBudget()
         The margins with a confidence.
-    single : ThresholdTask or None, default=None
-        If every group has two thresholds: the task with one threshold for each group, whose
-        solution is a candidate.
     """
 
     problem: Problem
@@ -73,7 +69,6 @@ class ThresholdTask:
     limits: tuple[float, float]
     fixed: Mapping[int, float] = field(default_factory=dict)
     budget: SearchBudget = field(default_factory=SearchBudget)
-    single: ThresholdTask | None = None
 
     @property
     def first_passes(self) -> float:
@@ -87,8 +82,7 @@ class ThresholdTask:
 
     def tightened(self, shifts: Array) -> ThresholdTask:
         """Return the task with tolerances that are smaller by `shifts`, (n_constraints,)."""
-        single = None if self.single is None else self.single.tightened(shifts)
-        return replace(self, problem=self.problem.shifted(shifts), single=single)
+        return replace(self, problem=self.problem.shifted(shifts))
 
     def search(self) -> ThresholdSearch:
         """Return the thresholds of :func:`search_thresholds`."""
@@ -98,21 +92,7 @@ class ThresholdTask:
     def choices(self) -> ThresholdChoices:
         """The decisions that thresholds can make."""
         rows = self.problem, self.y, self.sample_weight
-        if self.single is not None:
-            return self.single.choices.in_parts(*rows)
         return ThresholdChoices.of(*rows, self.limits, self.fixed)
-
-    @cached_property
-    def single_positions(self) -> list[int]:
-        """The choices of the task with one threshold for each group, repeated for its parts."""
-        assert self.single is not None
-        n, choices = len(self.choices.groups), self.single.choices
-        found = self.single.search().w
-        positions = [
-            min(int(np.searchsorted(-one.thresholds, -threshold)), len(one) - 1)
-            for one, threshold in zip(choices.groups, found, strict=True)
-        ]
-        return [*np.repeat(positions[:-1], (n - 1) // (len(positions) - 1)).tolist(), positions[-1]]
 
     @property
     def resolution(self) -> float:
@@ -141,8 +121,6 @@ def search_thresholds(task: ThresholdTask) -> ThresholdSearch:
     free = [int(np.argmax(one.correct)) for one in choices.groups]
     unconstrained = search.evaluate(choices.thresholds(free))
     search.offer(unconstrained)
-    if task.single is not None:
-        search.offer(search.evaluate(choices.thresholds(task.single_positions)))
     bound = np.inf
     if not unconstrained.met:
         positions, bound = _constrained(task, free)
@@ -169,8 +147,6 @@ def _constrained(task: ThresholdTask, free: list[int]) -> tuple[list[int], float
     choices = task.choices
     if len(choices.groups) == 1:
         return _common(choices)
-    if task.single is not None:
-        return choose_in_halves(choices, task.single.choices, task.single_positions), np.inf
     starts, bound = [free, *_constants(choices)], np.inf
     if can_be_searched(choices):
         found = BandSearch(choices, task.resolution).run()

@@ -39,7 +39,6 @@ MODELS = {
     "Neyman-Pearson": NeymanPearsonClassifier(),
     "thresholds": thresholds(),
     "thresholds, per group": thresholds(per_group=True),
-    "thresholds, two": thresholds(per_group=True, n_thresholds=2),
     "thresholds, confidence": thresholds(confidence=0.5),
     "thresholds, cv": thresholds(cv=2),
     "thresholds, fair model": FairThresholds(FairLogisticClassifier(), cv=2, per_group=True),

@@ -4,7 +4,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.optimize import milp
+from sklearn.linear_model import LogisticRegression
 
+from fairconstrained import FairThresholds, make_biased_classification
 from fairconstrained.constraints import (
     BalancedRate,
     BoundedGroupLoss,
@@ -17,6 +20,7 @@ from fairconstrained.constraints import (
     PredictiveEquality,
 )
 from fairconstrained.data.groups import Groups
+from fairconstrained.decisions import choice_program
 from fairconstrained.decisions.band_search import RangeMaxima, can_be_searched
 from fairconstrained.decisions.bands import Band, split_bands
 from fairconstrained.decisions.candidates import wrong_predictions
@@ -212,3 +216,17 @@ def test_levels_of_a_band_rise():
     band = Band(np.arange(2), 1.0, 0.5, -0.2)
     levels = np.linspace(0.0, 1.0, 11)
     assert np.all(np.diff(band.top(levels)) > 0.0)
+
+
+def test_the_mixed_integer_programs_print_nothing(capfd, monkeypatch):
+    X, y, groups = make_biased_classification(600, 4, gap=0.4, random_state=0)
+    programs = []
+
+    def counted(*given, **options):
+        programs.append(milp(*given, **options))
+        return programs[-1]
+
+    monkeypatch.setattr(choice_program, "milp", counted)
+    clf = FairThresholds(LogisticRegression(), MinorityRate(0.3), per_group=True, cv=2)
+    clf.fit(X, y, sensitive_features=groups)
+    assert programs and capfd.readouterr() == ("", "")

@@ -67,7 +67,7 @@ def test_a_row_of_weight_zero_is_as_if_absent(name):
 @pytest.mark.parametrize(
     "options",
     [{"cv": 0.3, "kappa": 1.0}, {"per_group": True},
-     {"per_group": True, "n_thresholds": 2, "kappa": 0.1}, {"confidence": 0.5, "kappa": 0.3}],
+     {"confidence": 0.5, "kappa": 0.3}],
     ids=str,
 )  # fmt: skip
 def test_rows_of_weight_zero_are_absent_from_thresholds(options):

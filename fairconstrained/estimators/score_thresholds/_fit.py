@@ -27,7 +27,6 @@ from fairconstrained.estimators.callbacks import FitTasks
 from fairconstrained.estimators.options import check_group_sizes
 from fairconstrained.estimators.score_thresholds._rows import (
     CheckedRows,
-    row_parts,
     threshold_codes,
 )
 from fairconstrained.estimators.score_thresholds._scores import (
@@ -241,8 +240,7 @@ class ThresholdFit:
             ),
         }
         if estimator.per_group and groups is not None:
-            values = self.search.w[:-1].reshape(-1, estimator.n_thresholds)
-            attributes["_by_group"] = groups.names.tolist(), values
+            attributes["_by_group"] = groups.names.tolist(), self.search.w[:-1]
         if groups is not None and groups.column_names:
             attributes["sensitive_names_in_"] = np.array(groups.column_names, dtype=object)
         if self.validation is not None:
@@ -329,8 +327,7 @@ def _scores_of_fitted(scored: ScoredRows, rows: CheckedRows) -> Array:
 
 def _codes(estimator: Any, rows: list[CheckedRows]) -> tuple[Array, int]:
     """Return which threshold the rows of several parts have, and how many there are."""
-    halves = [row_parts(part.features, estimator.n_thresholds) for part in rows]
-    return threshold_codes(estimator, [part.data for part in rows], np.concatenate(halves))
+    return threshold_codes(estimator, [part.data for part in rows])
 
 
 def _task(
@@ -340,10 +337,7 @@ def _task(
     constraints: tuple[CompositeFunction, ...],
     ends: tuple[float, float],
 ) -> ThresholdTask:
-    """Return the search for thresholds; rows without a group have the most accurate common one.
-
-    A search for two thresholds of every group starts from the best single ones.
-    """
+    """Return the search for thresholds; rows without a group have the most accurate common one."""
     wrong = wrong_predictions(data.y, data.loss_weight)
     problem = Problem(CompositeFunction(model, wrong), constraints)
     task = ThresholdTask(problem, data.y, data.loss_weight, ends)
@@ -351,12 +345,4 @@ def _task(
         return task
     common = replace(model, codes=np.zeros_like(model.codes), n_thresholds=1)
     free = replace(task, problem=Problem(CompositeFunction(common, wrong)))
-    task = replace(task, fixed={model.n_thresholds - 1: float(free.search().w[0])})
-    n = estimator.n_thresholds
-    if n == 1:
-        return task
-    single = replace(model, codes=model.codes // n, n_thresholds=(model.n_thresholds - 1) // n + 1)
-    same = tuple(replace(part, model=single) for part in constraints)
-    fixed = {single.n_thresholds - 1: task.fixed[model.n_thresholds - 1]}
-    problem = Problem(CompositeFunction(single, wrong), same)
-    return replace(task, fixed={}, single=replace(task, problem=problem, fixed=fixed))
+    return replace(task, fixed={model.n_thresholds - 1: float(free.search().w[0])})

@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fairconstrained.data.alignment import check_same_rows
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.estimators.score_thresholds._rows import (
     read_rows,
-    row_parts,
     row_thresholds,
 )
 from fairconstrained.inspection.outputs import scores_of
@@ -38,7 +37,6 @@ class ThresholdPredictions(BaseEstimator):
     """
 
     per_group: bool
-    n_thresholds: int
     sensitive_columns: Columns
     use_sensitive: bool
     estimator_: Any
@@ -49,7 +47,7 @@ class ThresholdPredictions(BaseEstimator):
     _by_group: tuple[list[Any], Array]
 
     @property
-    def thresholds_(self) -> pd.Series | pd.DataFrame:
+    def thresholds_(self) -> pd.Series:
         """The thresholds by group, with `per_group`; names of several attributes are tuples."""
         if not hasattr(self, "_by_group"):
             raise AttributeError(
@@ -58,10 +56,7 @@ class ThresholdPredictions(BaseEstimator):
             )
         names, values = self._by_group
         index = pd.Index(names, tupleize_cols=False, name="group")
-        if values.shape[1] == 1:
-            return pd.Series(values[:, 0], index=index, name="threshold")
-        parts = pd.RangeIndex(values.shape[1], name="part")
-        return pd.DataFrame(values, index=index, columns=parts)
+        return pd.Series(values, index=index, name="threshold")
 
     @property
     def groups_at_prediction(self) -> bool:
@@ -133,8 +128,7 @@ class ThresholdPredictions(BaseEstimator):
             self.estimator_, seen, self.response_method_, self.pos_label_, self.classes_.tolist()
         )
         if self.per_group:
-            parts = row_parts(seen, self.n_thresholds)
-            margin = margin - self._thresholds_of(X, sensitive_features, values, parts)
+            margin = margin - self._thresholds_of(X, sensitive_features, values)
         else:
             margin = margin - self.threshold_
         return margin if self.pos_label_ == self.classes_[1] else -margin
@@ -187,8 +181,8 @@ class ThresholdPredictions(BaseEstimator):
         columns = SensitiveColumns.of(self)
         return read_rows(self, columns, X, reset=False)
 
-    def _thresholds_of(self, X: Any, sensitive_features: Any, values: Any, parts: Array) -> Array:
-        """Return the threshold of every row; `parts` says which one of its group's it is."""
+    def _thresholds_of(self, X: Any, sensitive_features: Any, values: Any) -> Array:
+        """Return the threshold of every row."""
         name = "sensitive_features"
         if sensitive_features is not None and values is not None:
             raise ValueError(
@@ -203,4 +197,4 @@ class ThresholdPredictions(BaseEstimator):
                 "sensitive_columns when the estimator is made."
             )
         check_same_rows(test=True, X=X, sensitive_features=sensitive_features)
-        return row_thresholds(self, sensitive_features, name, parts)
+        return row_thresholds(self, sensitive_features, name, _num_samples(X))

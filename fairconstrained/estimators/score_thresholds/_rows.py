@@ -14,7 +14,6 @@ from fairconstrained.data.attributes import in_order, names_in_fit
 from fairconstrained.data.groups import check_groups
 from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.data.labels import binary_labels, class_weights
-from fairconstrained.data.row_hashes import row_hashes
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import TrainingData, check_passed, given_groups
 from fairconstrained.utils.typing import Array, ArrayLike, MatrixLike
@@ -128,28 +127,10 @@ class CheckedRows:
         return replace(self, data=taken, positions=self.positions[rows])
 
 
-def row_parts(features: Any, n_parts: int) -> Array:
-    """Return which of several equal parts of all possible rows every row is in.
-
-    Parameters
-    ----------
-    features : array-like, DataFrame or sparse matrix
-        The rows. Their hash values decide.
-    n_parts : int
-        The number of parts.
-    """
-    if n_parts == 1:
-        return np.zeros(_num_samples(features), dtype=int)
-    return np.asarray(row_hashes(features) % np.uint64(n_parts)).astype(int)
-
-
-def threshold_codes(
-    estimator: Any, parts: list[TrainingData], own_parts: Array
-) -> tuple[Array, int]:
+def threshold_codes(estimator: Any, parts: list[TrainingData]) -> tuple[Array, int]:
     """Return which threshold every row has, and how many there are.
 
-    With thresholds for each group, rows without a group have one more, the last. `own_parts` says
-    which of its group's thresholds a row has.
+    With thresholds for each group, rows without a group have one more, the last.
     """
     if not estimator.per_group:
         return np.zeros(sum(len(one.y) for one in parts), dtype=int), 1
@@ -160,11 +141,10 @@ def threshold_codes(
     for one in groups:
         own = np.array([place.get(name, n) for name in one.names.tolist()] + [n])
         found.append(own[one.codes])
-    group, n_parts = np.concatenate(found), estimator.n_thresholds
-    return np.where(group < n, group * n_parts + own_parts, n * n_parts), n * n_parts + 1
+    return np.concatenate(found), n + 1
 
 
-def row_thresholds(estimator: Any, values: Any, name: str, parts: Array) -> Array:
+def row_thresholds(estimator: Any, values: Any, name: str, n_rows: int) -> Array:
     """Return the threshold of every row when predicting.
 
     Parameters
@@ -175,8 +155,8 @@ def row_thresholds(estimator: Any, values: Any, name: str, parts: Array) -> Arra
         The groups of the rows.
     name : str
         What they are called in messages.
-    parts : ndarray of int of shape (n_rows,)
-        Which of its group's thresholds every row has.
+    n_rows : int
+        How many they are.
 
     Raises
     ------
@@ -185,7 +165,7 @@ def row_thresholds(estimator: Any, values: Any, name: str, parts: Array) -> Arra
     """
     values = in_order(values, names_in_fit(estimator), name)
     options = {"combine": estimator.combine, "missing": estimator.groups_missing}
-    groups, known = check_groups(values, len(parts), name=name, **options), estimator.thresholds_
+    groups, known = check_groups(values, n_rows, name=name, **options), estimator.thresholds_
     place = {group: k for k, group in enumerate(known.index.tolist())}
     unseen = [one for one in groups.names.tolist() if one not in place]
     if unseen:
@@ -193,7 +173,5 @@ def row_thresholds(estimator: Any, values: Any, name: str, parts: Array) -> Arra
             f"{name} has the group {groups.called(unseen)[0]!r}, which has no threshold: the "
             f"groups in `fit` were {groups.called(list(place))}."
         )
-    table = known.to_numpy().reshape(len(place), -1)
-    rows = [*(place[one] for one in groups.names.tolist()), len(place)]
-    own = np.vstack([table, np.full(table.shape[1], estimator.threshold_)])[rows]
-    return np.asarray(own[groups.codes, parts])  # the last entry is that of code -1
+    thresholds = [known.iloc[place[one]] for one in groups.names.tolist()]
+    return np.append(thresholds, estimator.threshold_)[groups.codes]  # the last one is of code -1

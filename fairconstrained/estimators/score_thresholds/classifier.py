@@ -65,15 +65,7 @@ class FairThresholds(
     kappa : float, default=0.05
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     per_group : bool, default=False
-        Whether every group has thresholds of its own.
-    n_thresholds : {1, 2}, default=1
-        With `per_group`: the number of thresholds of every group. With two, a hash value of the
-        features decides which of them a row has, so that each holds for half of the rows. This
-        helps where constraints fix several rates of a group, as equalized odds do: one threshold
-        cannot set them independently of each other. Predictions are as accurate as those of random
-        thresholds [1]_, and remain deterministic [2]_: rows with equal features have equal
-        predictions. But of two people with nearly the same scores one may be selected and the other
-        one not, for no reason that could be explained to them.
+        Whether every group has a threshold of its own.
     cv : None, int, float, splitter or "prefit", default=None
         Which scores choose the thresholds. None (five folds), an int or a splitter with disjoint
         test folds: the out-of-fold scores of all rows; the classifier is then fitted to all rows. A
@@ -123,8 +115,8 @@ class FairThresholds(
     threshold_ : float
         The common threshold, on the output of `response_method_`; with `per_group` that of rows
         whose group is missing.
-    thresholds_ : Series of shape (n_groups,) or DataFrame of shape (n_groups, n_thresholds)
-        With `per_group`: the thresholds by group; a DataFrame if each has two.
+    thresholds_ : Series of shape (n_groups,)
+        With `per_group`: the thresholds by group.
     classes_ : ndarray of shape (2,)
         The class labels, sorted.
     pos_label_ : label
@@ -186,8 +178,7 @@ class FairThresholds(
     threshold by counting, one for each group by branch and bound
     (:mod:`fairconstrained.decisions.band_search`) or a mixed-integer program
     (:mod:`fairconstrained.decisions.choice_program`), which with very many rows or groups ends
-    with a bound on what is missing. Two thresholds of each group come from the best random
-    thresholds (:mod:`fairconstrained.decisions.threshold_halves`), without a bound.
+    with a bound on what is missing.
 
     `decision_function` and `predict_proba` are those of the classifier, as for scikit-learn's
     FixedThresholdClassifier; `decision_margin` has the thresholds subtracted.
@@ -228,7 +219,6 @@ class FairThresholds(
         kappa: float = 0.05,
         *,
         per_group: bool = False,
-        n_thresholds: int = 1,
         cv: Any = None,
         confidence: float | None = None,
         holdout: float | str = "auto",
@@ -246,7 +236,6 @@ class FairThresholds(
         self.constraint = constraint
         self.kappa = kappa
         self.per_group = per_group
-        self.n_thresholds = n_thresholds
         self.cv = cv
         self.confidence = confidence
         self.holdout = holdout

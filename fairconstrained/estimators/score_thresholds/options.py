@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from fairconstrained.decisions.population import check_confidence
 from fairconstrained.estimators.score_thresholds._scores import check_cv_option
 from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.registry import check_option
-from fairconstrained.utils.validation import check_seed, check_switch, is_number
+from fairconstrained.utils.validation import check_seed, check_switch
 from fairconstrained.utils.workers import check_jobs
 
 
@@ -33,7 +32,6 @@ def check_threshold_options(estimator: Any) -> None:
         )
     check_jobs(estimator.n_jobs)
     check_switch("per_group", estimator.per_group)
-    check_thresholds(estimator.n_thresholds, estimator.per_group)
     check_switch("use_sensitive", estimator.use_sensitive)
     _check_columns(estimator)
     check_option("combine", estimator.combine, COMBINE)
@@ -55,21 +53,4 @@ def _check_columns(estimator: Any) -> None:
             f"sensitive_columns={estimator.sensitive_columns!r} with use_sensitive=False are taken "
             f"out of X, and the classifier has sensitive_columns={inner.sensitive_columns!r}: use "
             "use_sensitive=True, or a classifier without sensitive_columns."
-        )
-
-
-def check_thresholds(n_thresholds: object, per_group: bool) -> None:
-    """Check the number of thresholds of every group.
-
-    Raises
-    ------
-    ValueError
-        If it is not valid, or there is more than one and groups have none of their own.
-    """
-    if not (is_number(n_thresholds, Integral) and n_thresholds in (1, 2)):
-        raise ValueError(f"n_thresholds must be 1 or 2; got {n_thresholds!r}.")
-    if n_thresholds == 2 and not per_group:
-        raise ValueError(
-            "n_thresholds=2 is the number of thresholds of every group, and with "
-            "per_group=False groups have no thresholds of their own: use per_group=True."
         )
