@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairconstrained.data.groups import Groups
+from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.utils.typing import Array
 
 MOST_GROUPS = 8
@@ -90,6 +91,31 @@ def choose_groups(
     largest = rest[np.argsort(-np.asarray(sizes)[rest], kind="stable")]
     chosen = np.concatenate([extremes, largest[: limit - len(extremes)]])
     return Choice(order[np.isin(order, chosen)], order[~np.isin(order, chosen)])
+
+
+def choose_by_selection_rate(
+    groups: Groups, selected: Array, weight: Array, confidence: float
+) -> Choice:
+    """Choose the groups to show by their selection rates, whose intervals are exact.
+
+    Parameters
+    ----------
+    groups : Groups
+        The groups of the rows, one grouping.
+    selected : ndarray of bool of shape (n_rows,)
+        Which rows are selected.
+    weight : ndarray of shape (n_rows,)
+        The weights of the rows, > 0.
+    confidence : float
+        The confidence level of the intervals.
+    """
+    known, n = groups.known, len(groups)
+    codes, weight = groups.codes[known], weight[known]
+    sizes = np.bincount(codes, weight, n)
+    rates = np.bincount(codes, weight * selected[known], n) / np.maximum(sizes, 1e-300)
+    effective = sizes**2 / np.maximum(np.bincount(codes, weight**2, n), 1e-300)
+    limits = clopper_pearson(rates, effective, confidence)
+    return choose_groups(rates, sizes, low=limits.low, high=limits.high)
 
 
 def with_others(groups: Groups, choice: Choice) -> Groups:

@@ -13,14 +13,13 @@ from fairconstrained.data.inputs import check_labels, check_weight
 from fairconstrained.inspection.chosen_groups import (
     MOST_GROUPS,
     Choice,
-    choose_groups,
+    choose_by_selection_rate,
     stacked,
     with_others,
 )
 from fairconstrained.inspection.collected import collect
 from fairconstrained.inspection.models import check_model, response_of
 from fairconstrained.metrics.inputs import check_scores
-from fairconstrained.metrics.intervals import clopper_pearson
 from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.typing import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.validation import check_finite
@@ -168,19 +167,11 @@ class GroupScores:
         """
         if len(self.groups) <= MOST_GROUPS:
             return self
-        choice = self._choice()
+        selected = self.scores > self.threshold
+        choice = choose_by_selection_rate(self.groups, selected, self.weight, 0.95)
         if keep is not None and keep in choice.others:
             choice = Choice(np.append(choice.shown, keep), choice.others[choice.others != keep])
         return replace(self, groups=with_others(self.groups, choice))
-
-    def _choice(self) -> Choice:
-        known, n = self.groups.known, len(self.groups)
-        codes, weight = self.groups.codes[known], self.weight[known]
-        sizes = np.bincount(codes, weight, n)
-        above = np.bincount(codes, weight * (self.scores[known] > self.threshold), n)
-        effective = sizes**2 / np.maximum(np.bincount(codes, weight**2, n), 1e-300)
-        rates, low, high = clopper_pearson(above / np.maximum(sizes, 1e-300), effective, 0.95)
-        return choose_groups(rates, sizes, low=low, high=high)
 
 
 def ranks_of(estimator: object) -> tuple[float, float] | None:

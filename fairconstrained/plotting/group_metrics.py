@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.inspection.chosen_groups import Choice, choose_groups
+from fairconstrained.inspection.chosen_groups import Choice
 from fairconstrained.inspection.collected import collect, collect_predictions
+from fairconstrained.inspection.pictures import GroupDots
 from fairconstrained.metrics.rates import DEFAULT_RATES, RATES, Predictions
 from fairconstrained.plotting.style import (
     COLOURS,
@@ -197,15 +198,7 @@ class GroupMetricsDisplay:
     @property
     def _order(self) -> Choice:
         """The groups that are shown, sorted by the first metric of the last model."""
-        table, metric = list(self.tables.values())[-1], self.metrics[0]
-        sizes = table["rows"] if "rows" in table else pd.Series(np.ones(len(table)))
-        limits = {}
-        if f"{metric}_low" in table:
-            limits = {side: table[f"{metric}_{side}"].to_numpy(float) for side in ("low", "high")}
-        values = table[metric].to_numpy(dtype=float)
-        return choose_groups(
-            values, sizes.to_numpy(), low=limits.get("low"), high=limits.get("high")
-        )
+        return GroupDots.of(list(self.tables.values()), self.metrics[0]).choice
 
     def plot(self, *, ax: Axes | None = None) -> GroupMetricsDisplay:
         """Draw the dots.
@@ -227,50 +220,48 @@ class GroupMetricsDisplay:
         style_axes(self.ax_)
         self.ax_.grid(False, axis="y")
         order, n_models = self._order, len(self.tables)
+        dots = [GroupDots.of(list(self.tables.values()), metric) for metric in self.metrics]
         places = _places(len(self.metrics), len(order.shown) + bool(len(order.others)))
         self.dots_: dict[tuple[str, str], Line2D] = {}
         self.intervals_: dict[tuple[str, str], LineCollection] = {}
-        names = list(next(iter(self.tables.values())).index)
-        for m, (model, table) in enumerate(self.tables.items()):
+        for m, model in enumerate(self.tables):
             shift = 0.72 * ((m + 0.5) / n_models - 0.5)
             for k, group in enumerate(order.shown):
-                self._draw(places[:, k] + shift, model, table.iloc[group], m)
-        self.spans_ = self._draw_others(order, places[:, -1]) if len(order.others) else None
-        self._label_rows([str(names[k]) for k in order.shown], order, places)
+                self._draw(places[:, k] + shift, model, dots, m, group)
+        self.spans_ = self._draw_others(order, dots, places[:, -1]) if len(order.others) else None
+        self._label_rows(order, dots, places)
         self._scale()
         return self
 
-    def _draw(self, y: Array, model: str, rates: pd.Series, m: int) -> None:
+    def _draw(self, y: Array, model: str, dots: list[GroupDots], m: int, k: int) -> None:
         """Draw the dots and the intervals of a group and a model."""
-        values = rates[list(self.metrics)].to_numpy(dtype=float)
-        group, style = str(rates.name), _style(m, len(self.tables))
+        group, style = dots[0].groups[k], _style(m, len(self.tables))
+        values = np.array([one.values[m, k] for one in dots])
         (self.dots_[model, group],) = self.ax_.plot(
             values, y, linestyle="none", zorder=3.0, clip_on=False, **style
         )
         if self.confidence is None:
             return
-        low, high = (
-            rates[[f"{name}_{side}" for name in self.metrics]].to_numpy(dtype=float)
-            for side in ("low", "high")
-        )
         known = np.isfinite(values)
+        low, high = np.array([[one.low[m, k], one.high[m, k]] for one in dots])[known].T
         self.intervals_[model, group] = self.ax_.hlines(
-            y[known], low[known], high[known], color=style["color"], linewidth=2.2, alpha=0.6,
-            zorder=2.0, clip_on=False,
+            y[known], low, high, color=style["color"], linewidth=2.2, alpha=0.6, zorder=2.0,
+            clip_on=False,
         )  # fmt: skip
 
-    def _draw_others(self, order: Choice, y: Array) -> LineCollection:
+    def _draw_others(self, order: Choice, dots: list[GroupDots], y: Array) -> LineCollection:
         """Draw the range of the rates of the groups that are not shown, for the last model."""
-        table = list(self.tables.values())[-1].iloc[order.others]
-        values = table[list(self.metrics)].to_numpy(dtype=float)
-        known = np.isfinite(values).any(axis=0)
-        low, high = (choose(values[:, known], axis=0) for choose in (np.nanmin, np.nanmax))
-        return self.ax_.hlines(y[known], low, high, color="0.8", linewidth=7.0, zorder=1.5)
+        low, high = np.array([one.range_of(order.others) for one in dots]).T
+        known = np.isfinite(low)
+        return self.ax_.hlines(
+            y[known], low[known], high[known], color="0.8", linewidth=7.0, zorder=1.5
+        )
 
-    def _label_rows(self, groups: list[str], order: Choice, places: Array) -> None:
+    def _label_rows(self, order: Choice, dots: list[GroupDots], places: Array) -> None:
         """Write the groups on the left, with the metrics as headings, and sizes on the right."""
         table = next(iter(self.tables.values()))
-        names = [*groups, *([order.label] if len(order.others) else [])]
+        names = [dots[0].groups[k] for k in order.shown]
+        names += [order.label] if len(order.others) else []
         ticks = [
             (y, plain_text(fill(name, _NAME_WIDTH)), False)
             for row in places
@@ -289,11 +280,10 @@ class GroupMetricsDisplay:
         if not {"rows", "positive_decisions"} <= set(table):
             return
         right = self.ax_.secondary_yaxis("right")
-        tables = self.tables.values()
         sizes = [
             " / ".join(map(str, of_models if len(set(of_models)) > 1 else of_models[:1]))
-            for metric in self.metrics
-            for of_models in zip(*(_sizes(one, metric, order) for one in tables), strict=True)
+            for one in dots
+            for of_models in _sizes(one.sizes, order).T.tolist()
         ]
         right.set_yticks(places.ravel(), [f"n = {n}" for n in sizes])
         right.tick_params(axis="y", length=0.0, labelsize="small", labelcolor=GREY)
@@ -345,16 +335,12 @@ def _table(parts: Sequence[Predictions], metrics: Sequence[str], level: float) -
     return pd.concat([part.table(metrics, level).iloc[:-1] for part in parts])
 
 
-def _sizes(table: pd.DataFrame, metric: str, order: Choice) -> list[int]:
-    """Return the rows of the denominator of a metric, for the shown groups and for the others."""
-    sizes = table["rows"].to_numpy()
-    if metric in ("true_positive_rate", "false_positive_rate"):
-        positive = table["positive_labels"].to_numpy()
-        sizes = positive if metric == "true_positive_rate" else sizes - positive
-    elif metric == "precision":
-        sizes = table["positive_decisions"].to_numpy()
-    shown = [int(sizes[k]) for k in order.shown]
-    return [*shown, int(sizes[order.others].sum())] if len(order.others) else shown
+def _sizes(sizes: Array, order: Choice) -> Array:
+    """Return the numbers of rows of the shown groups and, together, of the others."""
+    if not len(order.others):
+        return sizes[:, order.shown]
+    others = sizes[:, order.others].sum(axis=1)
+    return np.column_stack([sizes[:, order.shown], others])
 
 
 def _style(m: int, n_models: int) -> dict[str, Any]:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from fairconstrained.inspection.chosen_groups import Choice, choose_groups
 from fairconstrained.inspection.deciding import FEW_ROWS
+from fairconstrained.inspection.pictures import GroupDots
 from fairconstrained.metrics.rates import DEFAULT_RATES
 from fairconstrained.reporting._axes import Scale
 from fairconstrained.reporting._evidence import ClassEvidence, Evidence, Finding
 from fairconstrained.reporting._tables import gaps_table, groups_table
 from fairconstrained.reporting._verdict import decided_by, meaning_of
 from fairconstrained.utils.rounding import at_most
-from fairconstrained.utils.typing import Array
 
 
 @dataclass(frozen=True)
@@ -198,56 +197,35 @@ def accuracy_plot(evidence: Evidence) -> list[RatePlot]:
 
 def _rate_plot(tables: Sequence[pd.DataFrame], rate: str, gaps: list[dict[str, float]]) -> RatePlot:
     """Return the picture of a rate; the last row of the tables is that of all rows."""
-    sizes = _sizes(tables[0], rate)
-    ends = [rate, f"{rate}_low", f"{rate}_high"]
-    values = np.array([table[ends].to_numpy(dtype=float) for table in tables])
-    last, low, high = values[-1, :-1].T
-    choice = choose_groups(last, sizes[:-1], low=low, high=high)
-    drawn = values[:, [*choice.shown, -1]]
-    rows = [
-        _group_row(tables[0], sizes, values, k, hidden=k in choice.others)
-        for k in (*choice.shown, *choice.others)
-    ]
+    whole = _group_row(GroupDots.of([table.iloc[-1:] for table in tables], rate), 0)
+    whole = replace(whole, few=False, dots=[replace(dot, few=False) for dot in whole.dots])
+    groups = GroupDots.of([table.iloc[:-1] for table in tables], rate)
+    choice = groups.choice
+    shown = [_group_row(groups, k) for k in choice.shown]
+    rows = shown + [replace(_group_row(groups, k), hidden=True) for k in choice.others]
     if len(choice.others):
-        rows.insert(_middle(last, choice), _others(last, sizes, choice))
-    return RatePlot(
-        rate,
-        gaps,
-        Scale.of(np.where(np.isnan(drawn[..., :1]), np.nan, drawn[..., 1:]), within=(0.0, 1.0)),
-        float(values[-1, -1, 0]),
-        rows,
-        _group_row(tables[0], sizes, values, len(sizes) - 1),
-    )
+        others = groups.range_of(choice.others)
+        size = int(groups.sizes[0, choice.others].sum())
+        rows.insert(_middle(groups), DotRow(choice.label, [], size, others=others))
+    drawn = [dot for row in (*shown, whole) for dot in row.dots if not np.isnan(dot.value)]
+    ends = np.array([[dot.low, dot.high] for dot in drawn])
+    reference = whole.dots[-1].value
+    return RatePlot(rate, gaps, Scale.of(ends, within=(0.0, 1.0)), reference, rows, whole)
 
 
-def _sizes(table: pd.DataFrame, rate: str) -> Array:
-    """Return the numbers of rows in the denominator of a rate."""
-    rows = table["rows"].to_numpy()
-    if rate not in ("true_positive_rate", "false_positive_rate"):
-        return rows
-    positive = table["positive_labels"].to_numpy()
-    return positive if rate == "true_positive_rate" else rows - positive
+def _group_row(groups: GroupDots, k: int) -> DotRow:
+    size = int(groups.sizes[0, k])
+    few = 0 < size < FEW_ROWS
+    dots = [
+        Dot(float(groups.values[m, k]), float(groups.low[m, k]), float(groups.high[m, k]), m, few)
+        for m in range(len(groups.values))
+    ]
+    return DotRow(groups.groups[k], dots, size, few)
 
 
-def _group_row(
-    table: pd.DataFrame, sizes: Array, values: Array, k: int, *, hidden: bool = False
-) -> DotRow:
-    few = bool(0 < sizes[k] < FEW_ROWS) and k < len(sizes) - 1
-    columns = zip(*values[:, k].T.tolist(), strict=True)
-    dots = [Dot(value, low, high, m, few) for m, (value, low, high) in enumerate(columns)]
-    return DotRow(str(table.index[k]), dots, int(sizes[k]), few, hidden)
-
-
-def _others(values: Array, sizes: Array, choice: Choice) -> DotRow:
-    """Return the row of the groups that are not shown."""
-    known = values[choice.others]
-    known = known[~np.isnan(known)]
-    ends = (float(known.min()), float(known.max())) if len(known) else (np.nan, np.nan)
-    return DotRow(choice.label, [], int(sizes[choice.others].sum()), others=ends)
-
-
-def _middle(values: Array, choice: Choice) -> int:
+def _middle(groups: GroupDots) -> int:
     """Return the row of the others: below the shown groups with higher rates than their median."""
+    values, choice = groups.values[-1], groups.choice
     if np.isnan(values[choice.others]).all():
         return len(choice.shown)
     return int(np.sum(values[choice.shown] >= np.nanmedian(values[choice.others])))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fairconstrained.inspection.chosen_groups import choose_groups, stacked, with_others
+from fairconstrained.inspection.chosen_groups import choose_by_selection_rate, stacked, with_others
 from fairconstrained.inspection.deciding import FEW_ROWS
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.intervals import clopper_pearson
@@ -32,13 +32,9 @@ def rows_of_groups(evidence: ClassEvidence, confidence: float) -> GroupRows:
     """
     collected = evidence.collected
     rows, groups = stacked(collected.groups)
-    decided = collected.outputs[evidence.names[-1]].decided[rows]
-    weight, n = collected.weight[rows], len(groups)
-    sizes = np.bincount(groups.codes, weight, n)
-    rates = np.bincount(groups.codes, weight * decided, n) / np.maximum(sizes, 1e-300)
-    squares = np.bincount(groups.codes, weight**2, n)
-    limits = clopper_pearson(rates, sizes**2 / squares, confidence)
-    shown = with_others(groups, choose_groups(rates, sizes, low=limits.low, high=limits.high))
+    selected = collected.outputs[evidence.names[-1]].decided[rows]
+    choice = choose_by_selection_rate(groups, selected, collected.weight[rows], confidence)
+    shown = with_others(groups, choice)
     return {label: rows[shown.codes == k] for k, label in enumerate(group_labels(shown))}
 
 
