@@ -29,6 +29,9 @@ PUBLIC = ["", "constraints", "dask", "datasets", "deployment", "domains", "funct
 PUBLIC += ["model_selection", "objectives", "penalties", "plotting", "solvers"]
 TYPES = ["ConstraintLike"]  # aliases in annotations
 
+# Every page, in every run: a change anywhere may make one of them untrue.
+pytestmark = pytest.mark.cases(1000)
+
 
 def blocks(page, language):
     """Return the fenced blocks of a language, without their indentation."""
