@@ -300,35 +300,37 @@ def compared_term(
         y where phi is a function of the margin.
     """
     measures, comparison, requirement = compared
-    pairs = comparison.pairs(measures, 1.0, 0.0)
+    pairs = comparison.pairs(measures, requirement.first, requirement.second)
     every = [name for one in measures for name in (*one.names, one.overall)]
     names: Sequence[str] = PairNames(pairs, requirement.text, every)
-    both: list[Any] = [pairs, replace(pairs, first=0.0, second=1.0)]
-    levels: list[Any] = [0.0, 0.0]
+    whole: Any = replace(pairs, first=0.0, second=1.0)
+    combination: Any = pairs
     bound: Any = requirement.bound
+    constant: Array | float = 0.0
+    of_whole: Array | float = 0.0
     listed = pairs.shape[0] * pairs.shape[1] <= _SMALL
     if listed or pairs.origin is not None:
         a, b = pairs.ends(np.arange(len(names)))
         if pairs.origin is not None:
-            levels = [pairs.origin[a], pairs.origin[b]]
+            of_whole = pairs.origin[b]
+            constant = pairs.first * pairs.origin[a] + pairs.second * of_whole
         if listed:
             numbers, named = cast("Array", pairs.numbers), np.array(every, dtype=object)
-            both, bound = [numbers[a], numbers[b]], np.full(len(names), bound)
+            whole, bound = numbers[b], np.full(len(names), bound)
+            combination = pairs.first * numbers[a] + pairs.second * whole
             ends = zip(named[a], named[b], strict=True)
             names = tuple(requirement.text.format(first=i, second=j) for i, j in ends)
-    fields = {
+    fields: dict[str, Any] = {
         "cells": _stacked(measures),
         "function": function,
-        "combination": requirement.first * both[0] + requirement.second * both[1],
+        "combination": combination,
         "offset": bound,
         "signs": signs,
         "names": names,
-        "constant": requirement.first * levels[0]
-        + requirement.second * levels[1]
-        + requirement.constant,
+        "constant": constant + requirement.constant,
     }
     if requirement.of_ratios:
-        return Ratios(**fields, ratio=requirement.second, whole=both[1], whole_constant=levels[1])
+        return Ratios(**fields, ratio=requirement.second, whole=whole, whole_constant=of_whole)
     return CellMeans(**fields)
 
 

@@ -66,7 +66,8 @@ def best_of(
     than the default solver solves them as well: the augmented Lagrangian method, or with kinks
     :class:`~fairconstrained.solvers.IPC`. Where a solver violates
     the constraints, or one chosen by name does not converge, the default solver is tried, then
-    :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method. With
+    :class:`~fairconstrained.solvers.SQP` and the augmented Lagrangian method, from starts of their
+    own (after a warm start, which may be a dead end, the same solver as well). With
     ``solver="auto"`` the solver is also started near local solutions of other kinds that look
     better, see `better_start`. Of two answers one
     that meets the constraints is better, then one that converged, then one whose objective is
@@ -103,8 +104,9 @@ def best_of(
     )
     best, used = first, first.data_passes
     failed = _has_failed(first, solver, options)
-    near = warm if isinstance(warm, Start) else None
-    tried = [(other, near) for other in _others(solver, problem, options, first)]
+    again = failed and warm is not None  # a start may be a dead end
+    near = warm if isinstance(warm, Start) and not again else None
+    tried = [(other, near) for other in _others(solver, problem, options, first, again=again)]
     if options.solver == "auto" and first.status is not Status.STOPPED:
         start, more = better_start(problem, at)
         used += more
@@ -139,8 +141,10 @@ def _has_failed(result: Result, solver: Solver, options: Any) -> bool:
     return result.violation > solver.tol or (named and not result.converged)
 
 
-def _others(solver: Solver, problem: Problem, options: Any, result: Result) -> list[Solver]:
-    """Return the solvers that are tried after the first one."""
+def _others(
+    solver: Solver, problem: Problem, options: Any, result: Result, *, again: bool
+) -> list[Solver]:
+    """Return the solvers that are tried after the first one, with `again` itself as well."""
     named, failed = isinstance(options.solver, str), _has_failed(result, solver, options)
     limited = options.max_iter is not None and result.status is Status.ITERATION_LIMIT
     proven = problem.convex and result.status is Status.INFEASIBLE
@@ -159,7 +163,8 @@ def _others(solver: Solver, problem: Problem, options: Any, result: Result) -> l
         others.append(IPC(tol=solver.tol))  # the default rounds kinks for the augmented Lagrangian
     elif failed or also:
         others.append(without_kinks(problem, AugmentedLagrangian(tol=solver.tol)))
-    return [one for one in others if repr(one) != repr(solver) and not one.missing(problem)]
+    each = {repr(one): one for one in others if not one.missing(problem)}
+    return [one for text, one in each.items() if again or text != repr(solver)]
 
 
 def _in_place_of(first: Result, best: Result) -> Result:

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from fairconstrained.utils.typing import Array, Matrix
+from fairconstrained.utils.typing import Array, Matrix, SparseMatrix
 
 Scores = Array
 Pullback = Callable[[Array], Array]
@@ -126,7 +126,7 @@ class Model(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} has no products of columns.")
 
-    def rows_times(self, weights: Matrix) -> Array | None:
+    def rows_times(self, weights: Array | SparseMatrix) -> Array | None:
         """Return the gradients of several weighted sums of linear scores, all in one pass.
 
         Parameters

@@ -248,7 +248,7 @@ class LinearModel(Model):
             total[:, :n] /= self.scale
         return total if self.fit_intercept else total[:n, :n]
 
-    def rows_times(self, weights: Matrix) -> Array | None:
+    def rows_times(self, weights: Array | SparseMatrix) -> Array | None:
         """Return the gradients of several weighted sums of the scores, of one score per row."""
         X, total = self.X, np.ravel(weights.sum(axis=1))
         if self.n_outputs > 1:

@@ -70,9 +70,12 @@ class AffineHead(Term):
         return self.constant - self.offset
 
     @cached_property
-    def _signed_parts(self) -> tuple[Matrix, Matrix]:
+    def _signed_parts(self) -> tuple[Any, Any]:
         """R = positive - negative, both >= 0."""
-        return _positive_part(self.combination), _positive_part(-self.combination)
+        combination: Any = self.combination
+        if isinstance(combination, OrderedPairs):
+            combination = combination.tocsr()
+        return _positive_part(combination), _positive_part(-combination)
 
     @property
     def _has_negative_weights(self) -> bool:

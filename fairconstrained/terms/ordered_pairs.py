@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -114,31 +114,9 @@ class OrderedPairs:
         """Return all rows."""
         return cast("sp.csr_array", self[np.arange(self.shape[0])])
 
-    def __mul__(self, factor: float) -> OrderedPairs:
-        """Return the matrix times a factor."""
-        return replace(self, first=factor * self.first, second=factor * self.second)
-
-    __rmul__ = __mul__
-
-    def __neg__(self) -> OrderedPairs:
-        """Return minus the matrix."""
-        return -1.0 * self
-
     def __abs__(self) -> sp.csr_array:
         """Return the absolute values."""
         return abs(self.tocsr())
-
-    def sum(self, axis: Any = None) -> Any:
-        """Return the sums of the entries along an axis."""
-        return self.tocsr().sum(axis=axis)
-
-    def max(self, axis: Any = None) -> Any:
-        """Return the largest entries along an axis."""
-        return self.tocsr().max(axis=axis)
-
-    def __add__(self, other: OrderedPairs) -> OrderedPairs:
-        """Return the sum with a matrix of the same pairs."""
-        return replace(self, first=self.first + other.first, second=self.second + other.second)
 
     def largest(self, x: Array, least: float, most: int, *, distinct: bool = False) -> Array:
         """Return the pairs of the largest values that are at least `least`, in falling order.

@@ -103,16 +103,16 @@ class PairTerm(FunctionAverages):
 class QuadraticPairs(PairTerm, Shardable):
     r"""Averages of :math:`(1 + s_i - s_j)^2 / 2` over pairs: O(n), by the moments of the cells.
 
-    With :math:`m = \sum a_i` (one on the full data), :math:`\mu = \sum a_i s_i` and
-    :math:`q = \sum a_i s_i^2` of each cell,
+    With the means :math:`\mu = \sum a_i s_i` and mean squares :math:`q = \sum a_i s_i^2` of each
+    cell, and :math:`m = \sum a_i`, which is one on the full data,
 
     .. math::
         p_{AB} = \tfrac12 \left[m_A m_B + 2 (\mu_A m_B - m_A \mu_B)
         + q_A m_B + m_A q_B - 2 \mu_A \mu_B\right].
 
-    The moments add up over rows; no pair is ever formed. A batch is unbiased if its rows are drawn
-    by strata, since every product is one of two different cells; the squared mean of one cell,
-    which would be biased, does not occur.
+    Means and mean squares add up over rows; no pair is ever formed. A batch is unbiased if its rows
+    are drawn by strata, since every product is one of two different cells; the squared mean of one
+    cell, which would be biased, does not occur.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ class QuadraticPairs(PairTerm, Shardable):
 
     @property
     def n_statistics(self) -> int:
-        """Three moments of every cell."""
-        return 3 * int(self.cells.shape[0])
+        """The mean and the mean square of every cell."""
+        return 2 * int(self.cells.shape[0])
 
     @cached_property
     def _masses(self) -> Array:
@@ -150,13 +150,11 @@ class QuadraticPairs(PairTerm, Shardable):
         return self.cells.T
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return m, mu and q of all cells and their pullback."""
-        statistics = np.concatenate(
-            [self._masses, self.cells @ scores, self.cells @ (scores * scores)]
-        )
+        """Return mu and q of all cells and their pullback."""
+        statistics = np.concatenate([self.cells @ scores, self.cells @ (scores * scores)])
 
         def pullback(u: Array) -> tuple[Array, Array]:
-            _, on_mean, on_square = u.reshape(3, -1)
+            on_mean, on_square = u.reshape(2, -1)
             back = self._by_row @ on_square
             back *= 2.0 * scores
             back += self._by_row @ on_mean
@@ -164,31 +162,23 @@ class QuadraticPairs(PairTerm, Shardable):
 
         return statistics, pullback
 
-    def _moments(self, statistics: Array) -> tuple[Array, Array]:
-        """Return m, mu, q of the first and of the second cell of every pair."""
-        first, second = self.pairs.T
-        moments = statistics.reshape(3, -1)
-        return moments[:, first], moments[:, second]
-
     def head(self, statistics: Array) -> Array:
         """Return R p + d - b."""
-        (m, mu, q), (n, nu, r) = self._moments(statistics)
-        p = 0.5 * (m * n + q * n + m * r) + mu * n - m * nu - mu * nu
-        return super().head(p)
+        (mu, q), (a, b), m = statistics.reshape(2, -1), self.pairs.T, self._masses
+        p = 0.5 * (m[a] * m[b] + q[a] * m[b] + m[a] * q[b])
+        return super().head(p + mu[a] * m[b] - m[a] * mu[b] - mu[a] * mu[b])
 
     def head_vjp(self, statistics: Array, v: Array) -> Array:
         """Return the gradient with respect to the moments."""
-        (m, mu, q), (n, nu, r) = self._moments(statistics)
-        on_first = [0.5 * (n + r) - nu, n - nu, 0.5 * n]  # the derivatives of p by m, mu, q
-        on_second = [0.5 * (m + q) + mu, -m - mu, 0.5 * m]
+        mu, (a, b), m = statistics[: len(self._masses)], self.pairs.T, self._masses
         weights = super().head_vjp(statistics, v)
-        first, second = self.pairs.T
-        size = len(self._masses)
-        each = [
-            np.bincount(first, weights * one, size) + np.bincount(second, weights * two, size)
-            for one, two in zip(on_first, on_second, strict=True)
-        ]
-        return np.concatenate(each)
+
+        def summed(on_first: Array, on_second: Array) -> Array:
+            of_first = np.bincount(a, weights * on_first, len(m))
+            return of_first + np.bincount(b, weights * on_second, len(m))
+
+        on_mean = summed(m[b] - mu[b], -m[a] - mu[a])
+        return np.concatenate([on_mean, summed(0.5 * m[b], 0.5 * m[a])])
 
     def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
         return np.zeros(len(self.pairs))  # phi is smooth: it is never rounded

@@ -16,8 +16,6 @@ from fairconstrained.terms.head import as_csr
 from fairconstrained.utils.ranges import ranges
 from fairconstrained.utils.typing import Array, Matrix
 
-_LARGEST_DENSE = 4096  # entries of a combination
-
 
 @dataclass(frozen=True, eq=False)
 class RowPairs:
@@ -185,7 +183,7 @@ class QueryPairs(FunctionAverages):
         ahead, behind = differences + distance, differences - distance
         bend = function.derivative(ahead, function.value(ahead))
         bend -= function.derivative(behind, function.value(behind))
-        of_cells = np.asarray(self.combination.sum(axis=0)).ravel()
+        of_cells = self._rows_of_combination.sum(axis=0)
         bend *= of_cells[self.pairs.cells] * self.pairs.weights / (2.0 * distance)
         out = np.bincount(self.pairs.first, bend, minlength=self.n_rows)
         return out + np.bincount(self.pairs.second, bend, minlength=self.n_rows)
@@ -249,7 +247,7 @@ class QueryPairs(FunctionAverages):
         _, chosen, queries = self._whole_queries(rows)
         pairs = self._on(rows, chosen)
         cells, codes = np.unique(pairs.cells, return_inverse=True)
-        combination = self._combination_of(outputs, cells)
+        combination = self._rows_of_combination[outputs][:, cells]
         constant = np.broadcast_to(self.constant, (self.n_outputs,))[outputs]
         return replace(
             self,
@@ -261,16 +259,6 @@ class QueryPairs(FunctionAverages):
             names=(),
             output_queries=None,
         )
-
-    def _combination_of(self, outputs: Array, cells: Array) -> Matrix:
-        """Return some rows and columns of R, dense: a query has few outputs and cells."""
-        whole = self._rows_of_combination
-        starts, ends = whole.indptr[outputs], whole.indptr[outputs + 1]
-        entries = ranges(starts, ends)
-        out = np.zeros((len(outputs), len(cells)))
-        rows = np.repeat(np.arange(len(outputs)), ends - starts)
-        out[rows, np.searchsorted(cells, whole.indices[entries])] = whole.data[entries]
-        return sp.csr_array(out) if out.size > _LARGEST_DENSE else out
 
     @cached_property
     def _rows_of_combination(self) -> sp.csr_array:

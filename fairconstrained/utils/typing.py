@@ -80,6 +80,20 @@ class Matrix(Protocol):
     def __matmul__(self, other: Any, /) -> Any:
         """Return the product with a vector or a matrix."""
 
+    def __abs__(self) -> Any:
+        """Return the absolute values."""
+
+    def __getitem__(self, key: Any, /) -> Any:
+        """Return entries, rows or columns."""
+
+
+class SparseMatrix(Matrix, Protocol):
+    """A compressed sparse matrix: a CSR array or a CSC array."""
+
+    data: Any
+    indices: Any
+    indptr: Any
+
     def __mul__(self, other: Any, /) -> Any:
         """Return the product with a number."""
 
@@ -89,25 +103,11 @@ class Matrix(Protocol):
     def __neg__(self) -> Any:
         """Return minus the matrix."""
 
-    def __abs__(self) -> Any:
-        """Return the absolute values."""
-
-    def __getitem__(self, key: Any, /) -> Any:
-        """Return entries, rows or columns."""
-
     def sum(self, axis: Any = None) -> Any:
         """Return the sums of the entries along an axis."""
 
     def max(self, axis: Any = None) -> Any:
         """Return the largest entries along an axis."""
-
-
-class SparseMatrix(Matrix, Protocol):
-    """A compressed sparse matrix: a CSR array or a CSC array."""
-
-    data: Any
-    indices: Any
-    indptr: Any
 
     def maximum(self, other: Any) -> Any:
         """Return the larger entries of the two."""
