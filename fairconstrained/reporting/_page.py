@@ -17,14 +17,14 @@ from fairconstrained.reporting._scores import (
     score_plot,
 )
 from fairconstrained.reporting._templates import level_of, render
-from fairconstrained.reporting._text import Report, gaps_as_text, groups_as_text
+from fairconstrained.reporting._text import Content, gaps_as_text, groups_as_text
 from fairconstrained.reporting._verdict import costs_in_words
 from fairconstrained.reporting.text_tables import Table, number
 
 _MOST_OPEN = 4  # the number of classes whose parts are all open
 
 
-def as_html(report: Report, evidence: Evidence, *, whole: bool = True) -> str:
+def as_html(report: Content, evidence: Evidence, *, whole: bool = True) -> str:
     """Return a report as an HTML page, or as a fragment for notebooks.
 
     Parameters
@@ -61,7 +61,7 @@ def as_html(report: Report, evidence: Evidence, *, whole: bool = True) -> str:
     )
 
 
-def _summary(report: Report) -> Table:
+def _summary(report: Content) -> Table:
     """Return the measures of all models, and the change from the first to the last."""
     table = report.summary.map(number)
     if table.shape[1] > 1:
@@ -88,7 +88,7 @@ def _classes(evidence: Evidence) -> list[dict[str, Any]]:
     return shown
 
 
-def _fits(report: Report, evidence: Evidence) -> dict[str, Table]:
+def _fits(report: Content, evidence: Evidence) -> dict[str, Table]:
     """Return parameters, solver and certificate of the models of this library."""
     if not len(report.model) or evidence.names == [""]:
         return {"": Table.of(report.model)} if len(report.model) else {}
@@ -96,7 +96,7 @@ def _fits(report: Report, evidence: Evidence) -> dict[str, Table]:
     return {str(name): Table.of(table.droplevel(0)) for name, table in tables}
 
 
-def _on_scores(report: Report) -> Table:
+def _on_scores(report: Content) -> Table:
     """Return the gaps on scores and their tolerances."""
     shown = report.constraints[["tolerance", "scores"]].map(number)
     return Table.of(shown.rename(columns={"scores": "gap on scores"}))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,48 +25,21 @@ COUNTS = {
 }
 
 
-class Report(Protocol):
-    """The content of a report: see :class:`~fairconstrained.reporting.report.FairnessReport`."""
+@dataclass(frozen=True, eq=False)
+class Content:
+    """Sentences and tables: see :class:`~fairconstrained.reporting.report.FairnessReport`."""
 
-    @property
-    def title(self) -> str:
-        """The models, the number of rows and the positive class."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict on the last model."""
-
-    @property
-    def model(self) -> pd.DataFrame:
-        """The parameters of the models and the results of their fits."""
-
-    @property
-    def constraints(self) -> pd.DataFrame:
-        """The gaps of the constraints."""
-
-    @property
-    def gaps(self) -> pd.DataFrame:
-        """The largest gap of each rate."""
-
-    @property
-    def groups(self) -> pd.DataFrame:
-        """Counts and rates by group."""
-
-    @property
-    def summary(self) -> pd.DataFrame:
-        """The measures on all rows."""
-
-    @property
-    def frontier(self) -> pd.DataFrame:
-        """The models of the path."""
-
-    @property
-    def confidence(self) -> float:
-        """The confidence level of the intervals."""
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Remarks on how to read the values."""
+    title: str
+    verdict: Verdict
+    model: pd.DataFrame
+    constraints: pd.DataFrame
+    gaps: pd.DataFrame
+    groups: pd.DataFrame
+    summary: pd.DataFrame
+    cost: pd.DataFrame
+    frontier: pd.DataFrame
+    confidence: float
+    notes: tuple[str, ...]
 
 
 def with_intervals(table: pd.DataFrame, value: str, low: str, high: str) -> list[str]:
@@ -117,7 +90,7 @@ def groups_as_text(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(columns, index=table.index)
 
 
-def as_text(report: Report, evidence: Evidence) -> str:
+def as_text(report: Content, evidence: Evidence) -> str:
     """Return a report as text."""
     tables = {
         "Models side by side": report.summary.map(number),
@@ -145,7 +118,7 @@ def _sentences(evidence: Evidence) -> list[str]:
     return sentences + costs_in_words(evidence)
 
 
-def as_markdown(report: Report, evidence: Evidence) -> str:
+def as_markdown(report: Content, evidence: Evidence) -> str:
     """Return a report as a section of a model card."""
     found = evidence.findings[evidence.names[-1]]
     meanings = [meaning_of(one, evidence.confidence) for one in found if one.deciding]
@@ -163,7 +136,7 @@ def as_markdown(report: Report, evidence: Evidence) -> str:
     )
 
 
-def _few_groups(report: Report, evidence: Evidence, label: str) -> pd.DataFrame:
+def _few_groups(report: Content, evidence: Evidence, label: str) -> pd.DataFrame:
     """Return the table of groups as text; of many groups the extremes and the largest."""
     table = report.groups
     for key in (evidence.names[-1], label):
@@ -178,7 +151,7 @@ def _few_groups(report: Report, evidence: Evidence, label: str) -> pd.DataFrame:
     return pd.concat([shown.iloc[:-1], left_out, shown.iloc[-1:]])
 
 
-def as_dict(report: Report, evidence: Evidence, tables: Sequence[str]) -> dict[str, Any]:
+def as_dict(report: Content, evidence: Evidence, tables: Sequence[str]) -> dict[str, Any]:
     """Return a report as dictionaries, lists, strings and numbers."""
     rows = evidence.rows
     several = evidence.several_classes

@@ -19,8 +19,15 @@ from fairconstrained.reporting import _tables as tables
 from fairconstrained.reporting._evidence import Evidence, evidence_of
 from fairconstrained.reporting._page import as_html
 from fairconstrained.reporting._templates import sentence
-from fairconstrained.reporting._text import as_dict, as_markdown, as_text, label_of, notes_of
-from fairconstrained.reporting._verdict import Verdict, verdict_of
+from fairconstrained.reporting._text import (
+    Content,
+    as_dict,
+    as_markdown,
+    as_text,
+    label_of,
+    notes_of,
+)
+from fairconstrained.reporting._verdict import verdict_of
 from fairconstrained.utils.files import whole_file
 from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.registry import check_option
@@ -33,7 +40,7 @@ _TABLES = ("groups", "gaps", "constraints", "model", "summary", "cost", "frontie
 
 
 @dataclass(frozen=True, eq=False)
-class FairnessReport:
+class FairnessReport(Content):
     """The result of :func:`fairness_report`.
 
     ``print(report)`` shows it as text. :meth:`to_html`, :meth:`to_markdown`, :meth:`to_json` and
@@ -83,17 +90,6 @@ class FairnessReport:
     ['0', '1', 'all rows']
     """
 
-    title: str
-    verdict: Verdict
-    model: pd.DataFrame
-    constraints: pd.DataFrame
-    gaps: pd.DataFrame
-    groups: pd.DataFrame
-    summary: pd.DataFrame
-    cost: pd.DataFrame
-    frontier: pd.DataFrame
-    confidence: float
-    notes: tuple[str, ...]
     _evidence: Evidence = field(repr=False)
 
     @classmethod
