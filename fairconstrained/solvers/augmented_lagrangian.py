@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import ClassVar
 
@@ -13,9 +14,8 @@ from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.infeasibility import is_stuck, shows_infeasible
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.lbfgs import CurvaturePairs, InverseHessian
-from fairconstrained.solvers._tools.minimize import minimize_smooth
 from fairconstrained.solvers.base import Iterate, Solver, Start
+from fairconstrained.solvers.lbfgs import InverseHessian, minimize_smooth
 from fairconstrained.solvers.result import SolverState, Status
 from fairconstrained.utils.parameter_constraints import (
     LIMIT,
@@ -26,12 +26,15 @@ from fairconstrained.utils.parameter_constraints import (
 from fairconstrained.utils.rounding import same_values
 from fairconstrained.utils.typing import Array
 
-_FIRST_TOL = 1e-2  # of the first round; later rounds divide it by ten
+# Of the first round; later rounds divide it by ten. The first multipliers are far from those of
+# the solution, so that a more accurate minimiser would be of no use.
+_FIRST_TOL = 1e-2
 _INFEASIBLE_GROWTH = 30.0  # of sigma, from which on a point is tested for infeasible stationarity
 _MAX_GROWTH = 1e9  # of sigma; beyond it the objective is lost in rounding errors
 _MIN_REDUCTION = 0.03  # of the gradient in one round; the new multipliers raise it again
 
 
+@dataclass(eq=False, repr=False)
 class AugmentedLagrangian(Solver):
     r"""Augmented Lagrangian method with L-BFGS, for smooth problems.
 
@@ -77,36 +80,28 @@ class AugmentedLagrangian(Solver):
     requires: ClassVar[tuple[str, ...]] = ("smooth",)
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **Solver._parameter_constraints,
         "sigma": [POSITIVE],
         "growth": [Number(Real, 1, None, closed="neither")],
         "max_inner": [LIMIT],
     }
 
-    def __init__(
-        self,
-        sigma: float = 3.0,
-        *,
-        growth: float = 2.0,
-        max_iter: int = 100,
-        max_inner: int = 1000,
-        tol: float = 1e-4,
-        polish: bool = True,
-    ):
-        self.sigma = sigma
-        self.growth = growth
-        self.max_iter = max_iter
-        self.max_inner = max_inner
-        self.tol = tol
-        self.polish = polish
+    sigma: float = 3.0
+    _: KW_ONLY
+    growth: float = 2.0
+    max_iter: int = 100
+    max_inner: int = 1000
+    tol: float = 1e-4
+    polish: bool = True
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
         """Yield the outcome of every round."""
         at, multipliers = start.at(problem), start.first_multipliers(problem.n_constraints)
         last = AugmentedLagrangianState.of(start.state)
         if last is None:
-            last = AugmentedLagrangianState(self.sigma, max(_FIRST_TOL, 0.9 * start.tol))
-        hessian = InverseHessian.for_variables(at.w.size, last.curvature)
+            first_tol = max(_FIRST_TOL, 0.9 * start.tol)
+            last = AugmentedLagrangianState(self.sigma, first_tol, InverseHessian())
+        fits = last.hessian.n_variables == at.w.size
+        hessian = deepcopy(last.hessian) if fits else InverseHessian()
         sigma, inner_tol, before = last.sigma, last.inner_tol, np.inf
         for k in range(1, self.max_iter + 1):
             # The last rounds are as accurate as the certificate asks for, and no more.
@@ -115,8 +110,10 @@ class AugmentedLagrangian(Solver):
             error = float(np.abs(np.maximum(at.constraints, -multipliers / sigma)).max(initial=0.0))
             multipliers = np.maximum(multipliers + sigma * at.constraints, 0.0)
             inner_tol *= 0.1
-            state = AugmentedLagrangianState(sigma, inner_tol, hessian.pairs)
+            state = AugmentedLagrangianState(sigma, inner_tol, hessian)
             yield Iterate(at, multipliers, k, state, self._failure(at, multipliers, sigma, start))
+            # Multipliers converge linearly, by a factor of the order of 1 / sigma. A larger sigma
+            # makes the rounds harder: it grows only where a round did not halve the error.
             if error > 0.5 * before and error > 0.5 * start.tol:
                 sigma *= self.growth
             before = error
@@ -180,10 +177,10 @@ class AugmentedLagrangianState(SolverState):
         The penalty parameter.
     inner_tol : float
         The tolerance of the next round.
-    curvature : CurvaturePairs or None
+    hessian : InverseHessian
         The pairs of L-BFGS.
     """
 
     sigma: float
     inner_tol: float
-    curvature: CurvaturePairs | None = None
+    hessian: InverseHessian

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,7 +84,6 @@ class ConEx(FirstOrderSolver):
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **FirstOrderSolver._parameter_constraints,
         "c1": [POSITIVE, None],
         "c2": [POSITIVE, None],
         "offset": [POSITIVE, None],
@@ -93,8 +92,9 @@ class ConEx(FirstOrderSolver):
 
     c1: float | None = None
     c2: float | None = None
-    offset: float | None = field(default=None, kw_only=True)
-    linearized: bool = field(default=False, kw_only=True)
+    _: KW_ONLY
+    offset: float | None = None
+    linearized: bool = False
 
     @classmethod
     def paper(cls, **options: Any) -> ConEx:

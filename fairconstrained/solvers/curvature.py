@@ -11,7 +11,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.multipliers import Multipliers
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.lbfgs import InverseHessian
+from fairconstrained.solvers.lbfgs import InverseHessian
 from fairconstrained.utils.typing import Array
 
 Inverse = Callable[[Array], Array]

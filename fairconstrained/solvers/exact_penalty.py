@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from fairconstrained.utils.parameter_constraints import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class ExactPenalty(SQP):
     """The exact penalty method: :class:`SQP` that learns the curvature from gradients alone.
 
@@ -49,24 +51,15 @@ class ExactPenalty(SQP):
     preferred_with: ClassVar[tuple[str, ...]] = ("in_epigraph_form",)
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **SQP._parameter_constraints,
         "rho": [POSITIVE],
         "growth": [Number(Real, 1, None, closed="neither")],
         "memory": [LIMIT],
     }
 
-    def __init__(
-        self,
-        rho: float = 10.0,
-        *,
-        growth: float = 10.0,
-        memory: int = 30,
-        max_iter: int = 1000,
-        tol: float = 1e-4,
-    ):
-        super().__init__(memory=memory, max_iter=max_iter, tol=tol)
-        self.rho = rho
-        self.growth = growth
+    rho: float = 10.0
+    _: KW_ONLY
+    growth: float = 10.0
+    memory: int | None = 30
 
     @classmethod
     def paper(cls, **options: Any) -> ExactPenalty:

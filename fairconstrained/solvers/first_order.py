@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from math import sqrt
 
 import numpy as np
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.sampling import Batch, ConstraintSampler, StratifiedSampler
 from fairconstrained.solvers.base import Solver, Start
+from fairconstrained.solvers.sampling import Batch, ConstraintSampler, StratifiedSampler
 from fairconstrained.utils.typing import Array
 
 _DRAWS = 5  # batches that constants are measured on: a single one may miss the steep rows
@@ -39,10 +39,11 @@ class FirstOrderSolver(Solver):
         either.
     """
 
-    max_iter: int = field(default=200, kw_only=True)
-    check_every: int = field(default=50, kw_only=True)
-    tol: float = field(default=1e-4, kw_only=True)
-    polish: bool = field(default=True, kw_only=True)
+    _: KW_ONLY
+    max_iter: int = 200
+    check_every: int = 50
+    tol: float = 1e-4
+    polish: bool = True
 
     @property
     def requires(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.online_stochastic import OnlineStochastic
 from fairconstrained.solvers.step_rules import StaticTolerance
 from fairconstrained.solvers.successive import SuccessiveSolver
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 
 
+@dataclass(eq=False, repr=False)
 class IDCA(SuccessiveSolver):
     r"""Inexact difference-of-convex algorithm.
 
@@ -67,20 +68,8 @@ class IDCA(SuccessiveSolver):
 
     requires: ClassVar[tuple[str, ...]] = ("difference_of_convex",)
 
-    def __init__(
-        self,
-        oracle: Solver | None = None,
-        *,
-        max_iter: int = 10,
-        safeguard: bool = True,
-        tol: float = 1e-4,
-        polish: bool = True,
-    ):
-        self.oracle = oracle
-        self.max_iter = max_iter
-        self.safeguard = safeguard
-        self.tol = tol
-        self.polish = polish
+    _: KW_ONLY
+    max_iter: int = 10
 
     @classmethod
     def paper(cls, *, steps: int = 150, epsilon: float = 1e-3, **options: Any) -> IDCA:

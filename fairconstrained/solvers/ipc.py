@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.base import Solver
 from fairconstrained.solvers.conex import ConEx
 from fairconstrained.solvers.step_rules import StronglyConvexSteps
 from fairconstrained.solvers.successive import SuccessiveSolver
@@ -21,6 +21,7 @@ _PAPER_EPSILON = 1e-2
 PAPER_RHO = 10**-2.5  # rho^ as tuned in appendix A.5; it is 2 rho there, rho the modulus
 
 
+@dataclass(eq=False, repr=False)
 class IPC(SuccessiveSolver):
     r"""Inexact proximally constrained method.
 
@@ -74,26 +75,12 @@ class IPC(SuccessiveSolver):
     requires: ClassVar[tuple[str, ...]] = ("weakly_convex",)
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **SuccessiveSolver._parameter_constraints,
         "rho": [POSITIVE, None],
     }
 
-    def __init__(
-        self,
-        oracle: Solver | None = None,
-        *,
-        rho: float | None = None,
-        max_iter: int = 100,
-        safeguard: bool = True,
-        tol: float = 1e-4,
-        polish: bool = True,
-    ):
-        self.oracle = oracle
-        self.rho = rho
-        self.max_iter = max_iter
-        self.safeguard = safeguard
-        self.tol = tol
-        self.polish = polish
+    _: KW_ONLY
+    rho: float | None = None
+    max_iter: int = 100
 
     @classmethod
     def paper(cls, *, steps: int = 10_000, **options: Any) -> IPC:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -103,7 +103,6 @@ class LagrangianDescentAscent(FirstOrderSolver):
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **FirstOrderSolver._parameter_constraints,
         "eta": [POSITIVE, None],
         "sigma": [POSITIVE, None],
         "extrapolation": [SHARE],
@@ -115,12 +114,13 @@ class LagrangianDescentAscent(FirstOrderSolver):
 
     eta: float | None = None
     sigma: float | None = None
-    extrapolation: float = field(default=1.0, kw_only=True)
-    multipliers: MultiplierModel | None = field(default=None, kw_only=True)
-    features: Array | None = field(default=None, kw_only=True)
-    dual: Literal["surrogate", "zero_one"] = field(default="surrogate", kw_only=True)
-    n_sampled: int | None = field(default=None, kw_only=True)
-    batch_size: int | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    extrapolation: float = 1.0
+    multipliers: MultiplierModel | None = None
+    features: Array | None = None
+    dual: Literal["surrogate", "zero_one"] = "surrogate"
+    n_sampled: int | None = None
+    batch_size: int | None = None
 
     @classmethod
     def multiplier_model(cls, **options: Any) -> LagrangianDescentAscent:

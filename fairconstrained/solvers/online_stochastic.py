@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from math import sqrt
 from typing import Any, ClassVar
 
@@ -74,7 +74,6 @@ class OnlineStochastic(FirstOrderSolver):
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **FirstOrderSolver._parameter_constraints,
         "V": [POSITIVE, None],
         "alpha": [POSITIVE, None],
         "batch_size": [COUNT, None],
@@ -83,8 +82,9 @@ class OnlineStochastic(FirstOrderSolver):
 
     V: float | None = None
     alpha: float | None = None
-    batch_size: int | None = field(default=None, kw_only=True)
-    linearized: bool = field(default=False, kw_only=True)
+    _: KW_ONLY
+    batch_size: int | None = None
+    linearized: bool = False
 
     @classmethod
     def paper(cls, *, max_iter: int = 10_000, **options: Any) -> OnlineStochastic:

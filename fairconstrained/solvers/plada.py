@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -120,7 +120,6 @@ class PLADA(FirstOrderSolver):
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **FirstOrderSolver._parameter_constraints,
         "eta": [POSITIVE, None],
         "tau": [POSITIVE, None],
         "alpha": [POSITIVE, None],
@@ -134,13 +133,14 @@ class PLADA(FirstOrderSolver):
 
     eta: float | None = None
     tau: float | None = None
-    alpha: float | None = field(default=10.0, kw_only=True)
-    beta: float = field(default=0.1, kw_only=True)
-    gamma_0: float | None = field(default=None, kw_only=True)
-    delta: float = field(default=1000.0, kw_only=True)
-    u_max: float = field(default=np.inf, kw_only=True)
-    exact: bool = field(default=False, kw_only=True)
-    batch_size: int | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    alpha: float | None = 10.0
+    beta: float = 0.1
+    gamma_0: float | None = None
+    delta: float = 1000.0
+    u_max: float = np.inf
+    exact: bool = False
+    batch_size: int | None = None
 
     @classmethod
     def paper(cls, **options: Any) -> PLADA:

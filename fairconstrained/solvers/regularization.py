@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -67,16 +67,16 @@ class Regularization(FirstOrderSolver):
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **FirstOrderSolver._parameter_constraints,
         "strength": [POSITIVE, None],
         "eta": [POSITIVE, None],
         "decay": [NON_NEGATIVE],
     }
 
     strength: float | None = None
-    eta: float | None = field(default=None, kw_only=True)
-    decay: float = field(default=3.0, kw_only=True)
-    check_every: int = field(default=20, kw_only=True)
+    _: KW_ONLY
+    eta: float | None = None
+    decay: float = 3.0
+    check_every: int = 20
 
     @classmethod
     def paper(cls, **options: Any) -> Regularization:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 from fairconstrained.problem.evaluation import Evaluation
@@ -18,6 +18,7 @@ _SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up
 _LAST_INEXACT = 0.01  # of the first width: the narrowest where the solver does not converge
 
 
+@dataclass(eq=False, repr=False)
 class Smoothing(Solver):
     r"""Smoothing method: solves problems with rounded kinks, over decreasing widths.
 
@@ -63,26 +64,17 @@ class Smoothing(Solver):
     requires: ClassVar[tuple[str, ...]] = ("smoothable",)
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **Solver._parameter_constraints,
         "solver": [Solver, None],
         "width": [POSITIVE],
         "shrink": [OPEN_SHARE],
     }
 
-    def __init__(
-        self,
-        solver: Solver | None = None,
-        *,
-        width: float = 1.0,
-        shrink: float = 0.1,
-        max_iter: int = 12,
-        tol: float = 1e-4,
-    ):
-        self.solver = solver
-        self.width = width
-        self.shrink = shrink
-        self.max_iter = max_iter
-        self.tol = tol
+    solver: Solver | None = None
+    _: KW_ONLY
+    width: float = 1.0
+    shrink: float = 0.1
+    max_iter: int = 12
+    tol: float = 1e-4
 
     @property
     def seeks_feasibility(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -38,6 +38,7 @@ _MOST_IDLE = 60  # steps without a fall of the merit function by 1% of the toler
 _ROUNDING = 1e-13
 
 
+@dataclass(eq=False, repr=False)
 class SQP(Solver):
     r"""Sequential quadratic programming with a trust region, for smooth problems.
 
@@ -91,14 +92,13 @@ class SQP(Solver):
     rho, growth = 10.0, 10.0  # the first weight of the exact penalty, and the factor of its growth
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **Solver._parameter_constraints,
         "memory": [LIMIT, None],
     }
 
-    def __init__(self, *, memory: int | None = None, max_iter: int = 1000, tol: float = 1e-4):
-        self.memory = memory
-        self.max_iter = max_iter
-        self.tol = tol
+    _: KW_ONLY
+    memory: int | None = None
+    max_iter: int = 1000
+    tol: float = 1e-4
 
     def _curvature(self, problem: Problem, start: Start) -> Curvature:
         """Return the model of second order for the problem."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar
 
 from fairconstrained.problem.evaluation import Evaluation
@@ -27,6 +27,7 @@ _GAINED = ("weakly_convex", "difference_of_convex")  # the properties that subpr
 _FLAT = 0.99  # what a model leaves of the violation where surrogates have no slopes
 
 
+@dataclass(eq=False, repr=False)
 class SuccessiveSolver(Solver):
     r"""Base of the methods whose next point solves a convex model of the problem at the last one.
 
@@ -42,12 +43,13 @@ class SuccessiveSolver(Solver):
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **Solver._parameter_constraints,
         "oracle": [Solver, None],
     }
-    oracle: Solver | None
-    safeguard: bool
-    max_iter: int
+    oracle: Solver | None = None
+    _: KW_ONLY
+    safeguard: bool = True
+    tol: float = 1e-4
+    polish: bool = True
 
     @abstractmethod
     def subproblem(self, at: Evaluation, rho: float) -> Problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,13 +66,13 @@ class SwitchingSubgradient(FirstOrderSolver):
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **FirstOrderSolver._parameter_constraints,
         "steps": [StepRule, None],
         "batch_size": [COUNT, None],
     }
 
     steps: StepRule | None = None
-    batch_size: int | None = field(default=None, kw_only=True)
+    _: KW_ONLY
+    batch_size: int | None = None
 
     @classmethod
     def paper(cls, **options: Any) -> SwitchingSubgradient:
@@ -168,8 +168,9 @@ class StochasticSwitchingSubgradient(SwitchingSubgradient):
     True
     """
 
-    batch_size: int | None = field(default=512, kw_only=True)
-    max_iter: int = field(default=600, kw_only=True)
+    _: KW_ONLY
+    batch_size: int | None = 512
+    max_iter: int = 600
 
 
 class Average:

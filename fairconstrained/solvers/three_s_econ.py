@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from math import ceil, sqrt
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.first_order import FirstOrderSolver
+from fairconstrained.solvers.sampling import StratifiedSampler
 from fairconstrained.utils.parameter_constraints import (
     COUNT,
     POSITIVE,
@@ -83,7 +83,6 @@ class ThreeSEcon(FirstOrderSolver):
     """
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
-        **FirstOrderSolver._parameter_constraints,
         "beta": [POSITIVE],
         "nu": [POSITIVE],
         "q": [COUNT, one_of("sqrt")],
@@ -95,9 +94,10 @@ class ThreeSEcon(FirstOrderSolver):
     beta: float = 10.0
     nu: float = 1e-5
     q: int | Literal["sqrt"] = 1
-    alpha: float = field(default=0.01, kw_only=True)
-    batch_size: Size = field(default=None, kw_only=True)
-    checkpoint_size: Size = field(default=None, kw_only=True)
+    _: KW_ONLY
+    alpha: float = 0.01
+    batch_size: Size = None
+    checkpoint_size: Size = None
 
     @classmethod
     def stochastic(cls, **options: Any) -> Self:

@@ -70,7 +70,9 @@ def check_parameters(owner: Parametrized, prefix: str = "") -> None:
         With the parameter's name, what is valid and what was found.
     """
     parameters, kind = owner.get_params(deep=False), type(owner)
-    constraints = getattr(kind, "_parameter_constraints", {})
+    constraints: ParameterConstraints = {}
+    for base in reversed(kind.__mro__):  # those of a parameter that a class inherits hold for it
+        constraints |= vars(base).get("_parameter_constraints", {})
     check_arguments(f"{prefix}{kind.__name__}", constraints, **parameters)
     for name, value in parameters.items():
         if hasattr(type(value), "_parameter_constraints"):

@@ -26,8 +26,8 @@ from fairconstrained.solvers import (
     StaticTolerance,
     SwitchingSubgradient,
 )
-from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers.base import Start
+from fairconstrained.solvers.sampling import StratifiedSampler
 
 
 def algorithm_2_of_ipc(problem, center, rho_hat, epsilon, K):

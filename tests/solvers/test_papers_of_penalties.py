@@ -23,8 +23,8 @@ from fairconstrained.solvers import (
     Regularization,
     ThreeSEcon,
 )
-from fairconstrained.solvers._tools.sampling import StratifiedSampler
 from fairconstrained.solvers.multiplier_models import DeepNetwork, constraint_features
+from fairconstrained.solvers.sampling import StratifiedSampler
 
 
 @pytest.mark.parametrize("nu", [1e-5, 1e-2])

@@ -7,9 +7,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from fairconstrained import FairRanker, make_biased_ranking
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import PLADA, SOLVERS, LagrangianDescentAscent
-from fairconstrained.solvers._tools.sampling import ConstraintSampler, StratifiedSampler
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.multiplier_models import Network
+from fairconstrained.solvers.sampling import ConstraintSampler, StratifiedSampler
 
 X, Y, QUERY, GROUPS = make_biased_ranking(10, 3, n_documents=30, random_state=0)
 

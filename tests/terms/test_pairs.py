@@ -24,7 +24,7 @@ from fairconstrained.objectives.base import Objective
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers._tools.sampling import StratifiedSampler
+from fairconstrained.solvers.sampling import StratifiedSampler
 from fairconstrained.terms.difference_sums import pair_subgradient_error, pair_sum
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
 from fairconstrained.terms.ranked import Ranked

@@ -1,1 +1,0 @@
-"""What several solvers share: steps, step sizes, L-BFGS, restoration, sampling."""
