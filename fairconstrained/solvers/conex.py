@@ -11,12 +11,7 @@ import numpy as np
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Start
-from fairconstrained.solvers.first_order import (
-    Average,
-    FirstOrderSolver,
-    constants_at,
-    linearised,
-)
+from fairconstrained.solvers.first_order import Average, FirstOrderSolver, constants_at, linearised
 from fairconstrained.utils.parameter_constraints import POSITIVE, ParameterConstraints
 
 

@@ -134,7 +134,55 @@ class Free(MultiplierModel):
         return out
 
 
-class Network(MultiplierModel):
+class _Layers(MultiplierModel):
+    """Networks: a subclass says what units do, and how an output becomes a multiplier.
+
+    Parameters are the matrix and the shift of every layer, in order; others may follow them.
+    """
+
+    hidden: int | tuple[int, ...]
+
+    @abstractmethod
+    def units(self, x: Array) -> tuple[Array, Array]:
+        """Return the outputs of hidden units and their derivatives."""
+
+    @abstractmethod
+    def link(self, x: Array) -> tuple[Array, Array]:
+        """Return the multipliers of the network's outputs and their derivatives."""
+
+    def _shapes(self, features: Matrix) -> list[tuple[int, int]]:
+        return list(pairwise([features.shape[1], *np.atleast_1d(self.hidden).tolist(), 1]))
+
+    def _forward(self, theta: Array, features: Matrix) -> tuple[list[Any], Array]:
+        """Return the matrix, inputs and slopes of every layer, and the output."""
+        layers: list[Any] = []
+        inputs, slopes, at = features, None, 0
+        for n, h in self._shapes(features):
+            matrix = theta[at : at + n * h].reshape(n, h)
+            at += n * h + h
+            layers.append((matrix, inputs, slopes))
+            output: Array = inputs @ matrix + theta[at - h : at]
+            inputs, slopes = self.units(output)
+        return layers, output[:, 0]
+
+    def multipliers(self, theta: Array, features: Matrix) -> Array:
+        """Return the multipliers that the network gives."""
+        return self.link(self._forward(theta, features)[1])[0]
+
+    def gradient(self, theta: Array, features: Matrix, v: Array) -> Array:
+        """Return the gradient by backpropagation; the caller has cut v where it must be."""
+        layers, output = self._forward(theta, features)
+        back, found = (v * self.link(output)[1])[:, None], list[Array]()
+        for matrix, inputs, slopes in reversed(layers):
+            found = [(inputs.T @ back).ravel(), back.sum(axis=0), *found]
+            if slopes is not None:  # the gradient in the features is not needed
+                back = (back @ matrix.T) * slopes
+        gradient = np.zeros_like(theta)
+        gradient[: sum(map(len, found))] = np.concatenate(found)
+        return gradient
+
+
+class Network(_Layers):
     r"""A network with one hidden layer, :math:`\max\{a^\top \tanh(W z_j + b) + c, 0\}`.
 
     Constraints with similar features get similar multipliers, so that many of them need no more
@@ -159,11 +207,10 @@ class Network(MultiplierModel):
     def __init__(self, hidden: int = 32):
         self.hidden = hidden
 
-    def _split(self, theta: Array, features: Matrix) -> tuple[Array, Array, Array, Array]:
-        """Return W (n_features, hidden), b (hidden,), a (hidden,) and c (1,)."""
-        n, h = features.shape[1], self.hidden
-        inner, shift, outer, offset = np.split(theta, np.cumsum([n * h, h, h]))
-        return inner.reshape(n, h), shift, outer, offset
+    def units(self, x: Array) -> tuple[Array, Array]:
+        """Return tanh and its derivative."""
+        value = np.tanh(x)
+        return value, 1.0 - value**2
 
     def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
         """Return a random hidden layer and the output that fits the multipliers best."""
@@ -172,22 +219,12 @@ class Network(MultiplierModel):
         units = np.column_stack([np.tanh(features @ inner + shift), np.ones(features.shape[0])])
         return np.concatenate([inner.ravel(), shift, np.linalg.lstsq(units, multipliers)[0]])
 
-    def multipliers(self, theta: Array, features: Matrix) -> Array:
-        """Return the network's output, cut off at zero."""
-        inner, shift, outer, offset = self._split(theta, features)
-        return np.maximum(np.tanh(features @ inner + shift) @ outer + offset, 0.0)
-
-    def gradient(self, theta: Array, features: Matrix, v: Array) -> Array:
-        """Return the gradient by backpropagation; the caller has cut v where it must be."""
-        inner, shift, outer, _ = self._split(theta, features)
-        units = np.tanh(features @ inner + shift)
-        back = np.outer(v, outer) * (1.0 - units**2)
-        return np.concatenate(
-            [(features.T @ back).ravel(), back.sum(axis=0), units.T @ v, [v.sum()]]
-        )
+    def link(self, x: Array) -> tuple[Array, Array]:
+        """Return max(x, 0) and its derivative in the direction of an ascent."""
+        return np.maximum(x, 0.0), np.ones_like(x)
 
 
-class DeepNetwork(MultiplierModel):
+class DeepNetwork(_Layers):
     r"""A network with several hidden layers, :math:`\mathrm{softplus}(\nu(z_j)) / m`, and Adagrad.
 
     The layers have rectified linear units. Parameters are followed by Adagrad's sums of squared
@@ -222,14 +259,9 @@ class DeepNetwork(MultiplierModel):
         self.hidden = hidden
         self.rate = rate
 
-    def _layers(self, theta: Array, features: Matrix) -> list[tuple[Array, Array]]:
-        """Return the matrix and the shift of each layer."""
-        sizes, layers, at = [features.shape[1], *self.hidden, 1], [], 0
-        for n, h in pairwise(sizes):
-            matrix = theta[at : at + n * h].reshape(n, h)
-            layers.append((matrix, theta[at + n * h : at + n * h + h]))
-            at += n * h + h
-        return layers
+    def units(self, x: Array) -> tuple[Array, Array]:
+        """Return max(x, 0) and its derivative."""
+        return np.maximum(x, 0.0), (x > 0.0).astype(float)
 
     def start(self, features: Matrix, multipliers: Array, random_state: Any) -> Array:
         """Return uniform parameters within one over the root of a layer's inputs.
@@ -239,41 +271,19 @@ class DeepNetwork(MultiplierModel):
         """
         drawn = [
             random_state.uniform(-1.0, 1.0, n * h + h) / np.sqrt(n)
-            for n, h in pairwise([features.shape[1], *self.hidden, 1])
+            for n, h in self._shapes(features)
         ]
         theta = np.concatenate(drawn)
         return np.concatenate([theta, np.zeros_like(theta)])
 
-    def _forward(self, theta: Array, features: Matrix) -> list[Array]:
-        """Return the outputs of every layer, the last one of shape (n_constraints, 1)."""
-        values: list[Array] = []
-        for k, (matrix, shift) in enumerate(self._layers(theta, features)):
-            out: Array = (values[-1] if k else features) @ matrix + shift
-            values.append(out if k == len(self.hidden) else np.maximum(out, 0.0))
-        return values
-
-    def multipliers(self, theta: Array, features: Matrix) -> Array:
-        """Return softplus of the network's output, divided by the number of rows."""
-        return np.logaddexp(0.0, self._forward(theta, features)[-1][:, 0]) / features.shape[0]
+    def link(self, x: Array) -> tuple[Array, Array]:
+        """Return softplus and its derivative, divided by the number of constraints."""
+        return np.logaddexp(0.0, x) / len(x), expit(x) / len(x)
 
     def multipliers_at(self, theta: Array, features: Matrix, at: slice | Array) -> Array:
         """Return the multipliers of some constraints among all."""
         some = features[at]
         return self.multipliers(theta, some) * some.shape[0] / features.shape[0]
-
-    def gradient(self, theta: Array, features: Matrix, v: Array) -> Array:
-        """Return the gradient by backpropagation; zeros for Adagrad's sums."""
-        values = self._forward(theta, features)
-        back = (v * expit(values[-1][:, 0]) / features.shape[0])[:, None]
-        found: list[Array] = []
-        layers = self._layers(theta, features)
-        for k in reversed(range(len(layers))):
-            inputs = values[k - 1] if k else features
-            found = [(inputs.T @ back).ravel(), back.sum(axis=0), *found]
-            if k:  # the gradient in the features is not needed
-                back = (back @ layers[k][0].T) * (values[k - 1] > 0.0)
-        parameters = np.concatenate(found)
-        return np.concatenate([parameters, np.zeros_like(parameters)])
 
     def ascend(self, theta: Array, features: Matrix, v: Array, step: float) -> Array:
         """Return the parameters after a step of Adagrad."""

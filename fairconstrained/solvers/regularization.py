@@ -11,11 +11,7 @@ import numpy as np
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.first_order import FirstOrderSolver, constants_at, worst_constraint
-from fairconstrained.utils.parameter_constraints import (
-    NON_NEGATIVE,
-    POSITIVE,
-    ParameterConstraints,
-)
+from fairconstrained.utils.parameter_constraints import NON_NEGATIVE, POSITIVE, ParameterConstraints
 
 
 @dataclass(eq=False, repr=False)

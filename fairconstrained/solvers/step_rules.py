@@ -6,11 +6,7 @@ from abc import ABC, abstractmethod
 from math import sqrt
 from typing import ClassVar
 
-from fairconstrained.utils.parameter_constraints import (
-    NON_NEGATIVE,
-    POSITIVE,
-    ParameterConstraints,
-)
+from fairconstrained.utils.parameter_constraints import NON_NEGATIVE, POSITIVE, ParameterConstraints
 from fairconstrained.utils.parameters import Parametrized
 
 
