@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from math import sqrt
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Solver, Start
-from fairconstrained.solvers.sampling import Batch, ConstraintSampler, StratifiedSampler
+from fairconstrained.solvers.sampling import Sampler
 from fairconstrained.utils.typing import Array
 
 _DRAWS = 5  # batches that constants are measured on: a single one may miss the steep rows
@@ -67,8 +68,8 @@ class Drawn:
     """
 
     at: Evaluation
-    constraints: slice | Array
-    weight: float
+    constraints: slice | Array = field(default_factory=partial(slice, None))
+    weight: float = 1.0
 
     @property
     def has_all(self) -> bool:
@@ -97,7 +98,9 @@ class Rows:
         self.sampled = size is not None and size < problem.n_rows
         self.first, self.mean = start.at(problem), start.w
         self._memory, self._n_drawn = memory, 0
-        self._draw = _draws(problem, size if self.sampled else None, start.random_state)
+        self._sampler = None
+        if size is not None and self.sampled:
+            self._sampler = Sampler(problem, size, start.random_state, by_block=True)
 
     def draw(self, w: Array, like: Evaluation | None = None) -> Drawn:
         """Return what the step from `w` sees; an evaluation there spares forward passes."""
@@ -105,9 +108,10 @@ class Rows:
         # the first points are soon forgotten: the share of a new one is large at first
         share = max(1.0 / self._memory, min(4.0 / self._n_drawn, 1.0))
         self.mean = self.mean + share * (w - self.mean)
-        batch = self._draw()
-        like = None if self.sampled else like or self.first
-        return Drawn(batch.problem.at(w, like=like), batch.constraints, batch.weight)
+        if self._sampler is None:
+            return Drawn(self.problem.at(w, like=like or self.first))
+        batch = self._sampler.draw()
+        return Drawn(batch.problem.at(w), batch.constraints, batch.weight)
 
     def answers(self, at: Evaluation, *, last: bool = False) -> list[Evaluation]:
         """Return the point itself; with batches the average of recent points, on all rows.
@@ -124,9 +128,9 @@ class Rows:
 
     def constants(self) -> tuple[float, float]:
         """Return L and M as the steps see them, see `constants_at`."""
-        if not self.sampled:
+        if self._sampler is None:
             return constants_at(self.first)
-        batches = [self._draw() for _ in range(_DRAWS)]
+        batches = [self._sampler.draw() for _ in range(_DRAWS)]
         found = np.array([constants_at(one.problem.at(self.first.w)) for one in batches])
         curvature, slope = found.max(axis=0)
         if batches[0].weight > 1.0:
@@ -162,15 +166,6 @@ def linearised(at: Evaluation, w: Array) -> Array:
     """Return the constraints at `w` in their linearisation at a point."""
     jacobian = at.constraint_gradients(np.arange(at.problem.n_constraints))
     return np.asarray(at.constraints + jacobian @ (w - at.w))
-
-
-def _draws(problem: Problem, size: int | None, rng: np.random.RandomState) -> Callable[[], Batch]:
-    if size is None:
-        every = Batch(problem)
-        return lambda: every
-    if ConstraintSampler.applies(problem):
-        return ConstraintSampler(problem, size, rng).draw
-    return StratifiedSampler(problem, size, rng).draw
 
 
 def constants_at(at: Evaluation, multipliers: Array | None = None) -> tuple[float, float]:

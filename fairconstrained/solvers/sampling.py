@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -35,7 +34,7 @@ class Batch:
     weight: float = 1.0
 
 
-class StratifiedSampler:
+class Sampler:
     """Draws batches in which every stratum of rows has its share, and at least two rows.
 
     Rows of one stratum belong to the same cells of every term; a small group is thus never missed,
@@ -53,36 +52,54 @@ class StratifiedSampler:
         The rows to draw per model, roughly (small strata are rounded up).
     random_state : numpy.random.RandomState
         The source of randomness.
+    by_block : bool, default=False
+        Whether a batch has only the constraints that its blocks determine, if blocks of one model
+        determine all constraints. With thousands of constraints, one or a few per query, a draw
+        then costs as much as its rows, whatever the number of constraints.
     """
 
-    def __init__(self, problem: Problem, size: int, random_state: np.random.RandomState):
-        self.problem = problem
-        self.rng = random_state
-        self.rows: list[_Draws] = [
+    def __init__(
+        self,
+        problem: Problem,
+        size: int,
+        random_state: np.random.RandomState,
+        *,
+        by_block: bool = False,
+    ):
+        self.problem, self.rng = problem, random_state
+        self.rows = [
             _Strata(strata, size) if blocks is None else _Blocks(blocks, size)
             for strata, blocks in zip(problem.strata(), problem.blocks(), strict=True)
         ]
+        codes = [None if p.term is None else p.term.output_blocks() for p in problem.constraints]
+        determined = by_block and len(self.rows) == 1
+        self.outputs: list[tuple[CompositeFunction, Array, Array]] = []  # parts, sorted by block
+        if determined and all(found is not None for found in codes):
+            for part, found in zip(problem.constraints, codes, strict=True):
+                self.outputs.append((part, *grouped(np.asarray(found), self.rows[0].n_blocks)))
 
     def draw(self) -> Batch:
-        """Return the problem on a batch, with all constraints."""
-        drawn = [one.draw(self.rng) for one in self.rows]
-        return Batch(
-            self.problem.batch(
-                *(rows for rows, _ in drawn), weights=[weights for _, weights in drawn]
-            )
-        )
+        """Return the problem on a batch."""
+        rows, weights, blocks = zip(*(each.draw(self.rng) for each in self.rows), strict=True)
+        if not self.outputs:
+            return Batch(self.problem.batch(*rows, weights=weights))
+        batch = self.problem.with_constraints(()).batch(*rows, weights=weights)
+        parts, positions, first = [], [], 0
+        for part, order, starts in self.outputs:
+            chosen = order[ranges(starts[blocks[0]], starts[blocks[0] + 1])]
+            assert part.term is not None, "see by_block"
+            drawn = part.with_outputs(part.term.take_outputs(rows[0], chosen), chosen)
+            parts.append(replace(drawn, model=batch.models[0]))
+            positions.append(first + chosen)
+            first += part.n_outputs
+        drawn_ones = np.concatenate(positions)
+        return Batch(batch.with_constraints(parts), drawn_ones, self.rows[0].weight)
 
 
-class _Draws(ABC):
-    """How the rows of one model are drawn."""
-
-    @abstractmethod
-    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array]:
-        """Return positions of rows and their weights."""
-
-
-class _Strata(_Draws):
+class _Strata:
     """The strata of one model's rows, and how many rows each contributes to a batch."""
+
+    n_blocks, weight = 0, 1.0
 
     def __init__(self, codes: Array, size: int):
         sizes = np.bincount(codes)
@@ -94,12 +111,13 @@ class _Strata(_Draws):
         self.size = np.repeat(sizes, counts)
         self.weights = np.repeat(sizes / counts, counts)
 
-    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array]:
+    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array, Array]:
+        """Return positions of rows, their weights, and no blocks."""
         chosen = self.first + (rng.random_sample(len(self.first)) * self.size).astype(int)
-        return self.order[chosen], self.weights
+        return self.order[chosen], self.weights, chosen[:0]
 
 
-class _Blocks(_Draws):
+class _Blocks:
     """The blocks of one model's rows, of which some are drawn with all their rows."""
 
     def __init__(self, codes: Array, size: int):
@@ -107,87 +125,13 @@ class _Blocks(_Draws):
         self.n_blocks = len(self.starts) - 1
         wanted = round(size * self.n_blocks / max(len(codes), 1))
         self.n_drawn = min(max(wanted, 1), self.n_blocks)
+        self.weight = self.n_blocks / self.n_drawn
 
-    def draw_blocks(self, rng: np.random.RandomState) -> Array:
-        """Return some blocks, each with the same probability."""
+    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array, Array]:
+        """Return positions of rows, their weights, and their blocks, all equally probable."""
         if self.n_drawn == 1:
-            return rng.randint(self.n_blocks, size=1)
-        return np.sort(rng.permutation(self.n_blocks)[: self.n_drawn])
-
-    @property
-    def weight(self) -> float:
-        """One over the probability of a block to be drawn."""
-        return self.n_blocks / self.n_drawn
-
-    def rows(self, blocks: Array) -> Array:
-        """Return the rows of some blocks."""
-        return self.order[ranges(self.starts[blocks], self.starts[blocks + 1])]
-
-    def draw(self, rng: np.random.RandomState) -> tuple[Array, Array]:
-        rows = self.rows(self.draw_blocks(rng))
-        return rows, np.full(len(rows), self.weight)
-
-
-class ConstraintSampler:
-    """Draws whole blocks of rows together with the constraints that they determine.
-
-    Made for problems with thousands of constraints, one or a few per query: a draw costs as much
-    as its rows, whatever the number of constraints.
-
-    Parameters
-    ----------
-    problem : Problem
-        The full problem, see `applies`.
-    size : int
-        The rows to draw, roughly; one block at least.
-    random_state : numpy.random.RandomState
-        The source of randomness.
-    """
-
-    def __init__(self, problem: Problem, size: int, random_state: np.random.RandomState):
-        self.problem = problem
-        self.rng = random_state
-        codes = problem.blocks()[0]
-        assert codes is not None, "see applies"
-        self.blocks = _Blocks(codes, size)
-        self.outputs, first = [], 0
-        for part in problem.constraints:
-            found = _output_blocks(part)
-            assert found is not None, "see applies"
-            order, starts = grouped(found, self.blocks.n_blocks)
-            self.outputs.append((order, starts, first))
-            first += part.n_outputs
-
-    @staticmethod
-    def applies(problem: Problem) -> bool:
-        """Return whether every constraint is determined by one block of rows of one model."""
-        parts = problem.constraints
-        return (
-            len(problem.models) == 1
-            and bool(parts)
-            and not any(_output_blocks(part) is None for part in parts)
-        )
-
-    def draw(self) -> Batch:
-        """Return the problem on the rows of some blocks."""
-        blocks = self.blocks.draw_blocks(self.rng)
-        rows = self.blocks.rows(blocks)
-        batch = self.problem.with_constraints(()).batch(
-            rows, weights=[np.full(len(rows), self.blocks.weight)]
-        )
-        model, parts, positions = batch.models[0], [], []
-        for part, (order, starts, first) in zip(
-            self.problem.constraints, self.outputs, strict=True
-        ):
-            chosen = order[ranges(starts[blocks], starts[blocks + 1])]
-            assert part.term is not None, "see applies"
-            drawn = part.with_outputs(part.term.take_outputs(rows, chosen), chosen)
-            parts.append(replace(drawn, model=model))
-            positions.append(first + chosen)
-        constraints = np.concatenate(positions)
-        return Batch(batch.with_constraints(parts), constraints, self.blocks.weight)
-
-
-def _output_blocks(part: CompositeFunction) -> Array | None:
-    """Return the block that determines each output of a part, None if there is none."""
-    return None if part.term is None else part.term.output_blocks()
+            blocks = rng.randint(self.n_blocks, size=1)
+        else:
+            blocks = np.sort(rng.permutation(self.n_blocks)[: self.n_drawn])
+        rows = self.order[ranges(self.starts[blocks], self.starts[blocks + 1])]
+        return rows, np.full(len(rows), self.weight), blocks

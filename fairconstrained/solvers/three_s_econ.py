@@ -12,7 +12,7 @@ import numpy as np
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Start
 from fairconstrained.solvers.first_order import FirstOrderSolver
-from fairconstrained.solvers.sampling import StratifiedSampler
+from fairconstrained.solvers.sampling import Sampler
 from fairconstrained.utils.parameter_constraints import (
     COUNT,
     POSITIVE,
@@ -160,7 +160,7 @@ def _draws(problem: Problem, size: Size, start: Start) -> Callable[[], Problem]:
     count = _count(size, problem)
     if count is None:
         return lambda: problem
-    sampler = StratifiedSampler(problem, count, start.random_state)
+    sampler = Sampler(problem, count, start.random_state)
     return lambda: sampler.draw().problem
 
 

@@ -27,7 +27,7 @@ from fairconstrained.solvers import (
     SwitchingSubgradient,
 )
 from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.sampling import StratifiedSampler
+from fairconstrained.solvers.sampling import Sampler
 
 
 def algorithm_2_of_ipc(problem, center, rho_hat, epsilon, K):
@@ -89,7 +89,7 @@ def test_online_stochastic_is_algorithm_3(name) -> None:
 
 def test_online_stochastic_is_algorithm_3_on_batches() -> None:
     problem = PROBLEMS["demographic parity"]()
-    sampler = StratifiedSampler(problem, 60, np.random.RandomState(0))
+    sampler = Sampler(problem, 60, np.random.RandomState(0))
     z, Q, total, expected = problem.start(), np.zeros(2), np.zeros(problem.n_variables), []
     drawn = sampler.draw().problem
     for k in range(STEPS):

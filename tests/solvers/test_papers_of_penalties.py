@@ -24,7 +24,7 @@ from fairconstrained.solvers import (
     ThreeSEcon,
 )
 from fairconstrained.solvers.multiplier_models import DeepNetwork, constraint_features
-from fairconstrained.solvers.sampling import StratifiedSampler
+from fairconstrained.solvers.sampling import Sampler
 
 
 @pytest.mark.parametrize("nu", [1e-5, 1e-2])
@@ -58,7 +58,7 @@ def on_two_parts() -> Problem:
 def test_3s_econ_s_samples_by_the_rows_of_the_constraints(nu) -> None:
     """S2 = q = ceil(sqrt(100)) = 10 although the loss has 400 rows; u follows small batches."""
     problem = on_two_parts()
-    sampler = StratifiedSampler(problem, 10, np.random.RandomState(0))
+    sampler = Sampler(problem, 10, np.random.RandomState(0))
     x, before, u, expected, used, changed = problem.start(), None, None, [], 0, 0
     for k in range(STEPS):
         if k % 10 == 0:

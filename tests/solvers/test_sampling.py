@@ -1,5 +1,7 @@
 """Tests of mini-batches of whole queries and of the constraints that they determine."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,7 +11,7 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.solvers import PLADA, SOLVERS, LagrangianDescentAscent
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.multiplier_models import Network
-from fairconstrained.solvers.sampling import ConstraintSampler, StratifiedSampler
+from fairconstrained.solvers.sampling import Sampler
 
 X, Y, QUERY, GROUPS = make_biased_ranking(10, 3, n_documents=30, random_state=0)
 
@@ -20,7 +22,7 @@ def problem():
 
 
 def sampler(problem, size):
-    return ConstraintSampler(problem, size, np.random.RandomState(0))
+    return Sampler(problem, size, np.random.RandomState(0), by_block=True)
 
 
 @pytest.mark.parametrize("size", [1, 120])
@@ -29,7 +31,7 @@ def test_drawn_constraints_have_their_exact_values(problem, size, rng):
     values = problem.at(w).constraints
     for _ in range(5):
         drawn = draws.draw()
-        n_queries = draws.blocks.n_drawn
+        n_queries = draws.rows[0].n_drawn
         assert len(drawn.constraints) == 2 * n_queries == drawn.problem.n_constraints
         assert drawn.weight == pytest.approx(10 / n_queries)
         assert_allclose(drawn.problem.at(w).constraints, values[drawn.constraints], rtol=1e-12)
@@ -39,7 +41,7 @@ def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng):
     w, multipliers = rng.normal(size=3), rng.uniform(size=problem.n_constraints)
     total, drawn_from, draws = np.zeros(3), np.zeros(20), sampler(problem, 1)
     for block in range(10):
-        draws.blocks.draw_blocks = lambda rng, block=block: np.array([block])
+        draws.rng = SimpleNamespace(randint=lambda n, size, block=block: np.array([block]))
         drawn = draws.draw()
         drawn_from[drawn.constraints] += 1
         total += drawn.problem.at(w).gradient(drawn.weight * multipliers[drawn.constraints])
@@ -48,7 +50,7 @@ def test_weighted_gradients_of_drawn_constraints_are_unbiased(problem, rng):
 
 
 def test_batches_of_queries_are_whole(problem):
-    batch = StratifiedSampler(problem, 100, np.random.RandomState(0)).draw().problem
+    batch = Sampler(problem, 100, np.random.RandomState(0)).draw().problem
     assert batch.n_constraints == problem.n_constraints
     assert np.isfinite(batch.at(np.ones(3)).constraints).all()
 

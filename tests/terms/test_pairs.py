@@ -24,7 +24,7 @@ from fairconstrained.objectives.base import Objective
 from fairconstrained.objectives.pairwise import PairwiseLoss, PartialAUC
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.sampling import StratifiedSampler
+from fairconstrained.solvers.sampling import Sampler
 from fairconstrained.terms.difference_sums import pair_subgradient_error, pair_sum
 from fairconstrained.terms.pairs import PairMeans, QuadraticPairs
 from fairconstrained.terms.ranked import Ranked
@@ -215,7 +215,7 @@ def test_the_sampler_draws_from_every_cell_of_pairs():
     problem = Problem(
         CompositeFunction(model, PairwiseLoss().bind(y, weight)), (CompositeFunction(model, term),)
     )
-    sampler = StratifiedSampler(problem, 12, np.random.RandomState(0))
+    sampler = Sampler(problem, 12, np.random.RandomState(0))
     batch = sampler.draw().problem
     assert np.all(np.asarray(batch.constraints[0].term.cells.sum(axis=1)) > 0)
 
