@@ -287,7 +287,7 @@ def refine(run: Run, status: Status) -> Status:
 
     First-order methods come near a solution and then slow down: where the Lagrangian is not convex,
     its gradient steps need not converge at all, and subgradient steps are as long as their step
-    rule. The steps of :class:`~fairconstrained.solvers.ExactPenalty` restore the constraints and
+    rule. The steps of :class:`~fairconstrained.solvers.SQP` restore the constraints and
     lower the objective at the same time. Kinks are rounded.
 
     Parameters
@@ -299,7 +299,7 @@ def refine(run: Run, status: Status) -> Status:
         How it ended.
     """
     problem, start, kept = run.problem, run.start, run.kept
-    steps = without_kinks(problem, SOLVERS["exact-penalty"]())
+    steps = without_kinks(problem, SOLVERS["sqp"]())
     done = status in (Status.CONVERGED, Status.STOPPED) or start.passes_used_up(problem)
     if done or kept is None or steps.missing(problem):
         return status
