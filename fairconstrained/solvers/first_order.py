@@ -168,8 +168,8 @@ def linearised(at: Evaluation, w: Array) -> Array:
     return np.asarray(at.constraints + jacobian @ (w - at.w))
 
 
-def constants_at(at: Evaluation) -> tuple[float, float]:
-    r"""Return how strongly a Lagrangian bends near a point, and how steep the constraints are.
+def constants_at(at: Evaluation, multipliers: Array | None = None) -> tuple[float, float]:
+    r"""Return how strongly the objective bends near a point, and how steep the constraints are.
 
     Both are found by power iterations: on differences of gradients over distances that change the
     scores by about one, so that a kink counts as what it amounts to there, and on differences of
@@ -179,12 +179,14 @@ def constants_at(at: Evaluation) -> tuple[float, float]:
     ----------
     at : Evaluation
         The problem, or a batch of it, at the point.
+    multipliers : ndarray of shape (n_constraints,) or None, default=None
+        The constraints whose curvature counts as well.
 
     Returns
     -------
     curvature : float
-        L, the largest curvature of the objective plus the largest constraint, since multipliers
-        are of the order of one; the slope for functions without curvature.
+        L, the largest curvature of the objective, or of the Lagrangian with the multipliers; the
+        slope for one without curvature.
     slope : float
         M, the largest singular value of the constraints' Jacobian; 1 without constraints.
 
@@ -192,7 +194,6 @@ def constants_at(at: Evaluation) -> tuple[float, float]:
     ----------
     PLADA, assumptions 2 and 3 (L_F and M_G).
     """
-    multipliers = worst_constraint(at.constraints)[1]
     problem, gradient = at.problem, at.gradient(multipliers)
     rng = np.random.RandomState(0)  # constants do not depend on the random state of the run
 

@@ -96,7 +96,8 @@ class Regularization(FirstOrderSolver):
         """Yield the point every `check_every` steps."""
         at = start.at(problem)
         strength, before = self.strength or 1.0, np.inf
-        curvature = constants_at(at)[0] if self.eta is None else 0.0
+        largest = worst_constraint(at.constraints)[1]
+        curvature = constants_at(at, largest)[0] if self.eta is None else 0.0
         for k in range(1, self.max_iter + 1):
             level, worst = worst_constraint(at.constraints)
             gradient = at.gradient(strength * (level > 0.0) * worst)
