@@ -192,23 +192,19 @@ class Solver(Parametrized, ABC):
         ValueError, TypeError
             If another argument is not valid.
         """
-        check_arguments(
-            "minimize", _ARGUMENTS, warm=warm, tol=tol, callback=callback,
-            random_state=random_state, max_data_passes=max_data_passes,
-        )  # fmt: skip
+        options: dict[str, Any] = {
+            "warm": warm,
+            "tol": tol,
+            "callback": callback,
+            "random_state": random_state,
+            "max_data_passes": max_data_passes,
+        }
+        check_arguments("minimize", _ARGUMENTS, **options)
         if w0 is not None:
             check_point("w0", w0, problem)
         elif warm is not None:
             check_point("warm.w", warm.w, problem)
-        return self.solve(
-            problem,
-            w0,
-            warm=warm,
-            tol=tol,
-            callback=callback,
-            random_state=random_state,
-            max_data_passes=max_data_passes,
-        )[0]
+        return self.solve(problem, w0, **options)[0]
 
     def solve(
         self,

@@ -145,12 +145,12 @@ class Average:
 
     def __init__(self) -> None:
         self.mean: Array = np.zeros(())
-        self._total = 0.0
+        self.total = 0.0
 
     def add(self, x: Array, weight: float = 1.0) -> None:
         """Add a point."""
-        self._total += weight
-        self.mean = self.mean + weight / self._total * (x - self.mean)
+        self.total += weight
+        self.mean = self.mean + weight / self.total * (x - self.mean)
 
 
 def worst_constraint(values: Array) -> tuple[float, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from math import sqrt
 from typing import ClassVar
 
@@ -19,7 +20,7 @@ class StepRule(Parametrized, ABC):
         Whether the answer is the average of the feasible points, weighted by k + 1, or the best.
     """
 
-    averages: bool = False
+    averages: ClassVar[bool] = False
 
     @abstractmethod
     def tolerance(self, k: int, tol: float) -> float:
@@ -54,6 +55,7 @@ class StepRule(Parametrized, ABC):
         """Return the length of a step on the constraint whose value is `level` > 0."""
 
 
+@dataclass(eq=False, repr=False)
 class PolyakSteps(StepRule):
     r"""Steps of diminishing aims, limited by the curvature of the objective; the default.
 
@@ -84,8 +86,7 @@ class PolyakSteps(StepRule):
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {"first": [NON_NEGATIVE]}
 
-    def __init__(self, first: float = 0.1):
-        self.first = first
+    first: float = 0.1
 
     def tolerance(self, k: int, tol: float) -> float:
         """Return the tolerance asked for."""
@@ -115,6 +116,7 @@ class _TolerancePolyak(StepRule):
         return level / norm_squared
 
 
+@dataclass(eq=False, repr=False)
 class StaticTolerance(_TolerancePolyak):
     r"""Steps :math:`\epsilon / \|f'\|^2` where :math:`G \le \epsilon`, else :math:`G / \|G'\|^2`.
 
@@ -140,14 +142,14 @@ class StaticTolerance(_TolerancePolyak):
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {"epsilon": [NON_NEGATIVE]}
 
-    def __init__(self, epsilon: float = 1e-3):
-        self.epsilon = epsilon
+    epsilon: float = 1e-3
 
     def tolerance(self, k: int, tol: float) -> float:
         """Return epsilon."""
         return self.epsilon
 
 
+@dataclass(eq=False, repr=False)
 class DiminishingTolerance(_TolerancePolyak):
     r"""The steps of :class:`StaticTolerance` with :math:`\epsilon_k = c / (k + 1)`.
 
@@ -169,14 +171,14 @@ class DiminishingTolerance(_TolerancePolyak):
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {"c": [POSITIVE]}
 
-    def __init__(self, c: float = 0.5):
-        self.c = c
+    c: float = 0.5
 
     def tolerance(self, k: int, tol: float) -> float:
         """Return c / (k + 1)."""
         return self.c / (k + 1)
 
 
+@dataclass(eq=False, repr=False)
 class StronglyConvexSteps(StepRule):
     r"""The steps :math:`2 / (\mu (k + 2))` of IPC's algorithm 2, with its weighted average.
 
@@ -199,16 +201,15 @@ class StronglyConvexSteps(StepRule):
     [2.0, 1.0]
     """
 
-    averages = True
+    averages: ClassVar[bool] = True
 
     _parameter_constraints: ClassVar[ParameterConstraints] = {
         "modulus": [POSITIVE],
         "epsilon": [NON_NEGATIVE, None],
     }
 
-    def __init__(self, modulus: float, epsilon: float | None = None):
-        self.modulus = modulus
-        self.epsilon = epsilon
+    modulus: float
+    epsilon: float | None = None
 
     def tolerance(self, k: int, tol: float) -> float:
         """Return epsilon, or the tolerance asked for."""

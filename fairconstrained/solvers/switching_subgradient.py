@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.solvers.base import Iterate, Start
-from fairconstrained.solvers.first_order import FirstOrderSolver, Rows, worst_constraint
+from fairconstrained.solvers.first_order import Average, FirstOrderSolver, Rows, worst_constraint
 from fairconstrained.solvers.step_rules import (
     PolyakSteps,
     StaticTolerance,
@@ -19,7 +18,6 @@ from fairconstrained.solvers.step_rules import (
     StronglyConvexSteps,
 )
 from fairconstrained.utils.parameter_constraints import COUNT, ParameterConstraints
-from fairconstrained.utils.typing import Array
 
 
 @dataclass(eq=False, repr=False)
@@ -103,17 +101,24 @@ class SwitchingSubgradient(FirstOrderSolver):
         return StronglyConvexSteps(known) if known > 0.0 else PolyakSteps()
 
     def iterate(self, problem: Problem, start: Start) -> Iterator[Iterate]:
-        """Yield the answer so far every `check_every` steps."""
+        """Yield the answer so far every `check_every` steps.
+
+        It is the average of the feasible points, weighted by k + 1, or the best point.
+        """
         rule = self._rule(problem)
         rows = Rows(problem, start, self.batch_size, self.check_every)
-        answer = Average() if rule.averages else Best()
         curvature = rows.constants()[0] if isinstance(rule, PolyakSteps) else 0.0
-        at = rows.draw(start.w).at
+        at = best = rows.draw(start.w).at
+        mean, least = Average(), (np.inf, np.inf)
         for k in range(self.max_iter):
             tolerance = rule.tolerance(k, start.feasibility_tol)
             level, worst = worst_constraint(at.constraints)
-            answer.add(at, k, tolerance)
             descends = level <= tolerance
+            rank = (0.0 if descends else level, at.objective)
+            if rule.averages and descends:
+                mean.add(at.w, k + 1.0)
+            elif rank < least:
+                best, least = at, rank
             direction = at.gradient(None if descends else worst, objective=float(descends))
             norm = max(float(direction @ direction), 1e-300)
             if descends:
@@ -123,9 +128,14 @@ class SwitchingSubgradient(FirstOrderSolver):
             fade = rows.fade(k / self.max_iter)
             at = rows.draw(problem.domain.project(at.w - fade * length * direction)).at
             if self.measures(problem, start, k + 1):
-                full = at if rows.sampled else answer.point(at)
-                for point in rows.answers(full, last=k + 1 == self.max_iter):
-                    yield Iterate(point, None, k + 1)
+                if rows.sampled:
+                    answers = rows.answers(at, last=k + 1 == self.max_iter)
+                elif rule.averages:
+                    answers = [problem.at(mean.mean) if mean.total else at]
+                else:
+                    answers = [best]
+                for answer in answers:
+                    yield Iterate(answer, None, k + 1)
 
 
 @dataclass(eq=False, repr=False)
@@ -171,41 +181,3 @@ class StochasticSwitchingSubgradient(SwitchingSubgradient):
     _: KW_ONLY
     batch_size: int | None = 512
     max_iter: int = 600
-
-
-class Average:
-    """The average of the feasible points, weighted by k + 1."""
-
-    def __init__(self) -> None:
-        self.total: float = 0.0
-        self.mean: Array | None = None
-
-    def add(self, at: Evaluation, k: int, tol: float) -> None:
-        """Add point k if it violates by at most the tolerance."""
-        if at.violation > tol:
-            return
-        self.total += k + 1
-        weight = (k + 1) / self.total
-        self.mean = at.w if self.mean is None else self.mean + weight * (at.w - self.mean)
-
-    def point(self, last: Evaluation) -> Evaluation:
-        """Return the average, the last point if there is none."""
-        return last if self.mean is None else last.problem.at(self.mean)
-
-
-class Best:
-    """The feasible point with the smallest objective; if there is none, the least violated one."""
-
-    def __init__(self) -> None:
-        self.best: Evaluation | None = None
-        self._rank: tuple[float, float] = (np.inf, np.inf)
-
-    def add(self, at: Evaluation, k: int, tol: float) -> None:
-        """Add point k, which is feasible if it violates by at most the tolerance."""
-        rank = (at.violation if at.violation > tol else 0.0, at.objective)
-        if self.best is None or rank < self._rank:
-            self.best, self._rank = at, rank
-
-    def point(self, last: Evaluation) -> Evaluation:
-        """Return the best point."""
-        return last if self.best is None else self.best
