@@ -61,10 +61,12 @@ class Curvature(ABC):
 
     def raised(self, shift: float, s: Array, bent: float) -> float:
         """Return the shift after a step s, with s'Bs = `bent`, that was too long."""
+        # At least a tenth of the model's curvature along s: less would hardly shorten the step.
         return max(4.0 * shift, 0.1 * bent / max(float(s @ s), 1e-300), 1e-6)
 
     def lowered(self, shift: float) -> float:
         """Return the shift after a step that went as predicted."""
+        # A shift that only falls by a factor would keep Newton steps from converging quadratically.
         return 0.0 if shift < 1e-4 else 0.25 * shift
 
 
@@ -115,7 +117,7 @@ class ExactCurvature(Curvature):
                     break
                 if len(self._rows) and self._gamma < _CONVEXIFYING[-1]:
                     self._matrix = self._convexified(self._matrix, size)
-                else:
+                else:  # the smallest shift that does is not worth more factorisations
                     shift = max(4.0 * shift, 1e-3 * size, 1e-8)
             self.factor = factor
         factor = self.factor
@@ -156,11 +158,12 @@ class ScalarCurvature(Curvature):
     def update(self, s: Array, change: Array, image: Array) -> None:
         """Take the step length for which the change is nearest to the step."""
         product = float(s @ change)
+        # Negative curvature says nothing about lengths; the last length that was safe is kept.
         if product > 1e-10 * float(np.linalg.norm(change) * np.linalg.norm(s)):
             self._length = product / float(change @ change)
 
     def raised(self, shift: float, s: Array, bent: float) -> float:
-        """Return a stretch that is four times as large."""
+        """Return a stretch 1 + shift that is four times as large: steps are a quarter as long."""
         return 4.0 * shift + 3.0
 
     def lowered(self, shift: float) -> float:

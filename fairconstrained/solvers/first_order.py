@@ -18,7 +18,7 @@ from fairconstrained.utils.typing import Array
 _DRAWS = 5  # batches that constants are measured on: a single one may miss the steep rows
 _LARGER = 10.0  # the penalty on constraints of drawn blocks, in units of that on all constraints
 _SAFETY = 1.1  # power iterations end below the largest eigenvalue
-_N_ITER = 6  # of power iterations for the curvature, half as many for the slope
+_N_ITER = 6  # of power iterations for the curvature, half as many for the slope: one digit will do
 _TINY = 1e-12
 
 

@@ -186,13 +186,14 @@ def minimize_smooth(
         if moved is None:
             if not len(hessian):
                 break
-            hessian.clear()  # pairs of another function can mislead
+            hessian.clear()  # restart: pairs of another round or problem can mislead
             continue
         step, change = moved[0] - w, moved[2] - gradient
         if whole:
             hessian.add(step, change)
         else:
             bend = float(step @ change)
+            # Along negative curvature any length descends: the projection limits it.
             length = min(max(float(step @ step) / bend, 1e-10), 1e10) if bend > 0.0 else 1e10
         w, value, gradient = moved
         recent.append(value)
@@ -212,6 +213,7 @@ def _line_search(
     slope = float(direction @ gradient)
     if slope >= 0.0:
         return None
+    # Without pairs the direction has no length of its own: the first step is at most one long.
     length = 1.0 if scaled else min(1.0, 1.0 / np.sqrt(-slope))
     for _ in range(_MAX_TRIALS):
         moved = w + length * direction
@@ -221,5 +223,6 @@ def _line_search(
         if np.isfinite(value) and (rise <= _ARMIJO * length * slope or near):
             return moved, value, turned
         secant = slope / (slope - after) if np.isfinite(value) and after > slope else 0.5
-        length *= min(max(secant, 0.1), 0.5)  # a secant of values near a kink can be anything
+        # The minimum of the slope's secant, kept from tiny steps and from ones that hardly change.
+        length *= min(max(secant, 0.1), 0.5)
     return None

@@ -107,6 +107,8 @@ class Regularization(FirstOrderSolver):
             last = k == self.max_iter or start.passes_used_up(problem)
             if last or (self.strength is None and k % self.check_every == 0):
                 yield Iterate(at, None, k)
+                # Steps that shrink by themselves reduce a violation, too: only one that does not
+                # halve shows that the strength is below the sum of the multipliers.
                 if at.violation > max(start.feasibility_tol, 0.5 * before):
                     strength *= 2.0
                 before = at.violation

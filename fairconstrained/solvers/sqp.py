@@ -187,10 +187,13 @@ class _Run:
         if self._cannot_be_met(step):
             self.failure = Status.INFEASIBLE
             return False
+        # The merit function is exact for prices above the sum of the multipliers. Twice the sum
+        # leaves room for them to grow; much more would make steps along the constraints short.
         price = max(_LEAST_PRICE, 2.0 * step.multipliers.total)
         predicted = step.predicted(at, price, curvature.added(step.s), self.level)
         trial, taken = at.problem.at(at.w + step.s), step
         merit = self._merit(at, price)
+        # Near a solution both decreases are rounding errors, and their ratio is made one.
         noise = _ROUNDING * (1.0 + abs(at.objective))
         ratio = (
             (merit - self._merit(trial, price) + noise) / (predicted + noise)
@@ -219,6 +222,7 @@ class _Run:
             self._reject(step, used, price)
             return False
         self.failed = 0
+        # Between poor and good the model is as right as it can be at this length of steps.
         self.shift = curvature.lowered(used) if ratio > _GOOD else used
         self._watch(step, trial, price)
         # Those that the step has moved most may be the next ones: all count that can be listed.

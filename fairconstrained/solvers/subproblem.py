@@ -167,7 +167,7 @@ class Linearised:
                 method="SLSQP",
                 bounds=[(0.0, cap)] * guess.size,
                 constraints=room,
-                options={"ftol": 1e-14, "maxiter": 100},
+                options={"ftol": 1e-14, "maxiter": 100},  # the step is only as accurate
             )
             found = np.clip(answer.x, 0.0, cap)
         return found, domain.project(w - length * (gradient + found @ self.rows)) - w
@@ -196,12 +196,13 @@ def capped_dual(quadratic: Array, linear: Array, cap: float, guess: Array) -> Ar
     if m == 1:
         return np.clip(linear / max(float(quadratic[0, 0]), 1e-300), 0.0, cap)
     Q = 0.5 * (quadratic + quadratic.T)
+    # Dependent gradients make Q singular. What is added is far below any tolerance.
     Q.flat[:: m + 1] += 1e-11 * max(float(np.trace(Q)), 1e-300)
     x = np.maximum(guess, 0.0)
     x *= min(1.0, cap / max(float(x.sum()), 1e-300))
     free, tight = x > 0.0, False
     small = 1e-10 * float(np.abs(linear).max())  # relative: large shifts make all slopes small
-    for _ in range(20 * m + 20):
+    for _ in range(20 * m + 20):  # rounding errors could make it cycle
         level = 0.0
         if free.any():
             index = np.flatnonzero(free)
