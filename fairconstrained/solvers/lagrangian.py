@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.utils import check_array
 
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
@@ -213,17 +214,14 @@ class LagrangianDescentAscent(FirstOrderSolver):
         Raises
         ------
         ValueError
-            If those that are given are not a row per constraint.
+            If those that are given are not a row of finite numbers per constraint.
         """
         if self.features is None:
             return constraint_features(problem)
-        try:
-            found = np.asarray(self.features, dtype=float)
-        except (TypeError, ValueError):
-            found = np.empty(())
-        if found.ndim != 2 or len(found) != problem.n_constraints or not np.isfinite(found).all():
+        found: Array = check_array(self.features, dtype=float, input_name="features")
+        if len(found) != problem.n_constraints:
             raise ValueError(
-                f"features must have a row of finite numbers for each of the "
-                f"{problem.n_constraints} constraints; got {self.features!r}."
+                f"features must have a row for each of the {problem.n_constraints} constraints; "
+                f"got {len(found)} rows."
             )
         return found

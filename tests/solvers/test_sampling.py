@@ -94,7 +94,7 @@ def test_descent_ascent_on_drawn_queries_lowers_the_violation(problem, multiplie
 
 def test_features_must_be_a_row_per_constraint(problem):
     solver = LagrangianDescentAscent(multipliers=Network(), features=np.ones((3, 2)))
-    with pytest.raises(ValueError, match=r"features must have a row of .* for each of the 20"):
+    with pytest.raises(ValueError, match=r"a row for each of the 20 constraints; got 3 rows"):
         solver.minimize(problem)
 
 
