@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -198,7 +199,7 @@ class BalancedRate(RateParity):
     against: str = "pairs"
 
     events = (ALL_ROWS,)
-    ratio = None  # no ratio: the bound is r
+    ratio: ClassVar[None] = None  # type: ignore[misc]  # no ratio: the bound is r
     tolerance = "r"
     gap_title = "largest selection rate of a group plus beta times the rejection rate of another"
 

@@ -121,6 +121,7 @@ def test_the_solution_is_that_of_a_fit_at_the_threshold_found(rows):
     assert clf.kkt_residual_ <= 2e-4
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("constraint", ["demographic_parity", "equal_opportunity"])
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.filterwarnings("ignore::fairconstrained.ConvergenceWarning")

@@ -171,6 +171,7 @@ RATES = [
 ]  # fmt: skip
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("constraint", RATES, ids=str)
 def test_bounds_on_predictions_are_met(constraint):
     clf = fitted(

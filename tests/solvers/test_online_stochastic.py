@@ -48,6 +48,7 @@ def test_a_batch_as_large_as_the_data_is_the_deterministic_method() -> None:
     assert full.status is Status.CONVERGED
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     "problem", [rate_between(0.6, 0.2), rate_between(0.97, 0.99, L2Ball(0.5))], ids=["all", "ball"]
 )

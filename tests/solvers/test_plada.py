@@ -69,6 +69,7 @@ def test_multipliers_of_three_groups_are_the_ones_of_the_certificate() -> None:
     assert np.count_nonzero(result.multipliers > 1e-3) >= 1
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["demographic parity", "equalized odds, 3 groups"])
 def test_mini_batches_end_feasible_near_the_solution(name: str) -> None:
     result = PLADA.stochastic(max_iter=1000).minimize(PROBLEMS[name](), random_state=1)

@@ -73,6 +73,7 @@ def test_a_step_updates_the_multipliers_of_the_drawn_query_only(problem, solver)
     assert len(set(np.concatenate(touched).tolist())) >= 3
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("multipliers", [None, Network(hidden=4)], ids=repr)
 def test_descent_ascent_on_drawn_queries_lowers_the_violation(problem, multipliers):
     features = None if multipliers is None else np.random.RandomState(0).normal(size=(20, 3))

@@ -319,7 +319,7 @@ AMPLIFIED = excused_of_weights("training amplifies rounding")
 @pytest.mark.parametrize(
     "estimator",
     [
-        FairNetworkClassifier(None, hidden_layer_sizes=(8,), random_state=0),
+        FairNetworkClassifier(None, hidden_layer_sizes=(8,), max_epochs=40, random_state=0),
         FairNetworkClassifier(sensitive_columns=first_above_half, hidden_layer_sizes=(8,)),
     ],
     ids=["unconstrained", "first > 0.5"],

@@ -76,6 +76,7 @@ class TestNetworks:
     def network(self, **options):
         return FairRanker(AVERAGE, hidden_layer_sizes=(3,), random_state=0, **options)
 
+    @pytest.mark.cases(0)
     @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
     def test_the_gap_falls_within_the_loss_allowed(self):
         X, y, query, groups = self.ROWS

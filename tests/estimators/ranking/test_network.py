@@ -59,6 +59,7 @@ def test_only_a_network_has_a_module(ranker):
     assert hasattr(linear, "coef_") and not hasattr(ranker, "coef_")
 
 
+@pytest.mark.cases(0)
 def test_training_goes_on_with_shorter_steps_if_weights_explode():
     """One query per step, and queries of 1 to 40 rows: the first steps are far too long."""
     rng = np.random.RandomState(0)
